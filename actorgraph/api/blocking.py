@@ -1,0 +1,63 @@
+"""The blocking facade's one door: run an async method from code without an event loop.
+
+The call runs in the portal's loop. Inside a sync node it runs as a child on the loop of the
+run that the node belongs to, and the node's thread slot is given back while it waits.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import TypeVar
+
+import anyio.from_thread
+
+from actorgraph.errors import RunningLoopError
+from actorgraph.runtime import portal
+from actorgraph.runtime.calls import thread_limiter
+from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.mailbox import running_loop
+
+T = TypeVar("T")
+
+
+def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
+    """The result of an async function, waited for.
+
+    Args:
+        name: the async method to name where blocking is refused.
+    Raises:
+        RunningLoopError: the caller runs inside an event loop, which this would stop.
+    """
+    if running_loop():
+        if "ipykernel" in sys.modules:
+            return portal.call(function)
+        raise RunningLoopError(
+            "a blocking method was called inside a running event loop",
+            do=f"use `await graph.{name}(...)`" if name[0] == "a" else f"use {name}",
+        )
+    if CURRENT.get(None) is not None:
+        try:
+            return anyio.from_thread.run(_as_child, function)
+        except RuntimeError as error:
+            if "worker thread" not in str(error):
+                raise
+    context = copy_context()
+    return portal.call(lambda: context.run(function))
+
+
+async def _as_child(function: Callable[[], Awaitable[T]]) -> T:
+    limiter = thread_limiter()
+    limiter.total_tokens += 1
+    try:
+        return await function()
+    finally:
+        limiter.total_tokens -= 1
+
+
+def refuse_in_loop(name: str) -> None:
+    """Refuse at the call, not at the first item, what would block a running loop."""
+    if running_loop() and "ipykernel" not in sys.modules:
+        raise RunningLoopError(
+            "a blocking method was called inside a running event loop",
+            do=f"use `graph.{name}(...)`",
+        )

@@ -1,0 +1,154 @@
+"""The `config` dict of a call, checked and taken apart before anything runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.plan.graph import Plan
+from actorgraph.runtime.runs import Address
+from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
+
+Config = Mapping[str, Any]
+THREAD_ID_BYTES_MAX = 255
+
+
+def address_of(config: Config | None, *, needs_thread: bool) -> Address:
+    """The thread, namespace and checkpoint that a config addresses.
+
+    Args:
+        needs_thread: whether a thread id must be there.
+    Raises:
+        InvalidConfigError: it isn't, or a part can't be used.
+    """
+    place = (config or {}).get("configurable") or {}
+    thread_id = place.get("thread_id")
+    if thread_id is None:
+        if needs_thread:
+            raise InvalidConfigError(
+                "the graph has a checkpointer and the config has no thread_id",
+                do='pass config={"configurable": {"thread_id": "..."}}',
+            )
+        return Address()
+    text = thread_id if isinstance(thread_id, str) else str(thread_id)
+    _check_thread_id(thread_id, text)
+    checkpoint = place.get("checkpoint_id")
+    return Address(
+        text,
+        place.get("checkpoint_ns") or "",
+        _checkpoint_id(checkpoint) if checkpoint else None,
+    )
+
+
+def _check_thread_id(given: object, text: str) -> None:
+    if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
+        raise InvalidConfigError(
+            f"thread_id is a {type(given).__name__}", do="use a string, an integer or a UUID"
+        )
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        size = THREAD_ID_BYTES_MAX + 1
+    if not 0 < size <= THREAD_ID_BYTES_MAX or any(ord(c) < 32 or ord(c) == 127 for c in text):
+        raise InvalidConfigError(
+            f"thread_id {text[:40]!r} is empty, longer than {THREAD_ID_BYTES_MAX} bytes, or has "
+            "control characters",
+            do="use a short printable name, such as a UUID",
+        )
+
+
+def _checkpoint_id(text: object) -> bytes:
+    try:
+        return as_bytes(str(text))
+    except ValueError:
+        raise InvalidConfigError(
+            f"checkpoint_id {str(text)[:60]!r} is not the id of a checkpoint",
+            do="take it from get_state().config or get_state_history()",
+        ) from None
+
+
+def durability_of(value: str | Durability | None, default: Durability) -> Durability:
+    """The mode that a call asks for, or the default.
+
+    Raises:
+        InvalidConfigError: there is no such mode.
+    """
+    if value is None:
+        return default
+    try:
+        return Durability(value)
+    except ValueError:
+        modes = [mode.value for mode in Durability]
+        raise InvalidConfigError(
+            f"durability={value!r} is no durability mode", do=did_you_mean(value, modes)
+        ) from None
+
+
+def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
+    """The stream modes that a call asks for.
+
+    Raises:
+        InvalidConfigError: one of them doesn't exist.
+    """
+    modes = (stream_mode,) if isinstance(stream_mode, str) else tuple(stream_mode)
+    for mode in modes:
+        if mode not in STREAM_MODES:
+            raise InvalidConfigError(
+                f"stream_mode={mode!r} is no stream mode", do=did_you_mean(mode, STREAM_MODES)
+            )
+    return modes
+
+
+def policy_of(
+    plan: Plan,
+    config: Config | None,
+    *,
+    durability: Durability,
+    modes: Sequence[str] = (),
+    output_keys: tuple[str, ...] | None = None,
+    interrupt_before: Sequence[str] | str | None = None,
+    interrupt_after: Sequence[str] | str | None = None,
+) -> RunPolicy:
+    """The settings of one run: the call's, else the graph's.
+
+    Raises:
+        InvalidConfigError: a number is out of range, or an interrupt names no node.
+    """
+    config = config or {}
+    limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
+    if not isinstance(limit, int) or limit < 1:
+        raise InvalidConfigError(
+            f"recursion_limit={limit!r} is less than 1",
+            do="use the number of supersteps that the run may take",
+        )
+    most = config.get("max_concurrency")
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise InvalidConfigError(
+            f"max_concurrency={most!r} is less than 1", do="use a positive number, or leave it out"
+        )
+    return RunPolicy(
+        durability=durability,
+        recursion_limit=limit,
+        max_concurrency=most,
+        max_unsaved_steps=config.get("max_unsaved_steps", 16),
+        interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),
+        interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
+        modes=frozenset(modes),
+        output_keys=output_keys,
+        metadata=dict(config.get("metadata") or {}),
+    )
+
+
+def _nodes(
+    plan: Plan, names: Sequence[str] | str | None, default: tuple[str, ...]
+) -> tuple[str, ...]:
+    if names is None:
+        return default
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    for name in wanted:
+        if name != "*" and name not in plan.nodes:
+            raise InvalidConfigError(
+                f"Interrupt node `{name}` not found", do=did_you_mean(name, list(plan.nodes))
+            )
+    return wanted

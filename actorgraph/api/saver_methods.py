@@ -1,0 +1,255 @@
+"""LangGraph's saver methods over the port: `aput`, `aput_writes`, `aget_tuple`, `alist` ...
+
+They store whole values, without claims, for programs and tools that use a saver directly. The
+runtime doesn't use them.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.config import address_of
+from actorgraph.channels import EMPTY
+from actorgraph.codec import Codec
+from actorgraph.codec.handoff import HandOff
+from actorgraph.codec.restore import restore
+from actorgraph.errors import InvalidConfigError
+from actorgraph.plan.graph import Plan
+from actorgraph.ports import Saver
+from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.persistence import Receipts
+from actorgraph.superstep.chunks import address as address_config
+from actorgraph.superstep.snapshot import iso
+from actorgraph.values.checkpoint import Checkpoint, CheckpointTuple
+from actorgraph.values.commits import (
+    EPOCH_ANY,
+    Commit,
+    DeleteThread,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    Request,
+    StoredCheckpoint,
+)
+from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
+from actorgraph.values.ids import TaskId, as_bytes, as_text
+from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Saved, SaveFailed
+
+_NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
+Config = Mapping[str, Any]
+
+
+class CheckpointMethods:
+    """LangGraph's methods. `config` addresses a thread, a namespace and maybe a checkpoint."""
+
+    codec: Codec
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """The addressed checkpoint, or the newest of the namespace; None if there is none."""
+        place = address_of(config, needs_thread=True)
+        query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)
+        loaded: Loaded = await self._host().reader.ask(query)
+        return None if loaded.checkpoint is None else self._tuple(loaded.checkpoint)
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """The checkpoint of `aget_tuple`."""
+        found = await self.aget_tuple(config)
+        return None if found is None else found.checkpoint
+
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints, newest first.
+
+        Args:
+            config: the thread, and the namespace if it has the key `checkpoint_ns`; None for
+                all threads.
+            filter: metadata that must be equal. before: only what is older than this one.
+            limit: how many at most; default all.
+        """
+        place = address_of(config, needs_thread=False)
+        named = "checkpoint_ns" in ((config or {}).get("configurable") or {})
+        query = ListCheckpoints(
+            thread_id=place.thread_id or None,
+            namespace=place.namespace if named else None,
+            before=address_of(before, needs_thread=False).checkpoint if before else None,
+            where=tuple((filter or {}).items()),
+            limit=limit,
+        )
+        for stored in await self._host().reader.ask(query):
+            yield self._tuple(stored)
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Store a checkpoint whose parent is the one that `config` addresses.
+
+        Args:
+            new_versions: the channels whose value changed since the parent.
+        Returns: a config that addresses it.
+        """
+        place = address_of(config, needs_thread=True)
+        values = checkpoint["channel_values"]
+        del new_versions  # each row names where every value is, so all of them are written
+        versions = {c: int(v) for c, v in checkpoint["channel_versions"].items()}
+        missing = [channel for channel in values if channel not in versions]
+        if missing:
+            raise InvalidConfigError(
+                f"channel {missing[0]!r} has a value and no version", do="give it a version"
+            )
+        point = NewCheckpoint(
+            id=as_bytes(checkpoint["id"]),
+            parent=place.checkpoint,
+            step=metadata.get("step", -1),
+            source=metadata.get("source", "update"),
+            changed={channel: values.get(channel, EMPTY) for channel in versions},
+            versions=versions,
+            seen=checkpoint["versions_seen"],
+            updated=tuple(checkpoint.get("updated_channels") or ()) or None,
+            next=(),
+            metadata={k: v for k, v in metadata.items() if k not in ("source", "step")},
+        )
+        await self._store(place.thread_id, place.namespace, Save(0, None, checkpoints=(point,)))
+        return address_config(place.thread_id, place.namespace, point.id) or {}
+
+    async def aput_writes(
+        self,
+        config: Config,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store writes of a task beside the addressed checkpoint; storing them twice is a no-op."""
+        place = address_of(config, needs_thread=True)
+        if place.checkpoint is None:
+            raise InvalidConfigError(
+                "put_writes() needs a checkpoint_id", do="pass the config that put() returned"
+            )
+        base, task = place.checkpoint, TaskId(task_id)
+        entries = tuple(
+            LedgerEntry(base, task, (task_path,), CONTROL_INDEX.get(channel, i), 0, ((channel, v),))
+            for i, (channel, v) in enumerate(writes)
+        )
+        await self._store(place.thread_id, place.namespace, Save(0, None, ledger=entries))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove everything of a thread; a run that is still going on can't bring it back."""
+        place = address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True)
+        await self._ask(DeleteThread(place.thread_id))
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """`aget_tuple`, blocking."""
+        return block_on("aget_tuple", lambda: self.aget_tuple(config))
+
+    def get(self, config: Config) -> Checkpoint | None:
+        """`aget`, blocking."""
+        return block_on("aget", lambda: self.aget(config))
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """`alist`, blocking."""
+
+        async def collect() -> Sequence[CheckpointTuple]:
+            found = self.alist(config, filter=filter, before=before, limit=limit)
+            return [item async for item in found]
+
+        return iter(block_on("alist", collect))
+
+    def put(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """`aput`, blocking."""
+        return block_on("aput", lambda: self.aput(config, checkpoint, metadata, new_versions))
+
+    def put_writes(
+        self,
+        config: Config,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """`aput_writes`, blocking."""
+        block_on("aput_writes", lambda: self.aput_writes(config, writes, task_id, task_path))
+
+    def delete_thread(self, thread_id: str) -> None:
+        """`adelete_thread`, blocking."""
+        block_on("adelete_thread", lambda: self.adelete_thread(thread_id))
+
+    def get_next_version(self, current: int | None, channel: None = None) -> int:
+        """The version after this one; the first is 1."""
+        return 1 if current is None else current + 1
+
+    def _host(self) -> Any:
+        return host_of(cast("Saver", self))
+
+    async def _store(self, thread_id: str, namespace: str, save: Save) -> None:
+        handoff = HandOff(
+            self.codec,
+            _NO_GRAPH,
+            thread_id=thread_id,
+            namespace=namespace,
+            run=b"",
+            epoch=EPOCH_ANY,
+        )
+        commit = handoff.commit(save)
+        await self._ask(_outside_runs(commit))
+
+    async def _ask(self, request: Request) -> None:
+        box: Mailbox[Saved | SaveFailed] = Mailbox()
+        self._host().writer.post(request, Receipts(box.put))
+        answer = await box.get()
+        if isinstance(answer, SaveFailed):
+            raise answer.error
+
+    def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
+        found = restore(self.codec, _NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))
+        assert found is not None
+        point = found[0]
+        where = (stored.thread_id, stored.namespace)
+        checkpoint = Checkpoint(
+            v=CHECKPOINT_FORMAT,
+            id=as_text(point.id),
+            ts=iso(point.created),
+            channel_values=point.values,
+            channel_versions=point.versions,
+            versions_seen=point.seen,
+            updated_channels=None if point.updated is None else [*point.updated],
+        )
+        metadata = {"parents": {}, **point.metadata, "source": point.source, "step": point.step}
+        if point.run:
+            metadata["run_id"] = as_text(point.run)
+        writes = [(w.task, c, v) for w in point.ledger for c, v in w.writes]
+        return CheckpointTuple(
+            config=address_config(*where, point.id) or {},
+            checkpoint=checkpoint,
+            metadata=metadata,
+            parent_config=address_config(*where, point.parent),
+            pending_writes=writes,
+        )
+
+
+def _outside_runs(commit: Commit) -> Commit:
+    rows = tuple(msgspec.structs.replace(row, run=None) for row in commit.checkpoints)
+    return msgspec.structs.replace(commit, run=None, checkpoints=rows)

@@ -1,0 +1,127 @@
+"""The savers that programs use: a store of `savers/`, hosted by the actors of `runtime/`.
+
+`async with`, `with`, or neither: see `runtime.hosting` for who then runs the actors.
+"""
+
+import os
+from types import TracebackType
+from typing import Self
+
+from actorgraph.api.saver_methods import CheckpointMethods
+from actorgraph.codec import Codec
+from actorgraph.errors import RunningLoopError
+from actorgraph.runtime.hosting import Opened, close_hosted, host_of
+from actorgraph.runtime.mailbox import running_loop
+from actorgraph.runtime.persistence import PersistenceStatistics
+from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
+
+
+class HostedSaver(CheckpointMethods):
+    """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
+
+    _opened: Opened | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the saver in this event loop.
+
+        Raises:
+            StorageError: it can't be opened. SaverClosedError: it is open already.
+        """
+        opened = Opened(self)
+        await opened.enter()
+        self._opened = opened
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Store what waits and close, within the drain's deadline, even when cancelled."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.exit(kind, error, trace)
+
+    def __enter__(self) -> Self:
+        """Open the saver for a blocking program: the process's background thread hosts it.
+
+        Raises:
+            RunningLoopError: called inside a running event loop; use `async with` there.
+        """
+        if running_loop():
+            raise RunningLoopError(
+                "`with saver` would block the running event loop", do="use `async with saver`"
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Store what waits and close."""
+        self.close_blocking()
+
+    def close_blocking(self) -> None:
+        """Close a saver that was used without `async with`. It may be used again after that."""
+        close_hosted(self)
+
+    def statistics(self) -> PersistenceStatistics:
+        """The figures of the saver's persistence actor."""
+        return host_of(self).writer.statistics()
+
+
+class InMemorySaver(HostedSaver, MemoryBackend):
+    """Keeps checkpoints in this process: for tests, demos, and threads that may end with it.
+
+    Args:
+        codec: how values are stored; default one with no types beyond the graph's own.
+    """
+
+
+class SqliteSaver(HostedSaver, SqliteBackend):
+    """Keeps checkpoints in one SQLite file, durable before they are acknowledged.
+
+    Use it as `async with SqliteSaver(path) as saver`, as `with SqliteSaver(path) as saver` in
+    blocking programs, or unopened at module level; then one background thread of the process
+    hosts it.
+
+    Args:
+        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for a database
+            that ends with the saver.
+        synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
+            cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
+        busy_timeout_s: seconds to wait for another process's lock. Default 5.
+        codec: how values are stored; default one with no types beyond the graph's own.
+    Raises:
+        InvalidConfigError: an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Synchronous = "FULL",
+        busy_timeout_s: float = 5.0,
+        codec: Codec | None = None,
+    ) -> None:
+        SqliteBackend.__init__(
+            self, path, synchronous=synchronous, busy_timeout_s=busy_timeout_s, codec=codec
+        )
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str) -> Self:
+        """The saver of a file or of ":memory:"; LangGraph's way to make one.
+
+        Returns: a saver to open with `async with` or `with`.
+        """
+        return cls(conn_string)
+
+
+MemorySaver = InMemorySaver
+AsyncSqliteSaver = SqliteSaver
+
+__all__ = ["AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"]

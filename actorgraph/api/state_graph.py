@@ -1,0 +1,74 @@
+"""StateGraph: declare nodes and edges over shared state, then compile."""
+
+import warnings
+from collections.abc import Sequence
+
+from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.errors import GraphBuildError, UnreachableNodeWarning
+from actorgraph.plan.builder import GraphBuilder
+from actorgraph.plan.checks import check
+from actorgraph.plan.compile import make_plan
+from actorgraph.ports import Saver
+from actorgraph.values.policies import All
+
+
+class StateGraph(GraphBuilder):
+    """A graph whose nodes read and update one shared state.
+
+    Args:
+        state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
+            keys are the state; `Annotated[T, f]` folds updates with the reducer f.
+        context_schema: the type of `context=`.
+        input_schema, output_schema: what a run takes and returns; default the state.
+    Raises:
+        SchemaError: a schema can't be read.
+    """
+
+    def compile(
+        self,
+        checkpointer: Saver | None = None,
+        *,
+        interrupt_before: All | Sequence[str] = (),
+        interrupt_after: All | Sequence[str] = (),
+        name: str | None = None,
+        strict: bool = False,
+    ) -> CompiledStateGraph:
+        """Check the graph and make it runnable. The builder may go on and compile again.
+
+        Args:
+            checkpointer: a saver, for threads that can be resumed, read and changed.
+            interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
+            name: for errors and logs. Default "LangGraph", as in LangGraph.
+            strict: make a returned key that is no channel an error rather than a warning.
+        Raises:
+            GraphBuildError: the graph can't run as declared, or the checkpointer is no saver.
+        Warns:
+            UnreachableNodeWarning: no edge leads to a node.
+        """
+        before, after = _names(interrupt_before), _names(interrupt_after)
+        unreachable = check(self, [*before, *after])
+        if unreachable:
+            warnings.warn(
+                f"no edge leads to {', '.join(map(repr, unreachable))}: only a Send or a Command "
+                "can reach it; declare those with destinations=",
+                UnreachableNodeWarning,
+                stacklevel=2,
+            )
+        if checkpointer is not None and not isinstance(checkpointer, Saver):
+            raise GraphBuildError(
+                f"Invalid checkpointer provided: {type(checkpointer).__name__} has not the "
+                "methods of a saver",
+                do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
+            )
+        plan = make_plan(
+            self,
+            name=name or "LangGraph",
+            interrupt_before=before,
+            interrupt_after=after,
+            strict=strict,
+        )
+        return CompiledStateGraph(plan, checkpointer)
+
+
+def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes)

@@ -1,0 +1,146 @@
+"""EventStream: a run's chunks as an async iterator that may be left at any time.
+
+The run lives in a task of its own beside the reader's, never inside a generator: leaving a
+generator that holds a task group early breaks on both backends. Reading to the end, `break`,
+`async with` and a cancelled reader all end the run and store what it has done.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextvars import copy_context
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.mailbox import Gate, on_trio
+from actorgraph.runtime.runs import Launch, prepare
+from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
+from actorgraph.values.run import Failed, Outcome
+
+_BACKGROUND: set["asyncio.Task[None]"] = set()
+"""Strong references: asyncio keeps only weak ones to running tasks."""
+
+
+class _StreamedRun:
+    """The run's side: what its task holds. It knows nothing of the reader's object."""
+
+    def __init__(self, launch: Launch, broadcast: Broadcast) -> None:
+        self._launch = launch
+        self._supervisor: Supervisor | None = None
+        self._cancelled = False
+        self.broadcast = broadcast
+        self.outcome: Outcome | None = None
+        self.done = Gate()
+
+    async def serve(self) -> None:
+        """Run to the end; never raises, except the cancellation of a loop that shuts down."""
+        try:
+            self._supervisor, effects = await prepare(self._launch)
+            if not self._cancelled:
+                self.outcome = await self._supervisor.run(effects)
+        except Exception as error:  # noqa: BLE001 - the reader raises it
+            self.outcome = Failed(error)
+        finally:
+            self.broadcast.end()
+            self.done.open()
+
+    def cancel(self) -> None:
+        """Ask the run to leave. Chunks that nobody read are dropped."""
+        self._cancelled = True
+        self.broadcast.leave()
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+
+    def statistics(self) -> SupervisorStatistics | None:
+        """The run so far; None before it has begun."""
+        return None if self._supervisor is None else self._supervisor.statistics()
+
+
+class EventStream(AsyncIterator[Any]):
+    """The chunks of one run. Iterate it once; use it as `async with` to wait for its end.
+
+    Leaving it early ends the run: its tasks are cancelled and what they have done is stored.
+    `async with` and `aclose()` wait for that; a plain `break` doesn't, but the next call on
+    the same thread does.
+    """
+
+    def __init__(
+        self, launch: Callable[[Broadcast], Launch], modes: frozenset[str], *, tagged: bool
+    ) -> None:
+        self._launch = launch
+        self._modes = modes
+        self._tagged = tagged
+        self._run: _StreamedRun | None = None
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Any:
+        """The next chunk; with several modes a pair `(mode, chunk)`.
+
+        Raises:
+            StopAsyncIteration: the run has ended, or waits at an interrupt.
+            Exception: the run has failed; this is its error.
+        """
+        if self._ended:
+            raise StopAsyncIteration
+        run = self._run or self._start()
+        try:
+            chunk = await run.broadcast.get()
+        except anyio.get_cancelled_exc_class():
+            await self.aclose()
+            raise
+        if chunk is not None:
+            return chunk if self._tagged else chunk[1]
+        self._ended = True
+        if isinstance(run.outcome, Failed):
+            raise run.outcome.error
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the run, if it goes on, and wait until it has stored what it did."""
+        run, self._ended = self._run, True
+        if run is not None:
+            run.cancel()
+            with anyio.CancelScope(shield=True):
+                await run.done.wait()
+
+    async def __aenter__(self) -> Self:
+        """Start the run."""
+        if self._run is None:
+            self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """See `aclose`."""
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if self._run is not None and not self._ended:
+            self._run.cancel()
+
+    def statistics(self) -> SupervisorStatistics | None:
+        """The run so far; None before it has begun."""
+        return None if self._run is None else self._run.statistics()
+
+    def _start(self) -> _StreamedRun:
+        broadcast = Broadcast(self._modes)
+        run = self._run = _StreamedRun(self._launch(broadcast), broadcast)
+        if on_trio():
+            import trio
+
+            trio.lowlevel.spawn_system_task(run.serve, context=copy_context())
+        else:
+            task = asyncio.get_running_loop().create_task(run.serve())
+            _BACKGROUND.add(task)
+            task.add_done_callback(_BACKGROUND.discard)
+        return run

@@ -1,0 +1,27 @@
+"""Channels: how ONE cell of state folds the writes of a superstep. One rule per file.
+
+A channel here is a rule without a value. The value of every cell lives in the run's state,
+which hands it to the rule and puts back what the rule returns.
+"""
+
+from actorgraph.channels.any_value import AnyValue
+from actorgraph.channels.barrier import NamedBarrierValue
+from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
+from actorgraph.channels.ephemeral import EphemeralValue
+from actorgraph.channels.last_value import LastValue
+from actorgraph.channels.reducer import BinaryOperatorAggregate
+from actorgraph.channels.topic import Topic
+from actorgraph.channels.untracked import UntrackedValue
+
+__all__ = [
+    "EMPTY",
+    "UNCHANGED",
+    "AnyValue",
+    "BinaryOperatorAggregate",
+    "Channel",
+    "EphemeralValue",
+    "LastValue",
+    "NamedBarrierValue",
+    "Topic",
+    "UntrackedValue",
+]

@@ -1,0 +1,48 @@
+"""NamedBarrierValue: opens when every one of its names has arrived. Joins are made of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
+from actorgraph.errors import InvalidUpdateError
+
+
+class NamedBarrierValue(Channel[str]):
+    """Available once all names were written, over any number of supersteps.
+
+    The cell is the frozenset of names that have arrived.
+
+    Args:
+        names: the writers to wait for.
+    """
+
+    consumable = True
+    transparent = False
+
+    def __init__(self, typ: Any, names: Sequence[str] | frozenset[str] | set[str]) -> None:
+        super().__init__(typ)
+        self.names = frozenset(names)
+
+    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
+        """The names so far and these; one that has arrived already changes nothing."""
+        seen: frozenset[str] = frozenset() if value is EMPTY else value
+        unknown = set(writes) - self.names
+        if unknown:
+            raise InvalidUpdateError(
+                f"At key {name!r}: {sorted(map(str, unknown))} not in {sorted(self.names)}",
+                do="write only the names that the barrier waits for",
+            )
+        arrived = seen.union(writes)
+        return UNCHANGED if arrived == seen else arrived
+
+    def read(self, value: Any) -> Any:
+        """None once everybody has arrived: a barrier says when, not what."""
+        return None if value is not EMPTY and value == self.names else EMPTY
+
+    def consume(self, value: Any) -> Any:
+        """Closed again: a name that arrives in the same superstep counts for the next round."""
+        return EMPTY if value is not EMPTY and value == self.names else UNCHANGED
+
+    def same_rule(self, other: Channel[Any]) -> bool:
+        """Whether the other one waits for the same names."""
+        return isinstance(other, NamedBarrierValue) and self.names == other.names

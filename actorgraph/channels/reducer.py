@@ -1,0 +1,56 @@
+"""BinaryOperatorAggregate: the rule behind `Annotated[T, f]`. Folds each write with f."""
+
+from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet, Sequence
+from collections.abc import Mapping as AbstractMapping
+from collections.abc import Set as AbstractSet
+from typing import Any, get_origin
+
+from actorgraph.channels.base import EMPTY, Channel, T
+
+_CONCRETE: dict[Any, type] = {
+    Sequence: list,
+    MutableSequence: list,
+    AbstractSet: set,
+    MutableSet: set,
+    AbstractMapping: dict,
+    MutableMapping: dict,
+}
+
+
+class BinaryOperatorAggregate(Channel[T]):
+    """Folds writes into the value with `operator(value, write)`, left to right.
+
+    The value before the first write is `typ()` where that can be called (an abstract
+    Sequence, Set or Mapping counts as list, set or dict); else the first write is the value.
+
+    Args:
+        operator: takes the value and one write, returns the new value. Used as it is: one
+            that changes its first argument in place changes the state of no older checkpoint,
+            because checkpoints are encoded before the next task starts.
+    """
+
+    appends = True
+
+    def __init__(self, typ: Any, operator: Callable[[Any, Any], Any]) -> None:
+        super().__init__(typ)
+        self.operator = operator
+        origin = get_origin(typ) or typ
+        self._make: Callable[[], Any] = _CONCRETE.get(origin, origin)
+
+    def initial(self) -> Any:
+        """`typ()`, made anew for each run, or EMPTY where it can't be called."""
+        try:
+            return self._make()
+        except Exception:  # noqa: BLE001 - a type may refuse to be made in any way it likes
+            return EMPTY
+
+    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
+        """The value after every write, in task-path order."""
+        operator = self.operator
+        for write in writes:
+            value = write if value is EMPTY else operator(value, write)
+        return value
+
+    def same_rule(self, other: Channel[Any]) -> bool:
+        """Whether the other one folds with the same function."""
+        return isinstance(other, BinaryOperatorAggregate) and self.operator is other.operator

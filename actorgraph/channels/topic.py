@@ -1,0 +1,66 @@
+"""Topic: a list of what was published, for the next superstep or for good."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
+
+
+class Topic(Channel[Sequence[T]]):
+    """Collects the values written to it; a written list adds each of its items.
+
+    The cell is a list, or with `unique` a pair `(values, seen)`, which is what a checkpoint
+    holds too: a value seen before a restart is dropped after it.
+
+    Args:
+        accumulate: keep values across supersteps (default: only the last superstep's).
+        unique: drop values that have been published before; they must be hashable.
+    """
+
+    def __init__(self, typ: Any = Any, accumulate: bool = False, unique: bool = False) -> None:
+        super().__init__(typ)
+        self.accumulate = accumulate
+        self.unique = unique
+        self.clears = not accumulate
+        self.appends = accumulate and not unique
+        self.transparent = not unique
+
+    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
+        """The values in task-path order, after the kept ones when accumulating."""
+        new = _flatten(writes)
+        if self.unique:
+            return self._fold_unique(value, new)
+        fresh = list(new)
+        if not fresh:
+            return UNCHANGED if self.accumulate or value is EMPTY else EMPTY
+        return [*value, *fresh] if self.accumulate and value is not EMPTY else fresh
+
+    def _fold_unique(self, value: Any, new: Iterable[Any]) -> Any:
+        old, seen = ([], frozenset[Any]()) if value is EMPTY else value
+        fresh = [item for item in dict.fromkeys(new) if item not in seen]
+        if not fresh:
+            return UNCHANGED if self.accumulate else ([], seen)
+        return ([*old, *fresh] if self.accumulate else fresh, seen | set(fresh))
+
+    def read(self, value: Any) -> Any:
+        """The list of values; an empty one counts as not available."""
+        if value is EMPTY:
+            return EMPTY
+        values = value[0] if self.unique else value
+        return values or EMPTY
+
+    def idle(self, value: Any) -> Any:
+        """Empty, unless values are kept; what has been seen stays seen."""
+        if self.accumulate or value is EMPTY:
+            return UNCHANGED
+        if not self.unique:
+            return EMPTY
+        return ([], value[1]) if value[0] else UNCHANGED
+
+
+def _flatten(writes: Sequence[Any]) -> Iterable[Any]:
+    for write in writes:
+        if isinstance(write, list):
+            yield from write  # pyright: ignore[reportUnknownVariableType]
+        else:
+            yield write

@@ -1,0 +1,182 @@
+"""The codec: msgpack of plain data plus an allow-list of types. Data, never code.
+
+Encoding is exact or refused: what comes back is equal and of the same type. A tuple stays a
+tuple. A type that is not on the list fails with the path of the value. Decoding imports
+nothing, and constructs only types on the list; an unknown name is an error.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import ormsgpack
+
+from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
+from actorgraph.errors import SerializationError, UnknownTypeError
+
+_OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_PASSTHROUGH_BIG_INT
+)
+_PLAIN = (type(None), bool, int, float, str, bytes)
+
+
+class Codec:
+    """Encodes and decodes values.
+
+    Args:
+        types: the user's types that may be stored: dataclasses, pydantic models,
+            msgspec.Structs, enums and named tuples. Those in a graph's schema are added by
+            `compile`.
+    Raises:
+        SerializationError: a type is none of these.
+    """
+
+    def __init__(self, types: Iterable[type] = ()) -> None:
+        self._types: dict[str, type] = {}
+        for kind in types:
+            if extension_of(kind) is None:
+                raise SerializationError(
+                    f"type {kind!r} can't be put on the codec's list",
+                    do="use a dataclass, a pydantic model, a msgspec.Struct, an enum or a NamedTuple",
+                )
+            self._types[name_of(kind)] = kind
+
+    def with_types(self, types: Iterable[type]) -> "Codec":
+        """This codec with more types on its list."""
+        known = self._types.values()
+        more = [kind for kind in types if kind not in known]
+        return Codec([*known, *more]) if more else self
+
+    def encode(self, value: Any, path: str = "value") -> bytes:
+        """The bytes of a value.
+
+        Args:
+            path: what the value is, for the error's text.
+        Raises:
+            SerializationError: something in it can't be stored exactly.
+        """
+        try:
+            return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+        except (TypeError, ormsgpack.MsgpackEncodeError) as error:
+            return self._encode_slowly(value, path, error)
+
+    def decode(self, payload: bytes) -> Any:
+        """The value of some bytes.
+
+        Raises:
+            UnknownTypeError: it names a type that is not on the list.
+            SerializationError: the bytes are damaged.
+        """
+        try:
+            return ormsgpack.unpackb(payload, ext_hook=self._extension)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            raise SerializationError(
+                f"a stored value can't be decoded: {error}",
+                do="check the database's integrity, or restore it from a backup",
+            ) from error
+
+    def _default(self, value: Any) -> ormsgpack.Ext:
+        kind = type(value)
+        if kind is Packed:
+            return ormsgpack.Ext(value.code, value.payload)
+        known = BUILTIN.get(kind)
+        if known is not None:
+            return ormsgpack.Ext(known.code, self._pack(known.pack(value)))
+        if self._types.get(name_of(kind)) is not kind:
+            msg = f"type {name_of(kind)!r} is not on the codec's list"
+            raise TypeError(msg)
+        extension = extension_of(kind)
+        assert extension is not None
+        return ormsgpack.Ext(extension.code, self._pack([name_of(kind), extension.pack(value)]))
+
+    def _pack(self, value: Any) -> bytes:
+        return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+
+    def _extension(self, code: int, payload: bytes) -> Any:
+        extension = EXTENSIONS.get(code)
+        if extension is None:
+            raise UnknownTypeError(
+                f"a stored value has the extension code {code}, which this version doesn't know",
+                do="upgrade actorgraph to the version that wrote it",
+            )
+        plain = ormsgpack.unpackb(payload, ext_hook=self._extension)
+        if not extension.named:
+            return extension.build(None, plain)
+        name, data = plain
+        kind = self._types.get(name)
+        if kind is None:
+            raise UnknownTypeError(
+                f"a stored value has the type {name!r}, which this program doesn't allow",
+                do="put the type into the graph's schema, or into the saver's "
+                "Codec(types=[...]); if it was renamed, keep the old name until its threads end",
+            )
+        return extension.build(kind, data)
+
+    def _encode_slowly(self, value: Any, path: str, error: Exception) -> bytes:
+        """Try again with dicts whose keys aren't text made into pairs; else name the culprit."""
+        rewritten = self._rewrite(value, path, 0)
+        try:
+            return ormsgpack.packb(rewritten, default=self._default, option=_OPTIONS)
+        except (TypeError, ormsgpack.MsgpackEncodeError) as again:
+            raise SerializationError(
+                f"{path} can't be stored: {again or error}", do="store plain data in the state"
+            ) from again
+
+    def _rewrite(self, value: Any, path: str, depth: int) -> Any:
+        if depth > 200:
+            raise SerializationError(
+                f"{path} is nested more than 200 levels deep, or contains itself",
+                do="store plain, shallow data in the state",
+            )
+        kind = type(value)
+        if kind is str:
+            return _checked_text(value, path)
+        if kind in _PLAIN:
+            return value
+        if kind is list:
+            return [self._rewrite(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
+        if kind is dict:
+            return self._rewrite_dict(value, path, depth)
+        inner = BUILTIN.get(kind)
+        if inner is None and self._types.get(name_of(kind)) is kind:
+            inner = extension_of(kind)
+        if inner is None:
+            raise SerializationError(
+                f"{path} has the type {name_of(kind)!r}, which can't be stored",
+                do="store plain data; or allow the type: annotate a state key with it, or pass "
+                "codec=Codec(types=[...]) to the saver; UntrackedValue keeps it out of checkpoints",
+            )
+        packed = self._rewrite(inner.pack(value), path, depth + 1)
+        plain = [name_of(kind), packed] if inner.named else packed
+        return Packed(inner.code, self._pack(plain))
+
+    def _rewrite_dict(self, value: dict[Any, Any], path: str, depth: int) -> Any:
+        if all(type(key) is str for key in value):
+            return {
+                _checked_text(k, path): self._rewrite(v, f"{path}[{k!r}]", depth + 1)
+                for k, v in value.items()
+            }
+        pairs = [
+            [
+                self._rewrite(k, f"{path} key {k!r}", depth + 1),
+                self._rewrite(v, f"{path}[{k!r}]", depth + 1),
+            ]
+            for k, v in value.items()
+        ]
+        return Packed(PAIRS, self._pack(pairs))
+
+
+def _checked_text(text: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SerializationError(
+            f"{path} holds a lone surrogate at position {error.start}, which is no Unicode text",
+            do="decode the text with errors='replace' where it comes in",
+        ) from error
+    return text

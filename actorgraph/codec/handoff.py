@@ -1,0 +1,230 @@
+"""Hand-off: a run's save becomes rows, before the run's next task starts.
+
+After that nothing that a node or a reducer does to an object can change what was handed over.
+"""
+
+from typing import Any
+
+import msgspec
+
+from actorgraph.channels import EMPTY
+from actorgraph.codec.codec import Codec
+from actorgraph.codec.frames import frame
+from actorgraph.codec.records import Record, encode_json, encode_record, is_inline
+from actorgraph.errors import InvalidConfigError
+from actorgraph.plan.graph import Plan
+from actorgraph.superstep.growth import Growth, branched, place, started
+from actorgraph.superstep.tasks import path_key
+from actorgraph.values.commits import (
+    BlobRow,
+    CheckpointRow,
+    Claim,
+    Commit,
+    LedgerRow,
+    MergeRow,
+    RangeRow,
+)
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+from actorgraph.values.ids import GREGORIAN_OFFSET, as_bytes, ticks_of
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save
+
+_ROW_OVERHEAD = 200
+
+
+class HandOff:
+    """Encodes the saves of one run. Knows what of each channel is stored already.
+
+    Args:
+        epoch: the thread's, as loaded with the checkpoint that the run starts from.
+        placed: channel -> where its value is stored, by the loaded checkpoint.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        plan: Plan,
+        *,
+        thread_id: str,
+        namespace: str,
+        run: bytes,
+        epoch: int,
+        placed: "Placement | None" = None,
+    ) -> None:
+        self._codec = codec
+        self._plan = plan
+        self._thread_id = thread_id
+        self._namespace = namespace
+        self._run = run
+        self._epoch = epoch
+        self._placed = placed or Placement()
+
+    def commit(self, save: Save) -> Commit:
+        """The rows of a save.
+
+        Raises:
+            SerializationError: a value can't be stored; its path is in the text. Nothing of
+                the save may be stored then, and the run must end.
+        """
+        ledger = tuple(self._ledger(entry) for entry in save.ledger)
+        checkpoints = tuple(self._checkpoint(point) for point in save.checkpoints)
+        claim = self._claim(save.claim) if save.claim else None
+        size = sum(_ROW_OVERHEAD + len(row.payload) for row in ledger)
+        size += sum(_size(row) for row in checkpoints)
+        return Commit(
+            thread_id=self._thread_id,
+            namespace=self._namespace,
+            run=self._run,
+            epoch=self._epoch,
+            number=save.number,
+            head=save.head,
+            claim=claim,
+            ledger=ledger,
+            checkpoints=checkpoints,
+            ends=save.ends,
+            size=size,
+        )
+
+    def _claim(self, claim: ClaimIntent) -> Claim:
+        given = self._codec.encode(claim.input, "input") if claim.has_input else None
+        return Claim(claim.head, claim.mode, given, ",".join(claim.resumes))
+
+    def _ledger(self, entry: LedgerEntry) -> LedgerRow:
+        where = f"writes of {entry.path[-1] if entry.path else 'the input'!s}"
+        return LedgerRow(
+            base=entry.base,
+            task=as_bytes(entry.task),
+            path=path_key(entry.path),
+            index=entry.index,
+            generation=entry.generation,
+            payload=self._codec.encode([list(write) for write in entry.writes], where),
+            asks=entry.index == CONTROL_INDEX[INTERRUPT],
+        )
+
+    def _checkpoint(self, point: NewCheckpoint) -> CheckpointRow:
+        placed = self._placed
+        blobs: list[BlobRow] = []
+        ranges: list[RangeRow] = []
+        merges: list[MergeRow] = []
+        for channel, value in point.changed.items():
+            version = point.versions[channel]
+            placed.forget(channel)
+            if value is EMPTY:
+                continue
+            if is_inline(value):
+                placed.values[channel] = value
+            elif type(value) is list and self._grows(channel, value):
+                self._range(channel, value, version, ranges, merges)
+            else:
+                placed.blobs.add(channel)
+                payload = self._codec.encode(value, f"state[{channel!r}]")
+                blobs.append(BlobRow(channel, version, payload))
+        return CheckpointRow(
+            id=point.id,
+            parent=point.parent,
+            step=point.step,
+            source=point.source,
+            run=self._run,
+            next=encode_json(point.next),
+            record=encode_record(self._record(point)),
+            metadata=encode_metadata(point.metadata),
+            created=(ticks_of(point.id) - GREGORIAN_OFFSET) // 10,
+            blobs=tuple(blobs),
+            ranges=tuple(ranges),
+            merges=tuple(merges),
+        )
+
+    def _record(self, point: NewCheckpoint) -> Record:
+        placed = self._placed
+        return Record(
+            graph=self._plan.graph_id,
+            channel_versions=point.versions,
+            versions_seen=point.seen,
+            updated_channels=None if point.updated is None else list(point.updated),
+            values=placed.values,
+            lists={channel: growth.chain for channel, growth in placed.lists.items()},
+            blobs=sorted(placed.blobs),
+        )
+
+    def _grows(self, channel: str, value: list[Any]) -> bool:
+        """A reducer's list is expected to grow; any other has shown it by growing once."""
+        known = self._placed.growths.get(channel)
+        if self._plan.channels[channel].appends:
+            return True
+        if known is None:
+            self._placed.growths[channel] = Growth([], list(value), [])
+            return False
+        grown = len(known.items) > 8 and known.appended(value) is not None
+        if not known.chain:
+            known.items = list(value)
+        return grown
+
+    def _range(
+        self,
+        channel: str,
+        value: list[Any],
+        version: int,
+        ranges: list[RangeRow],
+        merges: list[MergeRow],
+    ) -> None:
+        placed = self._placed
+        growth = placed.growths.get(channel)
+        new = growth.appended(value) if growth is not None and growth.chain else None
+        if new is None or growth is None:
+            growth, new = started(version), list(value)
+        elif new and channel in placed.outgrown:
+            growth = branched(growth, version)
+        placed.growths[channel] = placed.lists[channel] = growth
+        if not new:
+            return
+        placed.outgrown.discard(channel)
+        path = f"state[{channel!r}][{len(growth.items)}:]"
+        payload = frame(self._codec.encode(new, path))
+        spot = place(growth, new, len(payload))
+        lineage = growth.chain[-1][0]
+        ranges.append(RangeRow(channel, lineage, spot.start, spot.before, len(new), payload))
+        merges.extend(MergeRow(channel, lineage, start, end) for start, end in spot.merges)
+
+
+class Placement:
+    """Where each channel's value is stored.
+
+    Attributes:
+        values: inline in the record. blobs: in a row of their own. lists: in ranges.
+        growths: the lists that the run has seen, also those that were blobs.
+        outgrown: lists whose lineage has gone on beyond the checkpoint: another branch did.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.blobs: set[str] = set()
+        self.lists: dict[str, Growth] = {}
+        self.growths: dict[str, Growth] = {}
+        self.outgrown: set[str] = set()
+
+    def forget(self, channel: str) -> None:
+        """The channel has changed: its old place counts no more."""
+        self.values.pop(channel, None)
+        self.blobs.discard(channel)
+        self.lists.pop(channel, None)
+
+
+def encode_metadata(metadata: dict[str, Any]) -> str:
+    """A caller's metadata as a JSON object.
+
+    Raises:
+        InvalidConfigError: a value is not JSON.
+    """
+    if not metadata:
+        return "{}"
+    try:
+        return encode_json(metadata)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise InvalidConfigError(
+            f"config['metadata'] can't be stored as JSON: {error}",
+            do="use text, numbers, booleans, None, lists and dicts",
+        ) from error
+
+
+def _size(row: CheckpointRow) -> int:
+    payloads = sum(len(b.payload) for b in row.blobs) + sum(len(r.payload) for r in row.ranges)
+    return _ROW_OVERHEAD + len(row.record) + payloads

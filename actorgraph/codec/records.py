@@ -1,0 +1,81 @@
+"""The JSON record of a checkpoint: the coordination, and where each value is.
+
+Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
+for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
+whose value is a row of its own, at their version. A channel with a version and no value is empty.
+"""
+
+from typing import Any
+
+import msgspec
+
+from actorgraph.errors import FormatVersionError
+from actorgraph.values.constants import CHECKPOINT_FORMAT
+
+_INLINE_INT_MAX = 2**53
+
+
+class Record(msgspec.Struct, omit_defaults=True):
+    """A record, decoded."""
+
+    v: int = CHECKPOINT_FORMAT
+    graph: str = ""
+    channel_versions: dict[str, int] = {}
+    versions_seen: dict[str, dict[str, int]] = {}
+    updated_channels: list[str] | None = None
+    values: dict[str, Any] = {}
+    lists: dict[str, list[tuple[int, int]]] = {}
+    blobs: list[str] = []
+
+
+class _Versioned(msgspec.Struct):
+    v: int = 0
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Record)
+_VERSION = msgspec.json.Decoder(_Versioned)
+
+
+def is_inline(value: Any) -> bool:
+    """Whether a value stands in the record itself: it is no longer there than a reference."""
+    if value is None or value is True or value is False:
+        return True
+    return type(value) is int and -_INLINE_INT_MAX < value < _INLINE_INT_MAX
+
+
+def encode_record(record: Record) -> str:
+    """The record as JSON text. `v` is always written: it says how to read the rest."""
+    text = _ENCODER.encode(record).decode()
+    return text if text.startswith('{"v"') else f'{{"v":{record.v},{text[1:]}'
+
+
+def decode_record(text: str) -> Record:
+    """The record of a stored checkpoint.
+
+    Raises:
+        FormatVersionError: it is damaged, or a newer version of the library wrote it.
+    """
+    try:
+        version = _VERSION.decode(text).v
+        if version == CHECKPOINT_FORMAT:
+            return _DECODER.decode(text)
+    except msgspec.MsgspecError as error:
+        raise FormatVersionError(
+            f"a checkpoint's record can't be read: {error}",
+            do="check the database's integrity, or restore it from a backup",
+        ) from error
+    raise FormatVersionError(
+        f"a checkpoint's record has format {version}; this version reads {CHECKPOINT_FORMAT}",
+        do="upgrade actorgraph",
+    )
+
+
+def encode_json(value: Any) -> str:
+    """Compact JSON of plain data."""
+    return _ENCODER.encode(value).decode()
+
+
+def decode_json(text: str) -> Any:
+    """The inverse of `encode_json`."""
+    return msgspec.json.decode(text)

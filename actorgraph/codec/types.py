@@ -1,0 +1,152 @@
+"""The types that the codec knows beside plain data, one extension code each.
+
+Codes are part of the stored format: never reuse one.
+"""
+
+import dataclasses
+import datetime as dt
+from collections import deque
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path, PosixPath, PurePosixPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from actorgraph.values.commands import Command, Interrupt, Send
+
+PAIRS = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Extension:
+    """How a type is stored: `pack` to plain data, `build` back; `named` carries its name."""
+
+    code: int
+    pack: Callable[[Any], Any]
+    build: Callable[[Any, Any], Any]
+    named: bool = False
+
+
+class Packed:
+    """Bytes of an extension that have been made already."""
+
+    __slots__ = ("code", "payload")
+
+    def __init__(self, code: int, payload: bytes) -> None:
+        self.code = code
+        self.payload = payload
+
+
+def name_of(kind: type) -> str:
+    """The name under which a type is stored."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _pack_datetime(value: dt.datetime) -> list[Any]:
+    zone = value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else None
+    naive = value.replace(tzinfo=None) if zone else value
+    return [naive.isoformat(), zone, value.fold]
+
+
+def _build_datetime(_: Any, data: list[Any]) -> dt.datetime:
+    text, zone, fold = data
+    value = dt.datetime.fromisoformat(text).replace(fold=fold)
+    return value.replace(tzinfo=ZoneInfo(zone)) if zone else value
+
+
+def _pack_fields(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+
+
+def _build_fields(kind: type, data: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    for f in dataclasses.fields(kind):
+        if f.name in data:
+            value = data[f.name]
+        elif f.default is not dataclasses.MISSING:
+            value = f.default
+        elif f.default_factory is not dataclasses.MISSING:
+            value = f.default_factory()
+        else:
+            msg = f"{name_of(kind)} has no stored value for its field {f.name!r}"
+            raise ValueError(msg)
+        object.__setattr__(made, f.name, value)
+    return made
+
+
+def _pack_struct(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in type(value).__struct_fields__}
+
+
+def _pack_model(value: Any) -> list[Any]:
+    fields = {name: getattr(value, name) for name in type(value).model_fields}
+    return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {})]
+
+
+def _build_model(kind: Any, data: list[Any]) -> Any:
+    fields, given, extra = data
+    return kind.model_construct(_fields_set=set(given), **fields, **extra)
+
+
+DATACLASS = Extension(40, _pack_fields, _build_fields, named=True)
+STRUCT = Extension(41, _pack_struct, lambda kind, data: kind(**data), named=True)
+MODEL = Extension(42, _pack_model, _build_model, named=True)
+ENUM = Extension(43, lambda v: v.name, lambda kind, data: kind[data], named=True)
+NAMED_TUPLE = Extension(44, list, lambda kind, data: kind(*data), named=True)
+
+BUILTIN: dict[type, Extension] = {
+    tuple: Extension(1, list, lambda _, d: tuple(d)),
+    set: Extension(2, list, lambda _, d: set(d)),
+    frozenset: Extension(3, list, lambda _, d: frozenset(d)),
+    dt.datetime: Extension(4, _pack_datetime, _build_datetime),
+    dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
+    dt.time: Extension(6, dt.time.isoformat, lambda _, d: dt.time.fromisoformat(d)),
+    dt.timedelta: Extension(
+        7, lambda v: [v.days, v.seconds, v.microseconds], lambda _, d: dt.timedelta(*d)
+    ),
+    dt.timezone: Extension(
+        8,
+        lambda v: v.utcoffset(None).total_seconds(),
+        lambda _, d: dt.timezone(dt.timedelta(seconds=d)),
+    ),
+    UUID: Extension(9, lambda v: v.bytes, lambda _, d: UUID(bytes=d)),
+    Decimal: Extension(10, str, lambda _, d: Decimal(d)),
+    PosixPath: Extension(11, str, lambda _, d: Path(d)),
+    PurePosixPath: Extension(12, str, lambda _, d: PurePosixPath(d)),
+    int: Extension(13, str, lambda _, d: int(d)),
+    complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
+    deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
+    ZoneInfo: Extension(16, lambda v: v.key, lambda _, d: ZoneInfo(d)),
+    Send: Extension(30, lambda v: [v.node, v.arg, v.timeout], lambda _, d: Send(*d)),
+    Interrupt: Extension(31, lambda v: [v.value, v.id], lambda _, d: Interrupt(*d)),
+    Command: Extension(
+        32,
+        lambda v: [v.graph, v.update, v.resume, v.goto],
+        lambda _, d: Command(graph=d[0], update=d[1], resume=d[2], goto=d[3]),
+    ),
+}
+
+EXTENSIONS: dict[int, Extension] = {
+    **{e.code: e for e in BUILTIN.values()},
+    **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
+    PAIRS: Extension(PAIRS, list, lambda _, d: {k: v for k, v in d}),  # noqa: C416
+}
+
+
+def extension_of(kind: type) -> Extension | None:
+    """How a user's type is stored; None if it can't be put on the list."""
+    if issubclass(kind, Enum):
+        return ENUM
+    if issubclass(kind, msgspec.Struct):
+        return STRUCT
+    if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
+        return MODEL
+    if dataclasses.is_dataclass(kind):
+        return DATACLASS
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return NAMED_TUPLE
+    return None

@@ -1,0 +1,209 @@
+"""Every exception and warning a user can see.
+
+Each one says what happened and, in `do`, what to do about it. An error that has no advice
+is an `assert`, not a class of this file. Names are LangGraph's where LangGraph has the thing.
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+
+class ActorGraphError(Exception):
+    """Base of all errors that are raised on purpose.
+
+    Args:
+        what: what happened, naming the culprit.
+        do: what the reader can do about it.
+    """
+
+    def __init__(self, what: str, *, do: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.do = do
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  Do this: {self.do}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.what, self.do)
+
+
+def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError:
+    return kind(what, do=do)
+
+
+# --- building a graph ---
+
+
+class GraphBuildError(ActorGraphError, ValueError):
+    """A graph, or one call that builds it, can't work as written."""
+
+
+class SchemaError(GraphBuildError):
+    """A state schema has a key from which no channel can be made."""
+
+
+# --- running it ---
+
+
+class InvalidUpdateError(ActorGraphError):
+    """A node, an edge or a caller handed over an update that the channels can't take."""
+
+
+class UnknownTargetError(InvalidUpdateError):
+    """A route (`goto`, `Send`, a conditional edge) names a node that the graph doesn't have."""
+
+
+class MissingNodeError(InvalidUpdateError):
+    """`as_node` names no node of the graph."""
+
+
+class EmptyInputError(ActorGraphError):
+    """A run was asked to continue a thread on which nothing has been saved."""
+
+
+class EmptyChannelError(ActorGraphError):
+    """A channel was read that has never been written."""
+
+
+class GraphRecursionError(ActorGraphError, RecursionError):
+    """A run took as many supersteps as its `recursion_limit` allows and still had work."""
+
+
+class NodeTimeoutError(ActorGraphError, TimeoutError):
+    """A node did not return within its `timeout`."""
+
+
+class NodeCancelledError(ActorGraphError):
+    """A node raised the event loop's cancellation itself, though nobody cancelled the run."""
+
+
+class InvalidConfigError(ActorGraphError, ValueError):
+    """The `config`, or an argument, of a call can't be used."""
+
+
+class RunningLoopError(ActorGraphError, RuntimeError):
+    """A blocking method was called where it would block a running event loop."""
+
+
+class OutsideRunError(ActorGraphError, RuntimeError):
+    """A function that works only inside a node was called somewhere else."""
+
+
+# --- saving and resuming ---
+
+
+class CheckpointError(ActorGraphError):
+    """Base of what can go wrong between a run and its saver."""
+
+
+class SaverRequiredError(CheckpointError, ValueError):
+    """The operation reads or writes checkpoints and the graph was compiled without a saver."""
+
+
+class ConflictError(CheckpointError):
+    """Another run has the thread, or has moved its head; nothing of this one was written."""
+
+
+class AlreadyResumedError(ConflictError):
+    """The interrupt has been answered by another call."""
+
+
+AlreadyResumed = AlreadyResumedError
+
+
+class CheckpointNotFoundError(CheckpointError):
+    """The thread has no checkpoint of that id."""
+
+
+class SerializationError(CheckpointError, TypeError):
+    """A value can't be stored exactly; the text names its path."""
+
+
+class UnknownTypeError(CheckpointError):
+    """A stored value has a type that this program did not allow."""
+
+
+class FormatVersionError(CheckpointError):
+    """A stored record was written by a newer version of the library, or is damaged."""
+
+
+class StorageError(CheckpointError):
+    """The database or the file refused an operation.
+
+    Attributes:
+        retryable: whether the same batch may be sent again at once: nothing of it is stored.
+    """
+
+    retryable: bool = False
+
+
+class StorageBusyError(StorageError):
+    """Somebody else held the database's lock for longer than the busy timeout."""
+
+
+class StorageFullError(StorageError):
+    """No space left; the batch was rolled back and the saver stays usable."""
+
+
+class SaverBrokenError(StorageError):
+    """A commit failed in a way that leaves its outcome unknown; reopen the saver."""
+
+
+class SaverClosedError(CheckpointError):
+    """The saver has been closed."""
+
+
+class DrainTimeoutError(CheckpointError):
+    """The saver was closed before everything was stored; the text lists what was not."""
+
+
+# --- interrupts: BaseException, so that `except Exception` in a node can't swallow them ---
+
+
+class GraphBubbleUp(BaseException):
+    """Base of what a node raises to stop without failing."""
+
+
+class GraphInterrupt(GraphBubbleUp):
+    """Raised by `interrupt()`: the run pauses here until it is resumed."""
+
+    def __init__(self, interrupts: Sequence[Any] = ()) -> None:
+        super().__init__(tuple(interrupts))
+        self.interrupts = tuple(interrupts)
+
+
+class UnknownInterruptError(ActorGraphError, RuntimeError):
+    """A resume doesn't say which interrupt it answers, or names one that is not waiting."""
+
+
+# --- warnings ---
+
+
+class ActorGraphWarning(UserWarning):
+    """Base of all warnings of this library."""
+
+
+class UnknownChannelWarning(ActorGraphWarning):
+    """A node returned a key that is no channel of the graph; the key was dropped."""
+
+
+class UnreachableNodeWarning(ActorGraphWarning):
+    """No edge leads to a node."""
+
+
+class SwallowedInterruptWarning(ActorGraphWarning):
+    """A node called `interrupt()` and then returned as if it had not."""
+
+
+class UnsafeSettingWarning(ActorGraphWarning):
+    """A setting gives up a guarantee."""
+
+
+def did_you_mean(name: object, choices: Sequence[str]) -> str:
+    """A hint such as `did you mean 'answer'?`, or the choices when none is near."""
+    near = get_close_matches(str(name), choices, n=2)
+    if near:
+        return "did you mean " + " or ".join(repr(n) for n in near) + "?"
+    return "the choices are " + (", ".join(repr(c) for c in choices) or "none")

@@ -1,0 +1,1 @@
+"""The static graph: what a program declares, checked and turned into tables. Nothing runs here."""

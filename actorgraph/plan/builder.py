@@ -1,0 +1,265 @@
+"""GraphBuilder: the calls with which a program declares a graph, and their immediate checks.
+
+What can be seen wrong in one call is refused by that call; what takes the whole graph is
+checked in `checks.py` when the plan is made.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from actorgraph.errors import GraphBuildError
+from actorgraph.plan import calls
+from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema
+from actorgraph.values.constants import END, RESERVED_NODE_NAMES, START
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """One `add_node` call."""
+
+    name: str
+    action: Callable[..., Any]
+    schema: Schema | None
+    timeout: float | None
+    max_concurrency: int | None
+    metadata: Mapping[str, Any]
+    ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchSpec:
+    """One `add_conditional_edges` call."""
+
+    name: str
+    path: Callable[..., Any]
+    ends: Mapping[Any, str] | None
+    schema: Schema | None
+
+
+class GraphBuilder:
+    """Collects nodes and edges.
+
+    Args:
+        state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
+            keys are the channels; or a bare type for a graph over one value.
+        context_schema: the type of `context=`; kept for inspection.
+        input_schema: what a run takes; default `state_schema`.
+        output_schema: what a run returns; default `state_schema`.
+    Raises:
+        SchemaError: a schema can't be read.
+    """
+
+    def __init__(
+        self,
+        state_schema: Any,
+        context_schema: Any = None,
+        *,
+        input_schema: Any = None,
+        output_schema: Any = None,
+    ) -> None:
+        self.state = read_schema(state_schema)
+        self.context_schema = context_schema
+        self.input = read_schema(input_schema) if input_schema else self.state
+        self.output = read_schema(output_schema) if output_schema else self.state
+        self.schemas: list[Schema] = [self.state, self.input, self.output]
+        merge_channels(self.schemas)
+        self.nodes: dict[str, NodeSpec] = {}
+        self.edges: dict[tuple[str, str], None] = {}
+        self.joins: dict[tuple[tuple[str, ...], str], None] = {}
+        self.branches: dict[str, dict[str, BranchSpec]] = {}
+
+    def add_node(
+        self,
+        node: str | Callable[..., Any],
+        action: Callable[..., Any] | None = None,
+        *,
+        input_schema: Any = None,
+        timeout: float | None = None,
+        max_concurrency: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        destinations: Sequence[str] | Mapping[str, str] | None = None,
+    ) -> Self:
+        """Add a node.
+
+        Args:
+            node: its name, or the function, whose `__name__` is then the name.
+            action: a function of the state, sync (run in a worker thread) or async, or an
+                object with `ainvoke` or `invoke`.
+            input_schema: the part of the state that it sees; default the annotation of the
+                function's first parameter, else the state schema.
+            timeout: seconds that one call may take; async nodes only. Default no limit.
+            max_concurrency: calls of this node that may run at once. Default no limit.
+            metadata: carried into the `tasks` stream.
+            destinations: where its Commands may go, for checks and drawing.
+        Returns: the builder.
+        Raises:
+            GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
+                be called, or a sync node has a timeout (a thread can't be stopped).
+        """
+        name, action = _name_and_action(node, action)
+        self._check_name(name)
+        try:
+            function = calls.as_callable(action)
+        except TypeError as error:
+            raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
+        _check_timeout(name, function, timeout)
+        hint = input_schema or calls.first_schema(function)
+        schema = read_schema(hint) if hint is not None and is_schema(hint) else None
+        if schema is not None:
+            self.schemas.append(schema)
+            merge_channels(self.schemas)
+        self.nodes[name] = NodeSpec(
+            name,
+            function,
+            schema,
+            timeout,
+            max_concurrency,
+            dict(metadata or {}),
+            tuple(destinations or ()) or calls.command_destinations(function),
+        )
+        return self
+
+    def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
+        """Run `end_key` after `start_key`; after all of them when it is a list.
+
+        Raises:
+            GraphBuildError: START is the end or END is the start of the edge.
+        """
+        starts = (start_key,) if isinstance(start_key, str) else tuple(start_key)
+        if not starts:
+            raise GraphBuildError(
+                "add_edge() got an empty list of starts", do="name the nodes to wait for"
+            )
+        if END in starts:
+            raise GraphBuildError("END cannot be a start node", do="end the edge at END instead")
+        if end_key == START:
+            raise GraphBuildError("START cannot be an end node", do="name the node to go back to")
+        if isinstance(start_key, str):
+            self.edges[(start_key, end_key)] = None
+        else:
+            self.joins[(tuple(dict.fromkeys(starts)), end_key)] = None
+        return self
+
+    def add_conditional_edges(
+        self,
+        source: str,
+        path: Callable[..., Any],
+        path_map: Mapping[Any, str] | Sequence[str] | None = None,
+    ) -> Self:
+        """After `source`, call `path` with the state and go where it says.
+
+        Args:
+            source: a node's name, or START.
+            path: a function of the state (the node's own update applied), sync or async. It
+                returns a node's name, END, a `Send`, a key of `path_map`, or a list of these.
+            path_map: what `path` may return -> node; or a list of names. Default: the
+                function's `-> Literal[...]` annotation, else any node.
+        Raises:
+            GraphBuildError: the source has a branch of that name already.
+        """
+        name = calls.name_of(path) or "condition"
+        known = self.branches.setdefault(source, {})
+        if name in known:
+            raise GraphBuildError(
+                f"Branch with name `{name}` already exists for node `{source}`",
+                do="give the second function another name, or merge the two",
+            )
+        if not callable(path):
+            path = calls.as_callable(path)
+        hint = calls.first_schema(path)
+        schema = read_schema(hint) if hint is not None else None
+        if schema is not None:
+            self.schemas.append(schema)
+            merge_channels(self.schemas)
+        known[name] = BranchSpec(name, path, _ends(path, path_map), schema)
+        return self
+
+    def add_sequence(
+        self, nodes: Sequence[Callable[..., Any] | tuple[str, Callable[..., Any]]]
+    ) -> Self:
+        """Add nodes that run one after another.
+
+        Raises:
+            GraphBuildError: the list is empty or two nodes have one name.
+        """
+        if not nodes:
+            raise GraphBuildError("Sequence requires at least one node", do="pass some nodes")
+        previous: str | None = None
+        for node in nodes:
+            name, action = node if isinstance(node, tuple) else _name_and_action(node, None)
+            self.add_node(name, action)
+            if previous is not None:
+                self.add_edge(previous, name)
+            previous = name
+        return self
+
+    def set_entry_point(self, key: str) -> Self:
+        """Start at this node: `add_edge(START, key)`."""
+        return self.add_edge(START, key)
+
+    def set_conditional_entry_point(
+        self,
+        path: Callable[..., Any],
+        path_map: Mapping[Any, str] | Sequence[str] | None = None,
+    ) -> Self:
+        """Start where `path` says: `add_conditional_edges(START, path, path_map)`."""
+        return self.add_conditional_edges(START, path, path_map)
+
+    def set_finish_point(self, key: str) -> Self:
+        """End after this node: `add_edge(key, END)`."""
+        return self.add_edge(key, END)
+
+    def _check_name(self, name: str) -> None:
+        if name in self.nodes:
+            raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
+        if name in RESERVED_NODE_NAMES:
+            raise GraphBuildError(f"Node `{name}` is reserved.", do="choose another name")
+        if not name or any(mark in name for mark in "|:\0"):
+            raise GraphBuildError(
+                f"{name!r} can't be a node's name: it is empty or has '|' or ':', which separate "
+                "checkpoint namespaces",
+                do="use letters, digits, '-' and '_'",
+            )
+
+
+def _name_and_action(
+    node: str | Callable[..., Any], action: Callable[..., Any] | None
+) -> tuple[str, Callable[..., Any]]:
+    if isinstance(node, str):
+        if action is None:
+            raise GraphBuildError(
+                f"add_node({node!r}) got no function", do="pass it: add_node(name, function)"
+            )
+        return node, action
+    name = calls.name_of(node)
+    if action is not None or not name or name == "<lambda>":
+        raise GraphBuildError(
+            "add_node() can't tell the node's name", do="pass it first: add_node(name, function)"
+        )
+    return name, node
+
+
+def _check_timeout(name: str, function: Callable[..., Any], timeout: float | None) -> None:
+    if timeout is None:
+        return
+    if timeout <= 0:
+        raise GraphBuildError(
+            f"node {name!r} has a timeout of {timeout} s", do="use a positive number of seconds"
+        )
+    if not calls.is_async(function):
+        raise GraphBuildError(
+            f"node {name!r} is a sync function and has a timeout, but a thread can't be stopped",
+            do="make it `async def`, or set a timeout on the I/O inside it",
+        )
+
+
+def _ends(
+    path: Callable[..., Any], path_map: Mapping[Any, str] | Sequence[str] | None
+) -> Mapping[Any, str] | None:
+    if path_map is None:
+        literal = calls.literal_returns(path)
+        return {value: value for value in literal} if literal else None
+    if isinstance(path_map, Mapping):
+        return dict(path_map)
+    return {name: name for name in path_map}

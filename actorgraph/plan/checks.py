@@ -1,0 +1,95 @@
+"""What can be wrong with a whole graph. Each check names the culprit and the way out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from actorgraph.errors import GraphBuildError, did_you_mean
+from actorgraph.plan.builder import GraphBuilder
+from actorgraph.values.constants import END, START
+
+
+def check(builder: GraphBuilder, interrupts: Sequence[str]) -> list[str]:
+    """Refuse a graph that can't run.
+
+    Args:
+        builder: the graph as declared.
+        interrupts: the nodes named in `interrupt_before` and `interrupt_after`.
+    Returns: the nodes that no edge reaches, for a warning.
+    Raises:
+        GraphBuildError: an edge begins or ends at an unknown node, nothing leads from START
+            into the graph, or an interrupt names an unknown node.
+    """
+    names = list(builder.nodes)
+    for source, what in _sources(builder):
+        if source not in builder.nodes and source != START:
+            raise GraphBuildError(
+                f"Found {what} starting at unknown node '{source}'",
+                do=f"add the node; {did_you_mean(source, names)}",
+            )
+    for target, what in _targets(builder):
+        if target not in builder.nodes and target != END:
+            raise GraphBuildError(
+                f"Found {what} ending at unknown node `{target}`",
+                do=f"add the node; {did_you_mean(target, names)}",
+            )
+    if not any(source == START for source, _ in _sources(builder)):
+        raise GraphBuildError(
+            "Graph must have an entrypoint: add at least one edge from START to another node",
+            do="add_edge(START, name)",
+        )
+    for name in interrupts:
+        if name not in builder.nodes and name != "*":
+            raise GraphBuildError(
+                f"Interrupt node `{name}` not found", do=did_you_mean(name, names)
+            )
+    return _unreachable(builder)
+
+
+def _sources(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
+    for start, _ in builder.edges:
+        yield start, "edge"
+    for starts, _ in builder.joins:
+        for start in starts:
+            yield start, "edge"
+    for source in builder.branches:
+        yield source, "conditional edge"
+
+
+def _targets(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
+    for _, end in builder.edges:
+        yield end, "edge"
+    for _, end in builder.joins:
+        yield end, "edge"
+    for source, branches in builder.branches.items():
+        for branch in branches.values():
+            for end in (branch.ends or {}).values():
+                yield end, f"conditional edge of '{source}'"
+    for node in builder.nodes.values():
+        for end in node.ends:
+            yield end, f"destination of '{node.name}'"
+
+
+def _unreachable(builder: GraphBuilder) -> list[str]:
+    """The nodes that no static edge, branch or declared destination leads to.
+
+    Empty when some branch may go anywhere. A Command or Send without a declared destination
+    may still reach them, which is why this is a warning.
+    """
+    if any(b.ends is None for branches in builder.branches.values() for b in branches.values()):
+        return []
+    reached: set[str] = set()
+    waiting = [START]
+    while waiting:
+        node = waiting.pop()
+        new = [n for n in _successors(builder, node) if n not in reached]
+        reached.update(new)
+        waiting.extend(new)
+    return [name for name in builder.nodes if name not in reached]
+
+
+def _successors(builder: GraphBuilder, node: str) -> Iterable[str]:
+    yield from (end for start, end in builder.edges if start == node)
+    yield from (end for starts, end in builder.joins if node in starts)
+    for branch in builder.branches.get(node, {}).values():
+        yield from (branch.ends or {}).values()
+    if node in builder.nodes:
+        yield from builder.nodes[node].ends

@@ -1,0 +1,144 @@
+"""Builder -> Plan: edges become channels, nodes become table rows.
+
+An edge into a node n is a channel `branch:to:n` that the source writes and that triggers n;
+a join of several nodes is a barrier channel. So the runtime knows channels only.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.channels import Channel, EphemeralValue, NamedBarrierValue, Topic
+from actorgraph.errors import SchemaError
+from actorgraph.plan import calls
+from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
+from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
+from actorgraph.values.commands import Send
+from actorgraph.values.constants import BRANCH_TO, END, START, TAG_HIDDEN, TASKS
+
+
+def make_plan(
+    builder: GraphBuilder,
+    *,
+    name: str,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
+    strict: bool = False,
+) -> Plan:
+    """The tables of a graph that `checks.check` has passed.
+
+    Raises:
+        SchemaError: a node's view has a key that is no channel.
+    """
+    state = merge_channels(builder.schemas)
+    _check_views(builder, state)
+    joins = {_join_name(starts, end): (starts, end) for starts, end in builder.joins}
+    channels: dict[str, Channel[Any]] = dict(state)
+    channels[START] = EphemeralValue(builder.input.source)
+    channels[TASKS] = Topic(Send)
+    for node in builder.nodes:
+        channels[BRANCH_TO + node] = EphemeralValue(Any, guard=False)
+    for join, (starts, _) in joins.items():
+        channels[join] = NamedBarrierValue(str, starts)
+    nodes = {START: _start(builder, joins)}
+    for spec in builder.nodes.values():
+        nodes[spec.name] = _node(builder, spec, state, joins)
+    return Plan(
+        name=name,
+        graph_id=_graph_id(name, builder),
+        channels=channels,
+        nodes=nodes,
+        output_keys=builder.output.keys,
+        state_keys=tuple(state),
+        interrupt_before=tuple(interrupt_before),
+        interrupt_after=tuple(interrupt_after),
+        types=stored_types(builder.schemas),
+        strict=strict,
+    )
+
+
+def _graph_id(name: str, builder: GraphBuilder) -> str:
+    shape = "\0".join([name, *builder.nodes])
+    return f"{name}:{hashlib.blake2b(shape.encode(), digest_size=6).hexdigest()}"
+
+
+def _join_name(starts: Sequence[str], end: str) -> str:
+    return f"join:{'|'.join(starts)}:{end}"  # no node's name has a '|'
+
+
+def _targets(
+    builder: GraphBuilder, node: str, joins: dict[str, tuple[tuple[str, ...], str]]
+) -> tuple[tuple[str, Any], ...]:
+    edges = [(BRANCH_TO + end, None) for start, end in builder.edges if start == node]
+    waits = [(join, node) for join, (starts, _) in joins.items() if node in starts]
+    return tuple(e for e in edges if e[0] != BRANCH_TO + END) + tuple(waits)
+
+
+def _start(builder: GraphBuilder, joins: dict[str, tuple[tuple[str, ...], str]]) -> NodePlan:
+    return NodePlan(
+        name=START,
+        call=lambda value: value,
+        is_async=False,
+        inject=(),
+        triggers=(START,),
+        reads=(START,),
+        coerce=None,
+        writes=frozenset(builder.input.keys),
+        targets=_targets(builder, START, joins),
+        branches=_branches(builder, START, builder.input),
+        hidden=True,
+    )
+
+
+def _node(
+    builder: GraphBuilder,
+    spec: NodeSpec,
+    state: dict[str, Channel[Any]],
+    joins: dict[str, tuple[tuple[str, ...], str]],
+) -> NodePlan:
+    schema = spec.schema or builder.state
+    waits = tuple(join for join, (_, end) in joins.items() if end == spec.name)
+    return NodePlan(
+        name=spec.name,
+        call=spec.action,
+        is_async=calls.is_async(spec.action),
+        inject=calls.injected(spec.action),
+        triggers=(BRANCH_TO + spec.name, *waits),
+        reads=view_of(schema, state),
+        coerce=schema.make,
+        writes=frozenset(state),
+        targets=_targets(builder, spec.name, joins),
+        branches=_branches(builder, spec.name, schema),
+        timeout=spec.timeout,
+        max_concurrency=spec.max_concurrency,
+        metadata=spec.metadata,
+        ends=spec.ends,
+        hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
+    )
+
+
+def _branches(builder: GraphBuilder, node: str, schema: Schema) -> tuple[BranchPlan, ...]:
+    specs = builder.branches.get(node, {}).values()
+    return tuple(_branch(spec, spec.schema or schema) for spec in specs)
+
+
+def _branch(spec: BranchSpec, schema: Schema) -> BranchPlan:
+    return BranchPlan(
+        name=spec.name,
+        path=spec.path,
+        is_async=calls.is_async(spec.path),
+        inject=calls.injected(spec.path),
+        ends=spec.ends,
+        reads=schema.keys,
+        coerce=schema.make,
+    )
+
+
+def _check_views(builder: GraphBuilder, state: dict[str, Channel[Any]]) -> None:
+    for spec in builder.nodes.values():
+        if spec.schema is not None:
+            try:
+                view_of(spec.schema, state)
+            except SchemaError as error:
+                raise SchemaError(f"node {spec.name!r}: {error.what}", do=error.do) from error

@@ -1,0 +1,122 @@
+"""The compiled graph as data: what the pure core and the actors read while a run goes on.
+
+A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
+once is computed here, because the supervisor reads it at every superstep.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from actorgraph.channels import EMPTY, Channel
+from actorgraph.values.constants import START
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """A conditional edge: user code that reads the state and names where to go.
+
+    Attributes:
+        path: the user's function.
+        ends: what `path` may return -> the node it means; None where it returns node names.
+        reads: the channels that `path` sees; `coerce` makes them into its schema.
+    """
+
+    name: str
+    path: Callable[..., Any]
+    is_async: bool
+    inject: tuple[str, ...]
+    ends: Mapping[Any, str] | None
+    reads: tuple[str, ...]
+    coerce: Callable[..., Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node.
+
+    Attributes:
+        triggers: the channels whose change makes the node run.
+        reads: the channels that its input is made of; `("__root__",)` passes the bare value.
+        coerce: makes the input into the node's schema; None leaves a dict.
+        writes: the keys that it may return.
+        targets: `(channel, value)` written after each run: its static edges.
+        timeout: seconds; None for no limit.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    is_async: bool
+    inject: tuple[str, ...]
+    triggers: tuple[str, ...]
+    reads: tuple[str, ...]
+    coerce: Callable[..., Any] | None
+    writes: frozenset[str]
+    targets: tuple[tuple[str, Any], ...]
+    branches: tuple[BranchPlan, ...]
+    timeout: float | None = None
+    max_concurrency: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ends: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole graph. `nodes` is in definition order and includes START.
+
+    Attributes:
+        name: the graph's name, for errors and logs.
+        graph_id: tells graphs apart in stored records.
+        channels: every cell's rule, those of edges too.
+        output_keys: what `invoke` returns; `state_keys`: what a snapshot shows.
+        subscribers: channel -> the nodes that it triggers, by name.
+        clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
+        opaque: the channels whose cells aren't what readers see.
+        types: user types that the codec may store and load.
+        strict: an unknown update key is an error.
+    """
+
+    name: str
+    graph_id: str
+    channels: Mapping[str, Channel[Any]]
+    nodes: Mapping[str, NodePlan]
+    output_keys: tuple[str, ...]
+    state_keys: tuple[str, ...]
+    interrupt_before: tuple[str, ...] = ()
+    interrupt_after: tuple[str, ...] = ()
+    types: tuple[type, ...] = ()
+    strict: bool = False
+    subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
+    clearing: tuple[str, ...] = field(init=False)
+    finishing: tuple[str, ...] = field(init=False)
+    opaque: frozenset[str] = field(init=False)
+    consumable: frozenset[str] = field(init=False)
+    order: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the tables."""
+        subscribers: dict[str, list[str]] = {}
+        for node in self.nodes.values():
+            for channel in node.triggers:
+                subscribers.setdefault(channel, []).append(node.name)
+        tables: dict[str, Any] = {
+            "subscribers": {c: tuple(sorted(n)) for c, n in subscribers.items()},
+            "clearing": tuple(n for n, c in self.channels.items() if c.clears),
+            "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
+            "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
+            "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
+            "order": {name: place for place, name in enumerate(self.nodes)},
+        }
+        for name, table in tables.items():
+            object.__setattr__(self, name, table)
+
+    @property
+    def start(self) -> NodePlan:
+        """The hidden node that moves a run's input into the state."""
+        return self.nodes[START]
+
+    def initial_values(self) -> dict[str, Any]:
+        """The cells of a thread that has never run: reducers' first values."""
+        made = ((n, c.initial()) for n, c in self.channels.items())
+        return {name: value for name, value in made if value is not EMPTY}

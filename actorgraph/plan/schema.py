@@ -1,0 +1,205 @@
+"""State schemas -> channels. TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type.
+
+Each annotated key is one channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]`
+with a channel C is that channel; every other key keeps its last value.
+"""
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    Required,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from actorgraph.channels import BinaryOperatorAggregate, Channel, LastValue
+from actorgraph.errors import SchemaError, did_you_mean
+from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Schema:
+    """A state schema, read.
+
+    Attributes:
+        source: the user's class.
+        channels: key -> rule; one key `__root__` for a bare type.
+        make: builds the object that nodes see from keyword arguments; None: they see a dict.
+    """
+
+    source: Any
+    channels: dict[str, Channel[Any]]
+    make: Callable[..., Any] | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys in the order of the class."""
+        return tuple(self.channels)
+
+
+def is_schema(candidate: object) -> bool:
+    """Whether a class has annotated keys of which channels can be made."""
+    return isinstance(candidate, type) and (
+        is_typeddict(candidate)
+        or dataclasses.is_dataclass(candidate)
+        or hasattr(candidate, "model_fields")
+        or hasattr(candidate, "__struct_fields__")
+    )
+
+
+def read_schema(source: Any) -> Schema:
+    """The channels of a schema.
+
+    Raises:
+        SchemaError: an annotation can't be resolved, a key's name is reserved, or a reducer
+            doesn't take exactly two positional arguments.
+    """
+    if not is_schema(source):
+        return Schema(source, {ROOT: channel_of(ROOT, source)}, None)
+    hints = _hints(source)
+    if not hints:
+        raise SchemaError(
+            f"schema {source.__name__} has no annotated keys",
+            do="annotate each key of the state, e.g. `count: int`",
+        )
+    channels = {key: channel_of(key, hint) for key, hint in hints.items()}
+    return Schema(source, channels, None if is_typeddict(source) else source)
+
+
+def channel_of(key: str, annotation: Any) -> Channel[Any]:
+    """The rule of one key."""
+    if key in RESERVED_CHANNELS or key == START or key.startswith((BRANCH_TO, "join:")):
+        raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
+    annotation = _unwrap(annotation)
+    if isinstance(annotation, Channel):
+        return annotation  # pyright: ignore[reportUnknownVariableType]
+    if get_origin(annotation) is Annotated:
+        typ, *extras = get_args(annotation)
+        return _annotated(key, _unwrap(typ), extras) or LastValue(typ)
+    return LastValue(annotation)
+
+
+def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
+    for extra in extras:
+        if isinstance(extra, Channel):
+            return extra  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(extra, type) and issubclass(extra, Channel):
+            return extra(typ)  # pyright: ignore[reportUnknownVariableType]
+    last = extras[-1]
+    if not callable(last) or isinstance(last, type):
+        return None
+    if _positional_count(last) != 2:
+        raise SchemaError(
+            f"Invalid reducer signature. Expected (a, b) -> c for key {key!r}, "
+            f"got {getattr(last, '__name__', last)!r}",
+            do="use a function of exactly two positional arguments: the value and one write",
+        )
+    return BinaryOperatorAggregate(typ, last)
+
+
+def _positional_count(function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2  # builtins without a signature, such as operator.add on older builds
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 2
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds for p in parameters)
+
+
+def _unwrap(annotation: Any) -> Any:
+    while get_origin(annotation) in (Required, NotRequired):
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _hints(source: Any) -> dict[str, Any]:
+    try:
+        hints = get_type_hints(source, include_extras=True)
+    except NameError as error:
+        raise SchemaError(
+            f"schema {source.__name__} has an annotation that can't be resolved: {error}",
+            do="define the type at module level, or import it at run time",
+        ) from error
+    fields = getattr(source, "model_fields", None) or getattr(source, "__struct_fields__", None)
+    if dataclasses.is_dataclass(source):
+        fields = [f.name for f in dataclasses.fields(source)]
+    if fields is not None:
+        return {key: hints[key] for key in fields if key in hints}
+    return hints
+
+
+def merge_channels(schemas: list[Schema]) -> dict[str, Channel[Any]]:
+    """The union of several schemas' channels.
+
+    A key may stand in several schemas; where one of them gives it a rule other than
+    LastValue, that rule holds.
+
+    Raises:
+        SchemaError: two schemas give one key two different rules.
+    """
+    merged: dict[str, Channel[Any]] = {}
+    for schema in schemas:
+        for key, channel in schema.channels.items():
+            known = merged.get(key)
+            if known is None or type(known) is LastValue:
+                merged[key] = channel
+            elif type(channel) is not LastValue and not known.same_rule(channel):
+                raise SchemaError(
+                    f"Channel {key!r} already exists with a different type: {known!r}, {channel!r}",
+                    do="give the key the same reducer in every schema",
+                )
+    return merged
+
+
+def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...]:
+    """The channels that a node with this schema sees."""
+    missing = [key for key in schema.keys if key not in channels]
+    if missing:
+        raise SchemaError(
+            f"key {missing[0]!r} is no channel of this graph",
+            do=did_you_mean(missing[0], list(channels)),
+        )
+    return schema.keys
+
+
+def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
+    """The user's types inside the annotations: what the codec may store and load."""
+    found: dict[type, None] = {}
+    for schema in schemas:
+        for channel in schema.channels.values():
+            for candidate in _walk(channel.typ, set()):
+                found[candidate] = None
+    return tuple(found)
+
+
+def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
+    if id(annotation) in seen or isinstance(annotation, TypeVar):
+        return
+    seen.add(id(annotation))
+    if get_origin(annotation) in (Union, types.UnionType, Annotated) or get_args(annotation):
+        for argument in get_args(annotation):
+            yield from _walk(argument, seen)
+    elif isinstance(annotation, type):
+        if issubclass(annotation, Enum):
+            yield annotation
+        elif is_schema(annotation):
+            if not is_typeddict(annotation):
+                yield annotation
+            try:
+                hints = _hints(annotation)
+            except SchemaError:
+                return
+            for hint in hints.values():
+                yield from _walk(hint, seen)

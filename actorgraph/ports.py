@@ -1,0 +1,53 @@
+"""What the runtime needs from the outside world, as protocols. No implementations.
+
+A saver is four methods. The persistence actor is the only one that calls `commit`, so a saver
+needs no lock; queries come one batch at a time too, on their own connection.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from actorgraph.values.commits import Outcome, Query, Request
+
+
+@runtime_checkable
+class Saver(Protocol):
+    """A durable home of checkpoints.
+
+    Attributes:
+        durable: whether what is committed survives the process.
+        immediate: whether `commit` and `query` never wait, so that they need no task.
+    """
+
+    durable: bool
+    immediate: bool
+
+    async def open(self) -> None:
+        """Get ready in the current event loop; `commit` and `query` come from there too."""
+        ...
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """Store the batch in ONE transaction, in order; return once it is durable.
+
+        Returns: one outcome per request; a refused request leaves the others stored.
+        Raises:
+            StorageBusyError, StorageFullError: nothing is stored, the saver stays usable.
+            SaverBrokenError: the outcome is unknown; nothing may be committed until reopened.
+        """
+        ...
+
+    async def query(self, queries: Sequence[Query]) -> list[Any]:
+        """Answer reads: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for a page."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything; commit and query are not called again before `open`."""
+        ...
+
+
+class Clock(Protocol):
+    """Where the time in ids and timestamps comes from."""
+
+    def ticks(self) -> int:
+        """100 ns intervals since 1582-10-15 UTC."""
+        ...

@@ -1,0 +1,50 @@
+"""The one place that reads the clock for ids: strictly increasing, above every parent."""
+
+import secrets
+import threading
+import time
+
+import uuid_utils
+
+from actorgraph.ports import Clock
+from actorgraph.values.ids import GREGORIAN_OFFSET, CheckpointId, RunId, ticks_of, uuid6
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def ticks(self) -> int:
+        """See `ports.Clock.ticks`."""
+        return time.time_ns() // 100 + GREGORIAN_OFFSET
+
+
+class IdSource:
+    """Mints checkpoint and run ids. Safe to use from several threads.
+
+    A checkpoint's id is above every id minted before in this process and above its parent's,
+    also when the clock stands still or goes back.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._last = 0
+        # The multicast bit says that this is no network card's address (RFC 9562, section 6.10).
+        self._node = secrets.randbits(48) | (1 << 40)
+        self._lock = threading.Lock()
+
+    def checkpoint(self, step: int, parent: bytes | None) -> CheckpointId:
+        """The id of a new checkpoint."""
+        now = self._clock.ticks()
+        with self._lock:
+            floor = self._last if parent is None else max(self._last, ticks_of(parent))
+            self._last = now if now > floor else floor + 1
+            return uuid6(self._last, step, self._node)
+
+    @staticmethod
+    def run() -> RunId:
+        """The id of a new run: a UUIDv7."""
+        return RunId(uuid_utils.uuid7().bytes)
+
+
+IDS = IdSource()
+"""The process's source: ids must increase across graphs and savers."""

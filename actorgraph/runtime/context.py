@@ -1,0 +1,110 @@
+"""What code inside a node can ask for: its config, a stream writer, an interrupt's answer.
+
+Each task runs in its own copy of the caller's context with `CURRENT` set, and so do the worker
+threads and the tasks that the node starts.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from actorgraph.errors import GraphInterrupt, OutsideRunError
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.ids import interrupt_id
+
+StreamWriter = Callable[[Any], None]
+
+
+class TaskScope:
+    """One task's surroundings.
+
+    Attributes:
+        answers: the resume values that it has got, in the order of its questions.
+        bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
+        raised: the questions that it asked in vain.
+        cancelled: set when the task was abandoned; a sync node in its thread may look.
+    """
+
+    __slots__ = ("answers", "asked", "bare", "cancelled", "config", "namespace", "raised", "writer")
+
+    def __init__(
+        self,
+        namespace: str,
+        config: dict[str, Any],
+        writer: StreamWriter,
+        answers: tuple[Any, ...],
+        bare: list[Any],
+    ) -> None:
+        self.namespace = namespace
+        self.config = config
+        self.writer = writer
+        self.answers = list(answers)
+        self.bare = bare
+        self.asked = 0
+        self.raised: list[Interrupt] = []
+        self.cancelled = False
+
+    def ask(self, value: Any) -> Any:
+        """The answer to the task's next question, or the end of this attempt."""
+        index = self.asked
+        self.asked += 1
+        if index < len(self.answers):
+            return self.answers[index]
+        if self.bare:
+            try:
+                self.answers.append(self.bare.pop())
+            except IndexError:  # another task's thread was faster
+                pass
+            else:
+                return self.answers[index]
+        question = Interrupt(value, interrupt_id(self.namespace, index))
+        self.raised.append(question)
+        raise GraphInterrupt((question,))
+
+
+CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")
+
+
+def _current(what: str) -> TaskScope:
+    try:
+        return CURRENT.get()
+    except LookupError:
+        raise OutsideRunError(
+            f"{what} was called outside of a node",
+            do="call it in a node, or in a function that a node calls",
+        ) from None
+
+
+def interrupt(value: Any) -> Any:
+    """Pause the run with a question; return its answer once somebody resumes the thread.
+
+    The first call raises, and the run ends with the question in `__interrupt__`. When the
+    thread is resumed with `Command(resume=answer)` the node runs again from its top, and the
+    call returns the answer. The n-th call of a node gets its n-th answer.
+
+    Args:
+        value: the question; anything that can be stored.
+    Returns: the answer.
+    Raises:
+        GraphInterrupt: there is no answer yet. A BaseException: `except Exception` lets it by.
+        OutsideRunError: not called in a node.
+    """
+    return _current("interrupt()").ask(value)
+
+
+def get_config() -> dict[str, Any]:
+    """The config of the running task: the caller's, with the task's namespace.
+
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    return _current("get_config()").config
+
+
+def get_stream_writer() -> StreamWriter:
+    """A function that sends its argument to the readers of `stream_mode="custom"`.
+
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    return _current("get_stream_writer()").writer

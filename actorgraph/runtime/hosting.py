@@ -1,0 +1,211 @@
+"""Hosts: a saver with its persistence actor and its read actor, in one event loop.
+
+Opening a saver hosts it in the opener's task group. A saver that nobody opened is hosted by the
+portal's loop until it is closed or the process exits. Both run the same actors, and runs of any
+loop or thread reach them.
+"""
+
+import threading
+from types import TracebackType
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from actorgraph.errors import SaverClosedError
+from actorgraph.ports import Saver
+from actorgraph.runtime import portal
+from actorgraph.runtime.log import event
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.persistence import PersistenceActor, ReadActor
+
+DRAIN_TIMEOUT_S = 30.0
+
+_LOCK = threading.Lock()
+
+
+class Host:
+    """One open saver.
+
+    Attributes:
+        writer, reader: its actors.
+        leaving: thread id -> a gate that opens when the cancelled run on it has left.
+    """
+
+    def __init__(self, saver: Saver) -> None:
+        self.saver = saver
+        self.writer = PersistenceActor(saver)
+        self.reader = ReadActor(saver)
+        self.leaving: dict[str, Gate] = {}
+        self.closed = Gate()
+        self.ended = False
+        self._scope: anyio.CancelScope | None = None
+        self._drain_timeout_s = DRAIN_TIMEOUT_S
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Open the saver, run the actors until `stop`, drain, close. Immune to cancellation."""
+        # Shielded: what was handed over before a cancellation is still stored.
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._serve(task_status)
+            finally:
+                self.ended = True
+                _forget(self)
+                self.closed.open()
+
+    async def _serve(self, task_status: TaskStatus[None]) -> None:
+        try:
+            await self.saver.open()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        task_status.started()
+        try:
+            with anyio.CancelScope() as self._scope:
+                async with anyio.create_task_group() as actors:
+                    actors.start_soon(self.writer.serve)
+                    actors.start_soon(self.reader.serve)
+            withdrawn = self.writer.withdraw()
+            if withdrawn:
+                event("error", "drain.timeout", withdrawn=withdrawn)
+        finally:
+            await self.saver.close()
+
+    def _fail(self, error: BaseException) -> None:
+        """The saver can't be opened: everybody who waits for it hears why."""
+        closed = error if isinstance(error, SaverClosedError) else _cannot_open(error)
+        self.writer.stop(closed)
+        self.reader.stop(closed)
+        self.writer.withdraw()
+        self.reader.refuse(closed)
+
+    def stop(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
+        """Take nothing more and drain, within a deadline. From the host's own loop."""
+        self.writer.stop()
+        self.reader.stop()
+        if self._scope is not None:
+            self._scope.deadline = anyio.current_time() + drain_timeout_s
+
+
+def _cannot_open(error: BaseException) -> SaverClosedError:
+    closed = SaverClosedError(f"the saver could not be opened: {error}", do="see the cause below")
+    closed.__cause__ = error
+    return closed
+
+
+class _Hosts:
+    """Which saver is hosted where."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, Host] = {}
+
+    def get(self, saver: Saver) -> Host | None:
+        host = self.of.get(id(saver))
+        return host if host is not None and not host.ended else None
+
+
+_HOSTS = _Hosts()
+
+
+def _forget(host: Host) -> None:
+    with _LOCK:
+        if _HOSTS.of.get(id(host.saver)) is host:
+            del _HOSTS.of[id(host.saver)]
+
+
+def host_of(saver: Saver) -> Host:
+    """The saver's host; one in the portal if nobody has opened it."""
+    with _LOCK:
+        host = _HOSTS.get(saver)
+        if host is not None:
+            return host
+        host = _HOSTS.of[id(saver)] = Host(saver)
+        if saver.immediate:
+            return host  # needs no task
+    portal.start(_serve_quietly, host)
+    portal.at_exit(_closer(host))
+    return host
+
+
+async def _serve_quietly(host: Host) -> None:
+    try:
+        await host.serve()
+    except Exception as error:  # noqa: BLE001 - whoever waits has been told
+        event("error", "saver.failed", error=repr(error))
+
+
+def _closer(host: Host) -> "_Closer":
+    return _Closer(host)
+
+
+class _Closer:
+    """Stops a host of the portal and waits for its end; runs in the portal."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def __call__(self) -> None:
+        if not self._host.ended:
+            self._host.stop()
+            await self._host.closed.wait()
+
+
+def close_hosted(saver: Saver) -> None:
+    """Close a saver that the portal hosts, from a blocking program. No-op if nobody uses it."""
+    with _LOCK:
+        host = _HOSTS.get(saver)
+        if host is not None and saver.immediate:
+            del _HOSTS.of[id(saver)]
+            return
+    if host is not None:
+        portal.call(_Closer(host))
+
+
+class Opened:
+    """A saver hosted in the task group of whoever opened it, until the block ends."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._host = Host(saver)
+        self._group: TaskGroup | None = None
+
+    async def enter(self) -> None:
+        """Open the saver and start its actors.
+
+        Raises:
+            StorageError: it can't be opened.
+        """
+        saver = self._host.saver
+        with _LOCK:
+            already = _HOSTS.get(saver)
+            if already is None:
+                _HOSTS.of[id(saver)] = self._host
+        if already is not None:
+            raise SaverClosedError(
+                "this saver is open or in use already",
+                do="open it once, before the first run, or make a second saver of the same file",
+            )
+        if saver.immediate:
+            return
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        try:
+            await self._group.start(self._host.serve)
+        except BaseException as error:
+            group, self._group = self._group, None
+            await group.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def exit(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Drain, within the deadline, and close."""
+        if self._host.saver.immediate:
+            _forget(self._host)
+            return
+        group, self._group = self._group, None
+        if group is not None:
+            # The host shields itself: a cancellation here waits for the drain all the same.
+            self._host.stop()
+            await group.__aexit__(None, None, None)

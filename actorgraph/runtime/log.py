@@ -1,0 +1,31 @@
+"""Events for the application's log, through structlog.
+
+A library prints nothing that nobody asked for: until the application configures structlog,
+events below warning are dropped and warnings go to standard error.
+"""
+
+import sys
+from typing import Any
+
+_QUIET = frozenset({"debug", "info"})
+
+
+def event(level: str, name: str, /, **fields: Any) -> None:
+    """Log one event.
+
+    Args:
+        level: "debug", "info", "warning" or "error".
+        name: what happened, in the form `run.started`.
+        fields: the ids that find it again: thread_id, run_id, node, step.
+    """
+    if level in _QUIET and "structlog" not in sys.modules:
+        return  # nobody can have configured it
+    import structlog
+
+    if structlog.is_configured():
+        logger = structlog.get_logger("actorgraph")
+    elif level in _QUIET:
+        return
+    else:
+        logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
+    getattr(logger, level)(name, **fields)

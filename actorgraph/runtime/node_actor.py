@@ -1,0 +1,193 @@
+"""The node actor: calls one node, for one run, as often as the run asks.
+
+Receives   tasks, from the supervisor, only as many as the run's and the node's limits allow
+Sends      one event per task: succeeded, failed, interrupted or cancelled
+Order      a task that comes while another one runs is run beside it, as a child
+Ends       when the run ends; `cancel` stops what runs, and each task still sends its event
+"""
+
+import math
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from actorgraph.errors import NodeCancelledError, NodeTimeoutError
+from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.runtime.calls import InContext, call_node, real_error
+from actorgraph.runtime.context import CURRENT, StreamWriter, TaskScope
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.run import (
+    Event,
+    StartTask,
+    Task,
+    TaskCancelled,
+    TaskFailed,
+    TaskInterrupted,
+    TaskResult,
+    TaskSucceeded,
+)
+
+
+class Surroundings(msgspec.Struct):
+    """What a run's tasks have in common.
+
+    Attributes:
+        values: the run's state; written only between supersteps, when no task runs.
+        context: the caller's; every task runs in a copy.
+        report: takes the events.
+        warn: takes a sentence about something that a node did.
+        pace: waits while the readers are too far behind.
+    """
+
+    plan: Plan
+    values: Callable[[], dict[str, Any]]
+    config: dict[str, Any]
+    context: Context
+    writer: Callable[[str], StreamWriter]
+    bare: list[Any]
+    report: Callable[[Event], None]
+    warn: Callable[[str, str], None]
+    pace: Callable[[], Any]
+
+
+class NodeActorStatistics(msgspec.Struct, frozen=True):
+    """What a node actor has done: calls ended, calls running now, most at once."""
+
+    calls: int
+    running: int
+    running_max: int
+
+
+class NodeActor:
+    """One node of one run. See the module's text."""
+
+    def __init__(self, node: NodePlan, around: Surroundings, group: TaskGroup) -> None:
+        self._node = node
+        self._around = around
+        self._group = group
+        self._inbox: Mailbox[StartTask | None] = Mailbox()
+        self._scopes: set[anyio.CancelScope] = set()
+        self._idle = True
+        self._calls = self._running = self._most = 0
+
+    def assign(self, start: StartTask) -> None:
+        """Give it a task. Never waits."""
+        self._running += 1
+        self._most = max(self._most, self._running)
+        if self._idle:
+            self._idle = False
+            self._inbox.put(start)
+        else:
+            self._group.start_soon(self._child, start)
+
+    def cancel(self) -> None:
+        """Stop every call; what was assigned and not begun is reported as cancelled too."""
+        for scope in tuple(self._scopes):
+            scope.cancel()
+        while (start := self._inbox.get_nowait()) is not None:
+            self._end(TaskCancelled(start.task.id))
+        self.stop()
+
+    def stop(self) -> None:
+        """End once idle."""
+        self._inbox.put(None)
+
+    def statistics(self) -> NodeActorStatistics:
+        """What it has done so far."""
+        return NodeActorStatistics(self._calls, self._running, self._most)
+
+    async def serve(self) -> None:
+        """Run one assigned task after the other."""
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            while (start := await self._inbox.get()) is not None:
+                await self._perform(start)
+                self._idle = True
+
+    async def _child(self, start: StartTask) -> None:
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            await self._perform(start)
+        self._scopes.discard(scope)
+
+    def _end(self, event: Event) -> None:
+        self._running -= 1
+        self._calls += 1
+        self._around.report(event)
+
+    async def _perform(self, start: StartTask) -> None:
+        """Call the node; whatever happens, send exactly one event."""
+        task, around = start.task, self._around
+        scope = TaskScope(
+            task.namespace,
+            {**around.config, "configurable": _below(around.config, task)},
+            around.writer(task.namespace),
+            task.answers,
+            around.bare,
+        )
+        context = around.context.copy()
+        context.run(CURRENT.set, scope)
+        cancelled = anyio.get_cancelled_exc_class()
+        try:
+            event = await self._attempt(task, start.given, scope, context)
+        except cancelled as error:
+            scope.cancelled = True
+            if anyio.current_effective_deadline() == -math.inf:
+                self._end(TaskCancelled(task.id))
+                raise
+            event = TaskFailed(task.id, _own_cancellation(task, error))
+        except BaseException as error:  # noqa: BLE001 - the run decides what an error means
+            event = self._verdict(task, scope, error)
+        if around.pace is not None:
+            await around.pace()
+        self._end(event)
+
+    async def _attempt(self, task: Task, given: Any, scope: TaskScope, context: Context) -> Event:
+        around, node = self._around, self._node
+        calling = InContext(context, call_node(around.plan, node, around.values(), given, scope))
+        if task.timeout is None or not node.is_async:
+            writes, dropped = await calling
+        else:
+            with anyio.move_on_after(task.timeout) as limit:
+                writes, dropped = await calling
+            if limit.cancelled_caught:
+                return TaskFailed(task.id, _timeout(task))
+        if scope.raised:
+            around.warn("swallowed", task.name)
+            return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
+        for sentence in dropped:
+            around.warn("dropped", sentence)
+        return TaskSucceeded(TaskResult(task.id, tuple(writes), tuple(scope.answers)))
+
+    def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
+        counts = real_error(error)
+        if counts is None:
+            return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
+        if isinstance(counts, Exception):
+            counts.add_note(f"During task with name {task.name!r} and id {task.id!r}")
+        return TaskFailed(task.id, counts)
+
+
+def _below(config: dict[str, Any], task: Task) -> dict[str, Any]:
+    own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
+    return {**config.get("configurable", {}), **own}
+
+
+def _timeout(task: Task) -> NodeTimeoutError:
+    return NodeTimeoutError(
+        f"node {task.name!r} did not return within its timeout of {task.timeout} s",
+        do="raise the timeout in add_node(), or make the node faster",
+    )
+
+
+def _own_cancellation(task: Task, error: BaseException) -> NodeCancelledError:
+    raised = NodeCancelledError(
+        f"node {task.name!r} raised {type(error).__name__}, though nobody cancelled the run",
+        do="don't cancel the current task inside a node; use a task group of its own",
+    )
+    raised.__cause__ = error
+    return raised

@@ -1,0 +1,345 @@
+"""The persistence actor: the one task that touches a saver.
+
+Receives   commits and deletes from every run of this saver, encoded; `post` from any thread
+Sends      to each run the number of its newest durable save, or the error of its first failure
+Order      one mailbox, first in first out. What waits goes into ONE transaction, so a
+           checkpoint is never durable before the writes it was built from.
+Guards     a thread has one active run in this process: a second claim is refused without
+           asking the store. After a failed save of a run its later ones are refused too.
+Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 100
+Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from actorgraph.errors import (
+    AlreadyResumedError,
+    CheckpointError,
+    ConflictError,
+    DrainTimeoutError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageError,
+)
+from actorgraph.ports import Saver
+from actorgraph.runtime.log import event
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.commits import Commit, Outcome, Query, Refused, Request, Stored
+from actorgraph.values.run import Saved, SaveFailed
+
+BATCH_MESSAGES_MAX = 512
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+ANSWERS_SLICE = 100
+BUSY_RETRIES_MAX = 3
+
+
+class Receipts:
+    """Where a run hears what became of its saves.
+
+    Args:
+        deliver: takes `Saved` and `SaveFailed`; called from the saver's thread.
+    """
+
+    __slots__ = ("deliver", "failed")
+
+    def __init__(self, deliver: Callable[[Saved | SaveFailed], None]) -> None:
+        self.deliver = deliver
+        self.failed: BaseException | None = None
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """A request on its way, with where its answer goes."""
+
+    request: Request
+    receipts: Receipts
+
+    @property
+    def number(self) -> int:
+        """The run's number of the save; 0 for an operation from outside a run."""
+        return self.request.number if isinstance(self.request, Commit) else 0
+
+
+class PersistenceStatistics(msgspec.Struct, frozen=True):
+    """What the persistence actor has done.
+
+    Attributes:
+        messages, commits, refused: requests taken, batches committed, requests refused.
+        waiting: requests in the mailbox now.
+        batch_size_mean, batch_size_max: requests per batch.
+        active_runs: runs that hold a claim in this process.
+    """
+
+    messages: int
+    commits: int
+    refused: int
+    waiting: int
+    batch_size_mean: float
+    batch_size_max: int
+    active_runs: int
+
+
+class PersistenceActor:
+    """Group commit over one saver. See the module's text."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+        self._inbox: Mailbox[Posted | None] = Mailbox()
+        self._active: dict[str, bytes] = {}
+        self._lock = threading.RLock()
+        self._closed: CheckpointError | None = None
+        self._messages = self._commits = self._refused = self._largest = 0
+
+    def post(self, request: Request, receipts: Receipts) -> None:
+        """Hand over a request. Never waits; the answer comes through the receipts."""
+        posted = Posted(request, receipts)
+        if self._saver.immediate:
+            with self._lock:
+                self._commit_now(posted)
+            return
+        with self._lock:
+            if self._closed is None:
+                self._inbox.put(posted)
+                return
+        self._fail(posted, self._closed)
+
+    def stop(self, error: CheckpointError | None = None) -> None:
+        """Take nothing more; `serve` ends when what waits is stored."""
+        with self._lock:
+            self._closed = self._closed or error or _closed_error()
+            self._inbox.put(None)
+
+    def forget(self, thread_id: str, run: bytes) -> None:
+        """A run has left: its thread is free for another one."""
+        with self._lock:
+            if self._active.get(thread_id) == run:
+                del self._active[thread_id]
+
+    def statistics(self) -> PersistenceStatistics:
+        """What it has done so far."""
+        mean = self._messages / self._commits if self._commits else 0.0
+        return PersistenceStatistics(
+            messages=self._messages,
+            commits=self._commits,
+            refused=self._refused,
+            waiting=len(self._inbox),
+            batch_size_mean=mean,
+            batch_size_max=self._largest,
+            active_runs=len(self._active),
+        )
+
+    async def serve(self) -> None:
+        """Commit what waits, together; answer each message; never let one poison the rest."""
+        stopping = False
+        while not stopping:
+            if not len(self._inbox):
+                await self._inbox.wait()
+                continue
+            batch, stopping = self._take()
+            if batch:
+                with anyio.CancelScope(shield=True):
+                    outcomes = await self._commit(batch)
+                await self._answer(batch, outcomes)
+            elif not stopping:
+                await anyio.lowlevel.checkpoint()
+
+    def withdraw(self) -> int:
+        """Refuse everything that still waits, at a drain's deadline; returns how many."""
+        count = 0
+        while (posted := self._inbox.get_nowait()) is not None:
+            number, thread = posted.number, posted.request.thread_id
+            self._fail(posted, _undrained(number, thread))
+            count += 1
+        return count
+
+    def _take(self) -> tuple[list[Posted], bool]:
+        """What waits, up to the bounds; and whether that was the last of it."""
+        batch: list[Posted] = []
+        size = 0
+        while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and len(self._inbox):
+            posted = self._inbox.get_nowait()
+            if posted is None:
+                if len(self._inbox):
+                    continue
+                return batch, True
+            refusal = self._admit(posted)
+            if refusal is not None:
+                self._fail(posted, refusal)
+                continue
+            size += posted.request.size
+            batch.append(posted)
+        return batch, False
+
+    def _admit(self, posted: Posted) -> BaseException | None:
+        """Whether a request may go to the store at all; keeps the book of active runs."""
+        if posted.receipts.failed is not None:
+            return posted.receipts.failed
+        request = posted.request
+        if not isinstance(request, Commit) or request.run is None:
+            return None
+        with self._lock:
+            if request.claim is not None:
+                owner = self._active.setdefault(request.thread_id, request.run)
+                if owner != request.run:
+                    return _taken(request)
+            if request.ends is not None:
+                self._active.pop(request.thread_id, None)
+        return None
+
+    async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
+        requests = [posted.request for posted in batch]
+        for attempt in range(1, BUSY_RETRIES_MAX + 1):
+            try:
+                outcomes = await self._saver.commit(requests)
+            except StorageError as error:
+                if error.retryable and attempt < BUSY_RETRIES_MAX:
+                    continue
+                return self._failed(batch, error)
+            except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+                return self._failed(batch, error)
+            self._count(len(batch))
+            return outcomes
+        raise AssertionError("unreachable")
+
+    def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
+        event("error", "commit.failed", messages=len(batch), error=repr(error))
+        if isinstance(error, SaverBrokenError):
+            self._closed = error
+        return [error] * len(batch)
+
+    def _commit_now(self, posted: Posted) -> None:
+        refusal = self._closed or self._admit(posted)
+        if refusal is not None:
+            self._fail(posted, refusal)
+            return
+        commit_now: Any = getattr(self._saver, "commit_now")  # noqa: B009 - only immediate savers
+        (outcome,) = commit_now([posted.request])
+        self._count(1)
+        self._settle(posted, outcome)
+        if isinstance(outcome, Stored):
+            posted.receipts.deliver(Saved(posted.number))
+
+    def _count(self, size: int) -> None:
+        self._messages += size
+        self._commits += 1
+        self._largest = max(self._largest, size)
+
+    async def _answer(
+        self, batch: Sequence[Posted], outcomes: Sequence[Outcome | BaseException]
+    ) -> None:
+        """Tell each run its newest durable number once, in slices."""
+        newest: dict[Receipts, int] = {}
+        for posted, outcome in zip(batch, outcomes, strict=True):
+            if self._settle(posted, outcome):
+                newest[posted.receipts] = posted.number
+        for count, (receipts, number) in enumerate(newest.items(), 1):
+            receipts.deliver(Saved(number))
+            if count % ANSWERS_SLICE == 0:
+                await anyio.lowlevel.checkpoint()
+
+    def _settle(self, posted: Posted, outcome: Outcome | BaseException) -> bool:
+        """Whether it is stored; a refusal is delivered here."""
+        if isinstance(outcome, Stored):
+            return True
+        self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
+        return False
+
+    def _fail(self, posted: Posted, error: BaseException) -> None:
+        self._refused += 1
+        request = posted.request
+        if isinstance(request, Commit) and request.run is not None:
+            self.forget(request.thread_id, request.run)
+        if posted.receipts.failed is None:
+            posted.receipts.failed = error
+            posted.receipts.deliver(SaveFailed(posted.number, error))
+
+
+class ReadActor:
+    """Answers reads in batches, over the saver's reading connection."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+        self._inbox: Mailbox[tuple[Query, Mailbox[Any]] | None] = Mailbox()
+        self._closed: CheckpointError | None = None
+
+    async def ask(self, query: Query) -> Any:
+        """The answer to one query.
+
+        Raises:
+            StorageError, SaverClosedError: there is none.
+        """
+        if self._saver.immediate:
+            query_now: Any = getattr(self._saver, "query_now")  # noqa: B009 - as above
+            return query_now([query])[0]
+        if self._closed is not None:
+            raise self._closed
+        box: Mailbox[Any] = Mailbox()
+        self._inbox.put((query, box))
+        answer = await box.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def stop(self, error: CheckpointError | None = None) -> None:
+        """Take nothing more; `serve` ends when what waits is answered."""
+        self._closed = self._closed or error or _closed_error()
+        self._inbox.put(None)
+
+    def refuse(self, error: BaseException) -> None:
+        """Answer everything that waits with an error."""
+        while len(self._inbox):
+            item = self._inbox.get_nowait()
+            if item is not None:
+                item[1].put(error)
+
+    async def serve(self) -> None:
+        """Answer what waits, together."""
+        while True:
+            item = await self._inbox.get()
+            asked: list[tuple[Query, Mailbox[Any]]] = []
+            while item is not None:
+                asked.append(item)
+                item = self._inbox.get_nowait() if len(asked) < BATCH_MESSAGES_MAX else None
+            if asked:
+                with anyio.CancelScope(shield=True):
+                    await self._reply(asked)
+            if self._closed is not None and not len(self._inbox):
+                return
+
+    async def _reply(self, asked: Sequence[tuple[Query, Mailbox[Any]]]) -> None:
+        try:
+            answers = await self._saver.query([query for query, _ in asked])
+        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+            answers = [error] * len(asked)
+        for (_, box), answer in zip(asked, answers, strict=True):
+            box.put(answer)
+
+
+def _closed_error() -> SaverClosedError:
+    return SaverClosedError(
+        "the saver has been closed", do="use it inside its `with` block, or make a new one"
+    )
+
+
+def _undrained(number: int, thread_id: str) -> DrainTimeoutError:
+    return DrainTimeoutError(
+        f"save {number} of thread {thread_id!r} was not stored before the drain's deadline",
+        do="raise drain_timeout_s; ainvoke(None, config) goes on from what was stored",
+    )
+
+
+def _taken(request: Commit) -> ConflictError:
+    if request.claim is not None and request.claim.resumes:
+        return AlreadyResumedError(
+            f"another run is answering the interrupt of thread {request.thread_id!r}",
+            do="wait for that run; get_state(config) shows how it went on",
+        )
+    return ConflictError(
+        f"thread {request.thread_id!r} has a run going on in this process",
+        do="wait for that run to end, or use another thread_id",
+    )

@@ -1,0 +1,112 @@
+"""The portal: one background thread with an asyncio loop, for what no loop of the caller hosts.
+
+It hosts savers that nobody opened, and runs the blocking facade's calls. It starts on first
+use and is a daemon thread, so it never keeps a process alive; at exit its hosts are drained.
+"""
+
+import atexit
+import concurrent.futures
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.from_thread import BlockingPortal
+
+from actorgraph.errors import RunningLoopError
+
+T = TypeVar("T")
+EXIT_TIMEOUT_S = 10.0
+
+
+class _Portal:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._portal: BlockingPortal | None = None
+        self._process = 0
+        self._thread = 0
+        self._group: TaskGroup | None = None
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+
+    def get(self) -> BlockingPortal:
+        """The portal of this process; started if need be."""
+        with self._lock:
+            if self._portal is not None and self._process != os.getpid():
+                raise RunningLoopError(
+                    "this process was forked from one that used a saver or a blocking method; "
+                    "their background thread doesn't exist here",
+                    do="start processes with the 'spawn' method, or fork before the first use",
+                )
+            if self._portal is None:
+                self._portal = self._start()
+            return self._portal
+
+    def _start(self) -> BlockingPortal:
+        started: concurrent.futures.Future[BlockingPortal] = concurrent.futures.Future()
+
+        async def main() -> None:
+            async with BlockingPortal() as portal, anyio.create_task_group() as self._group:
+                self._thread = threading.get_ident()
+                started.set_result(portal)
+                await portal.sleep_until_stopped()
+
+        thread = threading.Thread(
+            target=anyio.run, args=(main,), name="actorgraph-portal", daemon=True
+        )
+        thread.start()
+        self._process = os.getpid()
+        atexit.register(self._at_exit)
+        return started.result()
+
+    def start(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Start an async function; also from inside the portal."""
+        portal = self.get()
+        if threading.get_ident() == self._thread and self._group is not None:
+            self._group.start_soon(function, *args)
+        else:
+            portal.start_task_soon(function, *args)
+
+    def _at_exit(self) -> None:
+        portal = self._portal
+        if portal is None or self._process != os.getpid():
+            return
+        for close in self.closing:
+            future = portal.start_task_soon(close)
+            concurrent.futures.wait([future], timeout=EXIT_TIMEOUT_S)
+
+
+_PORTAL = _Portal()
+
+
+def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Run an async function in the portal and wait for its result.
+
+    An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
+    waits for its end.
+    """
+    future = _PORTAL.get().start_task_soon(function, *args)
+    try:
+        return future.result()
+    except BaseException:
+        if not future.done():
+            future.cancel()
+            concurrent.futures.wait([future])
+        raise
+
+
+def start(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Start an async function in the portal and go on."""
+    _PORTAL.start(function, *args)
+
+
+def at_exit(close: Callable[[], Awaitable[None]]) -> None:
+    """Run this in the portal when the process exits."""
+    _PORTAL.closing.append(close)
+
+
+def not_at_exit(close: Callable[[], Awaitable[None]]) -> None:
+    """Take `at_exit` back."""
+    if close in _PORTAL.closing:
+        _PORTAL.closing.remove(close)

@@ -1,0 +1,87 @@
+"""Whether a commit may be stored: claims, heads and epochs, as decisions on data.
+
+Every saver reads the state of the threads in a batch, asks `judge` about each request in order,
+and writes what was accepted. So all savers refuse the same things with the same words.
+"""
+
+import msgspec
+
+from actorgraph.errors import AlreadyResumedError, ConflictError
+from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
+from actorgraph.values.ids import as_text
+
+
+class ThreadState(msgspec.Struct):
+    """What a store knows of one thread; `judge` changes it to what the batch will have stored.
+
+    Attributes:
+        row: the store's own key; None until the thread has one.
+        run: the run that holds the claim.
+        heads: namespace -> newest checkpoint.
+    """
+
+    thread_id: str
+    row: int | None = None
+    epoch: int = 1
+    run: bytes | None = None
+    next_seq: int = 1
+    heads: dict[str, bytes | None] = {}
+    changed: bool = False
+
+
+def judge(commit: Commit, thread: ThreadState) -> tuple[int, ConflictError | None]:
+    """Accept a commit or say why not.
+
+    Returns: the sequence of its first checkpoint, and None; or 0 and the error.
+    """
+    refused = _refusal(commit, thread)
+    if refused is not None:
+        return 0, refused
+    first = thread.next_seq
+    if commit.claim is not None:
+        thread.run = commit.run
+    if commit.checkpoints:
+        thread.next_seq += len(commit.checkpoints)
+        thread.heads[commit.namespace] = commit.checkpoints[-1].id
+    if commit.ends is not None and commit.run is not None:
+        thread.run = None
+    thread.changed = True
+    return first, None
+
+
+def _refusal(commit: Commit, thread: ThreadState) -> ConflictError | None:
+    if commit.epoch not in (EPOCH_ANY, thread.epoch):
+        return _conflict(commit, "was deleted while the run was going on")
+    if commit.run is None:
+        return None
+    head = thread.heads.get(commit.namespace)
+    if commit.claim is not None:
+        if commit.claim.head == head:
+            return None
+        if commit.claim.resumes:
+            return AlreadyResumedError(
+                f"another run has answered the interrupt of thread {commit.thread_id!r}",
+                do="read get_state(config) to see how it went on",
+            )
+        return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
+    if thread.run != commit.run:
+        return _conflict(commit, "has been taken over by another run")
+    if commit.head != head:
+        return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
+    return None
+
+
+def _conflict(commit: Commit, what: str) -> ConflictError:
+    return ConflictError(
+        f"thread {commit.thread_id!r} {what}; nothing of this save was stored",
+        do="load the thread again and repeat the call, or run one call per thread at a time",
+    )
+
+
+def _name(head: bytes | None) -> str:
+    return as_text(head) if head else "none"
+
+
+def newest_rows(rows: list[LedgerRow]) -> tuple[LedgerRow, ...]:
+    """A ledger in the order in which readers see it: path, task, index, generation."""
+    return tuple(sorted(rows, key=lambda r: (r.path, r.task, r.index, r.generation)))

@@ -1,0 +1,219 @@
+"""MemoryBackend: everything in dicts of this process, encoded as in any other saver.
+
+For tests, demos and graphs whose threads may end with the process. Values go through the codec,
+so what can't be stored in a database can't be stored here either, and what a node changes
+later doesn't change what was saved.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.codec import Codec
+from actorgraph.codec.records import decode_json, decode_record
+from actorgraph.savers.judge import ThreadState, judge, newest_rows
+from actorgraph.values.commits import (
+    CheckpointRow,
+    Commit,
+    DeleteThread,
+    LedgerRow,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    OpenRun,
+    Outcome,
+    Query,
+    Refused,
+    Request,
+    Stored,
+    StoredCheckpoint,
+    StoredRange,
+)
+
+
+class _Place(msgspec.Struct):
+    sequence: int
+    namespace: str
+    row: CheckpointRow
+
+
+class _Thread(msgspec.Struct):
+    """One thread's rows, keyed as the tables of a database would be."""
+
+    state: ThreadState
+    places: list[_Place] = []
+    by_id: dict[tuple[str, bytes], _Place] = {}
+    blobs: dict[tuple[str, str, int], bytes] = {}
+    ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
+    ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
+    runs: dict[bytes, OpenRun] = {}
+    versions: dict[str, int] = {}
+
+
+class MemoryBackend:
+    """A store without a file. Safe to use from several threads and event loops.
+
+    Args:
+        codec: how values are stored; default one with no types beyond the graph's own.
+    """
+
+    durable = False
+    immediate = True
+
+    def __init__(self, *, codec: Codec | None = None) -> None:
+        self.codec = codec or Codec()
+        self._threads: dict[str, _Thread] = {}
+        self._lock = threading.Lock()
+
+    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+        """Store a batch without waiting."""
+        with self._lock:
+            return [self._apply(request) for request in batch]
+
+    def query_now(self, queries: Sequence[Query]) -> list[Any]:
+        """Answer reads without waiting; reads leave no trace."""
+        with self._lock:
+            return [self._answer(query) for query in queries]
+
+    async def open(self) -> None:
+        """See `ports.Saver.open`; nothing to do."""
+
+    async def close(self) -> None:
+        """See `ports.Saver.close`; the data stays until the object is collected."""
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """See `ports.Saver.commit`."""
+        return self.commit_now(batch)
+
+    async def query(self, queries: Sequence[Query]) -> list[Any]:
+        """See `ports.Saver.query`."""
+        return self.query_now(queries)
+
+    def _apply(self, request: Request) -> Outcome:
+        if isinstance(request, DeleteThread):
+            return self._delete(request.thread_id)
+        thread = self._threads.get(request.thread_id)
+        if thread is None:
+            thread = _Thread(ThreadState(request.thread_id))
+        sequence, error = judge(request, thread.state)
+        if error is not None:
+            return Refused(error)
+        self._threads[request.thread_id] = thread
+        _store(thread, request, sequence)
+        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+
+    def _delete(self, thread_id: str) -> Outcome:
+        thread = self._threads.get(thread_id)
+        if thread is not None:
+            # The epoch stays, so that a run that is still going on can't bring the data back.
+            epoch = thread.state.epoch + 1
+            self._threads[thread_id] = _Thread(ThreadState(thread_id, epoch=epoch))
+        return Stored()
+
+    def _answer(self, query: Query) -> Any:
+        if isinstance(query, LoadCheckpoint):
+            return self._load(query)
+        return self._page(query)
+
+    def _load(self, query: LoadCheckpoint) -> Loaded:
+        thread = self._threads.get(query.thread_id)
+        if thread is None:
+            return Loaded()
+        head = thread.state.heads.get(query.namespace)
+        wanted = query.id or head
+        place = thread.by_id.get((query.namespace, wanted)) if wanted else None
+        run = thread.state.run
+        return Loaded(
+            epoch=thread.state.epoch,
+            checkpoint=None if place is None else _read(thread, place),
+            head=head,
+            open_run=None if run is None else thread.runs[run],
+            version_floor=thread.versions.get(query.namespace, 0),
+        )
+
+    def _page(self, query: ListCheckpoints) -> list[StoredCheckpoint]:
+        found: list[StoredCheckpoint] = []
+        for thread in self._threads.values():
+            if query.thread_id not in (None, thread.state.thread_id):
+                continue
+            for place in reversed(thread.places):
+                if _matches(thread, place, query):
+                    found.append(_read(thread, place))
+        if query.thread_id is None:
+            found.sort(key=lambda c: c.row.id, reverse=True)
+        return found[: query.limit] if query.limit is not None else found
+
+
+def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
+    namespace = commit.namespace
+    if commit.claim is not None and commit.run is not None:
+        claim = commit.claim
+        head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
+        thread.runs = {commit.run: OpenRun(commit.run, head, claim.mode, claim.input)}
+    for entry in commit.ledger:
+        rows = thread.ledger.setdefault((namespace, entry.base), {})
+        rows.setdefault((entry.task, entry.index, entry.generation), entry)
+    for offset, row in enumerate(commit.checkpoints):
+        _store_values(thread, namespace, row)
+        bare = msgspec.structs.replace(row, blobs=(), ranges=(), merges=())
+        place = _Place(sequence + offset, namespace, bare)
+        thread.places.append(place)
+        thread.by_id[namespace, row.id] = place
+        top = max(decode_record(row.record).channel_versions.values(), default=0)
+        thread.versions[namespace] = max(thread.versions.get(namespace, 0), top)
+
+
+def _store_values(thread: _Thread, namespace: str, row: CheckpointRow) -> None:
+    for blob in row.blobs:
+        thread.blobs[namespace, blob.channel, blob.version] = blob.payload
+    for part in row.ranges:
+        rows = thread.ranges.setdefault((namespace, part.channel, part.lineage), {})
+        count, payload = rows.get(part.start, (0, b""))
+        rows[part.start] = (count + part.count, payload + part.payload)
+    for merge in row.merges:
+        rows = thread.ranges[namespace, merge.channel, merge.lineage]
+        parts = [rows.pop(s) for s in sorted(rows) if merge.start <= s < merge.end]
+        rows[merge.start] = (sum(c for c, _ in parts), b"".join(p for _, p in parts))
+
+
+def _read(thread: _Thread, place: _Place) -> StoredCheckpoint:
+    namespace, record = place.namespace, decode_record(place.row.record)
+    blobs = {
+        channel: thread.blobs[namespace, channel, record.channel_versions[channel]]
+        for channel in record.blobs
+        if (namespace, channel, record.channel_versions[channel]) in thread.blobs
+    }
+    ranges: dict[tuple[str, int], list[StoredRange]] = {}
+    ends: dict[tuple[str, int], int] = {}
+    for channel, chain in record.lists.items():
+        for lineage, end in chain:
+            rows = thread.ranges.get((namespace, channel, lineage), {})
+            ranges[channel, lineage] = [
+                StoredRange(start, *rows[start]) for start in sorted(rows) if start < end
+            ]
+            ends[channel, lineage] = max((s + c for s, (c, _) in rows.items()), default=0)
+    ledger = thread.ledger.get((namespace, place.row.id), {})
+    return StoredCheckpoint(
+        thread_id=thread.state.thread_id,
+        namespace=namespace,
+        sequence=place.sequence,
+        row=place.row,
+        blobs=blobs,
+        ranges=ranges,
+        ends=ends,
+        ledger=newest_rows(list(ledger.values())),
+    )
+
+
+def _matches(thread: _Thread, place: _Place, query: ListCheckpoints) -> bool:
+    if query.namespace not in (None, place.namespace):
+        return False
+    if query.before is not None:
+        bound = thread.by_id.get((place.namespace, query.before))
+        if bound is None or place.sequence >= bound.sequence:
+            return False
+    columns = {"source": place.row.source, "step": place.row.step}
+    metadata = decode_json(place.row.metadata)
+    return all({**metadata, **columns}.get(key) == value for key, value in query.where)

@@ -1,0 +1,258 @@
+"""One batch, one transaction: `run_batch` over a plain `sqlite3.Connection`, in one thread hop.
+
+The state of the batch's threads is read with one statement, `judge` decides about each request
+in order, and what was accepted is written table by table. A row that the database refuses
+rolls back to the batch's savepoint, and the requests are then tried one by one, so that only
+the refused one fails.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from actorgraph.errors import StorageError
+from actorgraph.savers.judge import ThreadState, judge
+from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite.failures import translate
+from actorgraph.values.commits import (
+    CheckpointRow,
+    Commit,
+    DeleteThread,
+    Outcome,
+    RangeRow,
+    Refused,
+    Request,
+    Stored,
+)
+
+
+def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    """Store a batch durably.
+
+    Args:
+        connection: in autocommit mode (`isolation_level=None`), used by nobody else.
+    Returns: one outcome per request.
+    Raises:
+        StorageBusyError, StorageFullError: rolled back; the connection is usable.
+        SaverBrokenError: the outcome of the COMMIT is unknown.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        raise translate(error, committing=False) from error
+    try:
+        outcomes = _write_all(connection, batch)
+    except sqlite3.Error as error:
+        _rollback(connection)
+        raise translate(error, committing=False) from error
+    except BaseException:
+        _rollback(connection)
+        raise
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        _rollback(connection)
+        raise translate(error, committing=True) from error
+    return outcomes
+
+
+def _rollback(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            connection.interrupt()  # nothing more can be done; the first error is what counts
+
+
+_POISON = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, OverflowError)
+"""What one row can be refused for; everything else concerns the whole batch."""
+
+
+def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    if len(batch) == 1:
+        return [_write_alone(connection, batch[0])]
+    connection.execute("SAVEPOINT together")
+    try:
+        outcomes = _write(connection, batch)
+    except _POISON:
+        connection.execute("ROLLBACK TO together")
+        return [_write_alone(connection, request) for request in batch]
+    connection.execute("RELEASE together")
+    return outcomes
+
+
+def _write_alone(connection: sqlite3.Connection, request: Request) -> Outcome:
+    connection.execute("SAVEPOINT alone")
+    try:
+        (outcome,) = _write(connection, (request,))
+    except _POISON as error:
+        connection.execute("ROLLBACK TO alone")
+        outcome = Refused(_refused(request, error))
+    connection.execute("RELEASE alone")
+    return outcome
+
+
+def _refused(request: Request, error: Exception) -> StorageError:
+    refused = StorageError(
+        f"SQLite refused a row of thread {request.thread_id!r}: {error}",
+        do="make the value smaller (SQLite's limit for a row is 1 GB), or store less of it",
+    )
+    refused.__cause__ = error
+    return refused
+
+
+def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    threads = _read_threads(connection, batch)
+    rows = Rows()
+    outcomes: list[Outcome] = []
+    for request in batch:
+        thread = threads[request.thread_id]
+        if isinstance(request, DeleteThread):
+            rows.write(connection)
+            rows = Rows()
+            outcomes.append(_delete(connection, thread))
+            continue
+        if request.namespace not in thread.heads:
+            found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
+            thread.heads[request.namespace] = found[0] if found else None
+        before = thread.run
+        sequence, error = judge(request, thread)
+        if error is not None:
+            outcomes.append(Refused(error))
+            continue
+        if request.claim is not None and before is not None:
+            rows.superseded.append((before,))
+        rows.add(thread, request, sequence)
+        newest = sequence + len(request.checkpoints) - 1 if request.checkpoints else 0
+        outcomes.append(Stored(newest))
+    rows.write(connection)
+    return outcomes
+
+
+def _read_threads(
+    connection: sqlite3.Connection, batch: Sequence[Request]
+) -> dict[str, ThreadState]:
+    wanted = {request.thread_id for request in batch}
+    threads: dict[str, ThreadState] = {}
+    names = msgspec.json.encode(list(wanted)).decode()
+    for thread_id, row, epoch, run, next_seq, head in connection.execute(
+        sql.SELECT_THREADS, (names,)
+    ):
+        threads[thread_id] = ThreadState(thread_id, row, epoch, run, next_seq, {"": head})
+    missing = [thread_id for thread_id in wanted if thread_id not in threads]
+    if missing:
+        first = connection.execute(sql.NEXT_THREAD).fetchone()[0]
+        for row, thread_id in enumerate(missing, first):
+            threads[thread_id] = ThreadState(thread_id, row, heads={"": None})
+        connection.executemany(
+            sql.INSERT_THREAD, [(t.row, t.thread_id) for t in _new(threads, missing)]
+        )
+    return threads
+
+
+def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
+    return [threads[thread_id] for thread_id in missing]
+
+
+def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
+    for statement in sql.DELETE_THREAD:
+        connection.execute(statement, (thread.row,))
+    thread.epoch += 1
+    thread.run, thread.heads = None, {}
+    return Stored()
+
+
+_Row = tuple[object, ...]
+
+
+class Rows:
+    """What a batch writes, by table, in the order in which the tables are written."""
+
+    def __init__(self) -> None:
+        self.superseded: list[_Row] = []
+        self.runs: list[_Row] = []
+        self.ended: list[_Row] = []
+        self.checkpoints: list[_Row] = []
+        self.blobs: list[_Row] = []
+        self.writes: list[_Row] = []
+        self.interrupts: list[_Row] = []
+        self.threads: dict[int | None, ThreadState] = {}
+        self.lists: list[Callable[[sqlite3.Connection], None]] = []
+
+    def add(self, thread: ThreadState, commit: Commit, sequence: int) -> None:
+        """The rows of one accepted commit."""
+        key, namespace = thread.row, commit.namespace
+        self.threads[key] = thread
+        claim = commit.claim
+        if claim is not None:
+            head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
+            self.runs.append(
+                (commit.run, key, namespace, claim.mode, head, claim.input)
+                + (claim.resumes, thread.epoch)
+            )
+        for row in commit.ledger:
+            self.writes.append(
+                (key, namespace, row.base, row.task, row.index, row.generation)
+                + (row.path, row.payload)
+            )
+            if row.asks:
+                self.interrupts.append((key, namespace, row.base))
+        for offset, point in enumerate(commit.checkpoints):
+            self._add_checkpoint(key, namespace, sequence + offset, point)
+        if commit.ends is not None:
+            self.ended.append((commit.ends, commit.run))
+
+    def _add_checkpoint(
+        self, key: int | None, namespace: str, sequence: int, row: CheckpointRow
+    ) -> None:
+        self.checkpoints.append(
+            (key, namespace, sequence, row.id, row.parent, row.step, row.source)
+            + (row.run, row.next, row.created, row.metadata, row.record)
+        )
+        for blob in row.blobs:
+            self.blobs.append((key, namespace, blob.channel, blob.version, blob.payload))
+        for part in row.ranges:
+            self.lists.append(lambda c, p=part: _write_range(c, key, namespace, p))
+        for merge in row.merges:
+            where = (key, namespace, merge.channel, merge.lineage, merge.start, merge.end)
+            self.lists.append(lambda c, w=where: _merge(c, w))
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Execute everything."""
+        for statement, rows in (
+            (sql.SUPERSEDE_RUN, self.superseded),
+            (sql.INSERT_RUN, self.runs),
+            (sql.INSERT_CHECKPOINT, self.checkpoints),
+            (sql.INSERT_BLOB, self.blobs),
+            (sql.INSERT_WRITE, self.writes),
+            (sql.MARK_INTERRUPTS, self.interrupts),
+            (sql.END_RUN, self.ended),
+        ):
+            if rows:
+                connection.executemany(statement, rows)
+        for step in self.lists:
+            step(connection)
+        updated = [(t.next_seq, t.heads.get(""), t.run, key) for key, t in self.threads.items()]
+        if updated:
+            connection.executemany(sql.UPDATE_THREAD, updated)
+
+
+def _write_range(
+    connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
+) -> None:
+    where = (key, namespace, part.channel, part.lineage, part.start)
+    if part.before == 0:
+        connection.execute(sql.INSERT_RANGE, (*where, part.count, part.payload))
+        return
+    done = connection.execute(sql.EXTEND_RANGE, (part.count, part.payload, *where, part.before))
+    if done.rowcount != 1:
+        msg = f"the list {part.channel!r} has no row at {part.start} with {part.before} items"
+        raise sqlite3.IntegrityError(msg)
+
+
+def _merge(connection: sqlite3.Connection, where: tuple[object, ...]) -> None:
+    rows = connection.execute(sql.SELECT_MERGED, where).fetchall()
+    connection.execute(sql.DELETE_MERGED, where)
+    merged = (*where[:5], sum(count for count, _ in rows), b"".join(p for _, p in rows))
+    connection.execute(sql.INSERT_RANGE, merged)

@@ -1,0 +1,149 @@
+"""How a batch reaches SQLite: one hop into one thread, whichever event loop runs.
+
+On asyncio the thread is aiosqlite's; on trio, where aiosqlite can't run, a worker thread of
+ours. Both run the same plain function over a `sqlite3.Connection`. Nothing that a caller
+cancels reaches the thread: the persistence actor is the only caller, and it shields the hop.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class Driver(Protocol):
+    """Runs functions over one connection, one at a time, in one thread."""
+
+    async def run(self, work: Work[T]) -> T:
+        """The function's result; its exception is raised here."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        ...
+
+
+async def open_driver(path: str, uri: bool, timeout_s: float, prepare: Work[None]) -> Driver:
+    """The driver for the running event loop, connected and prepared."""
+    kind = ThreadDriver if _on_trio() else AiosqliteDriver
+    return await kind.open(path, uri, timeout_s, prepare)
+
+
+def _on_trio() -> bool:
+    if "trio" not in sys.modules:
+        return False
+    import trio
+
+    return trio.lowlevel.in_trio_run()
+
+
+class _Hop(Generic[T]):
+    """A function on its way to the connection's thread, and its result on the way back."""
+
+    __slots__ = ("result", "work")
+
+    def __init__(self, work: Work[T]) -> None:
+        self.work = work
+        self.result: T
+
+
+class HopConnection(sqlite3.Connection):
+    """A connection whose `executescript` also takes a hop.
+
+    aiosqlite hands the arguments of its public methods to the connection, in its thread. So a
+    whole batch goes through one of them at the cost of one statement.
+    """
+
+    def executescript(self, script: Any, /) -> sqlite3.Cursor:
+        """Run a script, or a hop's function over this connection."""
+        if isinstance(script, _Hop):
+            script.result = script.work(self)
+            return self.cursor()
+        return super().executescript(script)
+
+
+class AiosqliteDriver:
+    """The thread of an aiosqlite connection; asyncio only."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(
+        cls, path: str, uri: bool, timeout_s: float, prepare: Work[None]
+    ) -> "AiosqliteDriver":
+        """Connect and prepare the connection, both in its thread."""
+        import aiosqlite
+
+        connection = await aiosqlite.connect(
+            path,
+            factory=HopConnection,
+            isolation_level=None,
+            uri=uri,
+            timeout=timeout_s,
+            cached_statements=256,
+        )
+        driver = cls(connection)
+        try:
+            await driver.run(prepare)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await driver.close()
+            raise
+        return driver
+
+    async def run(self, work: Work[T]) -> T:
+        """See `Driver.run`."""
+        hop = _Hop(work)
+        await self._connection.executescript(hop)
+        return hop.result
+
+    async def close(self) -> None:
+        """See `Driver.close`."""
+        await self._connection.close()
+
+
+class ThreadDriver:
+    """A worker thread at a time, by anyio; trio, and any other loop."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._limiter = anyio.CapacityLimiter(1)
+
+    @classmethod
+    async def open(
+        cls, path: str, uri: bool, timeout_s: float, prepare: Work[None]
+    ) -> "ThreadDriver":
+        """Connect and prepare the connection, both in a worker thread."""
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                path,
+                isolation_level=None,
+                uri=uri,
+                timeout=timeout_s,
+                cached_statements=256,
+                check_same_thread=False,
+            )
+            try:
+                prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+        return cls(await anyio.to_thread.run_sync(connect))
+
+    async def run(self, work: Work[T]) -> T:
+        """See `Driver.run`."""
+        return await anyio.to_thread.run_sync(work, self._connection, limiter=self._limiter)
+
+    async def close(self) -> None:
+        """See `Driver.close`."""
+        await anyio.to_thread.run_sync(self._connection.close, limiter=self._limiter)

@@ -1,0 +1,38 @@
+"""SQLite's errors by kind: what the caller may do differs, so the types do.
+
+Source: https://www.sqlite.org/rescode.html. A failed COMMIT or an I/O error leaves the outcome
+unknown (PostgreSQL's fsync experience of 2018): the saver stops instead of trying again.
+"""
+
+import sqlite3
+
+from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError, StorageFullError
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def translate(error: sqlite3.Error, *, committing: bool) -> StorageError:
+    """The error that callers see.
+
+    Args:
+        committing: whether the COMMIT itself failed.
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary in _BUSY:
+        return StorageBusyError(
+            f"the database is locked by another process: {error}",
+            do="let that process finish its transaction, or raise busy_timeout_s",
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFullError(
+            f"no space is left for the database: {error}",
+            do="free some space and run again; the saver stays usable",
+        )
+    if committing or primary in _BROKEN:
+        return SaverBrokenError(
+            f"SQLite failed in a way that leaves the last commit's outcome unknown: {error}",
+            do="check the disk, then close and open the saver again; it verifies the file",
+        )
+    return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")

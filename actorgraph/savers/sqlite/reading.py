@@ -1,0 +1,155 @@
+"""Reads, as plain functions over a `sqlite3.Connection` of their own.
+
+Each list of queries runs inside one read transaction, so that the rows of a checkpoint belong
+together whatever is being written meanwhile; it ends before the answer is used, so a reader
+that pauses holds nothing.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.codec.records import decode_record, encode_json
+from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite.failures import translate
+from actorgraph.values.commits import (
+    CheckpointRow,
+    LedgerRow,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    OpenRun,
+    Query,
+    StoredCheckpoint,
+    StoredRange,
+)
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+
+_ALL = -1
+_COLUMNS = frozenset({"source", "step"})
+
+
+def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[Any]:
+    """Answer the queries, in order, from one state of the database.
+
+    Raises:
+        StorageError: the database refused.
+    """
+    try:
+        connection.execute("BEGIN")
+        try:
+            return [_answer(connection, query) for query in queries]
+        finally:
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise translate(error, committing=False) from error
+
+
+def _answer(connection: sqlite3.Connection, query: Query) -> Any:
+    if isinstance(query, LoadCheckpoint):
+        return _load(connection, query)
+    return _page(connection, query)
+
+
+def _thread(connection: sqlite3.Connection, thread_id: str) -> tuple[Any, ...] | None:
+    names = encode_json([thread_id])
+    return connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
+
+
+def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
+    thread = _thread(connection, query.thread_id)
+    if thread is None:
+        return Loaded()
+    _, key, epoch, run, _, head = thread
+    if query.namespace:
+        found = connection.execute(sql.SELECT_HEAD, (key, query.namespace)).fetchone()
+        head = found[0] if found else None
+    wanted = query.id or head
+    row = wanted and connection.execute(sql.SELECT_BY_ID, (key, query.namespace, wanted)).fetchone()
+    claim = run and connection.execute(sql.SELECT_RUN, (run,)).fetchone()
+    floor = connection.execute(sql.SELECT_FLOOR, (key, query.namespace)).fetchone()
+    versions = decode_record(floor[0]).channel_versions.values() if floor else ()
+    return Loaded(
+        epoch=epoch,
+        checkpoint=_checkpoint(connection, row) if row else None,
+        head=head,
+        open_run=OpenRun(*claim) if claim else None,
+        version_floor=max(versions, default=0),
+    )
+
+
+def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> StoredCheckpoint:
+    key, thread_id, namespace, sequence = columns[:4]
+    identifier, parent, step, source, run, following, created, metadata, text = columns[4:]
+    row = CheckpointRow(
+        id=identifier,
+        parent=parent,
+        step=step,
+        source=source,
+        run=run,
+        next=following,
+        record=text,
+        metadata=metadata,
+        created=created,
+    )
+    record = decode_record(text)
+    place = (key, namespace)
+    versions = [[channel, record.channel_versions[channel]] for channel in record.blobs]
+    blobs = (
+        connection.execute(sql.SELECT_BLOBS, (encode_json(versions), *place)) if versions else ()
+    )
+    ranges: dict[tuple[str, int], list[StoredRange]] = {}
+    ends: dict[tuple[str, int], int] = {}
+    for channel, chain in record.lists.items():
+        for lineage, end in chain:
+            where = (*place, channel, lineage)
+            found = connection.execute(sql.SELECT_RANGES, (*where, end)).fetchall()
+            ranges[channel, lineage] = [StoredRange(*part) for part in found]
+            last = connection.execute(sql.SELECT_RANGE_END, where).fetchone()
+            ends[channel, lineage] = last[0] if last else 0
+    ledger = connection.execute(sql.SELECT_WRITES, (*place, identifier))
+    return StoredCheckpoint(
+        thread_id=thread_id,
+        namespace=namespace,
+        sequence=sequence,
+        row=row,
+        blobs=dict(blobs),
+        ranges=ranges,
+        ends=ends,
+        ledger=tuple(_ledger(entry) for entry in ledger),
+    )
+
+
+def _ledger(entry: tuple[Any, ...]) -> LedgerRow:
+    base, task, path, index, generation, payload = entry
+    asks = index == CONTROL_INDEX[INTERRUPT]
+    return LedgerRow(base, task, path, index, generation, payload, asks)
+
+
+def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[StoredCheckpoint]:
+    if query.thread_id is None:
+        keys = [key for (key,) in connection.execute(sql.SELECT_ALL_THREADS)]
+    else:
+        thread = _thread(connection, query.thread_id)
+        keys = [thread[1]] if thread else []
+    where = dict(query.where)
+    metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
+    limit = _ALL if query.limit is None else query.limit
+    found: list[StoredCheckpoint] = []
+    for key in keys:
+        rows = connection.execute(
+            sql.SELECT_PAGE,
+            {
+                "thread": key,
+                "namespace": query.namespace,
+                "before": query.before,
+                "step": where.get("step"),
+                "source": where.get("source"),
+                "metadata": encode_json(metadata),
+                "limit": limit,
+            },
+        ).fetchall()
+        found.extend(_checkpoint(connection, row) for row in rows)
+    if query.thread_id is None:
+        found.sort(key=lambda c: c.row.id, reverse=True)
+    return found if query.limit is None else found[: query.limit]

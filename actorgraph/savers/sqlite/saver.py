@@ -1,0 +1,186 @@
+"""SqliteBackend: one file, one writing connection, one reading connection.
+
+WAL, so that readers and the writer don't wait for each other; `synchronous=FULL` by default, so
+that what was acknowledged survives a power cut too.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from actorgraph.codec import Codec
+from actorgraph.errors import (
+    FormatVersionError,
+    InvalidConfigError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageError,
+)
+from actorgraph.savers.sqlite import schema
+from actorgraph.savers.sqlite.batch import run_batch
+from actorgraph.savers.sqlite.drivers import Driver, open_driver
+from actorgraph.savers.sqlite.failures import translate
+from actorgraph.savers.sqlite.reading import run_queries
+from actorgraph.values.commits import Outcome, Query, Request
+
+Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
+_PRAGMAS: dict[str, str] = {
+    "OFF": "PRAGMA synchronous = OFF",
+    "NORMAL": "PRAGMA synchronous = NORMAL",
+    "FULL": "PRAGMA synchronous = FULL",
+    "EXTRA": "PRAGMA synchronous = EXTRA",
+}
+
+
+class SqliteBackend:
+    """Stores checkpoints in an SQLite database.
+
+    Args:
+        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for a database
+            that ends with the saver.
+        synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
+            cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
+        busy_timeout_s: seconds to wait for another process's lock. Default 5.
+        codec: how values are stored; default one with no types beyond the graph's own.
+    Raises:
+        InvalidConfigError: an argument is out of range.
+    """
+
+    durable = True
+    immediate = False
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Synchronous = "FULL",
+        busy_timeout_s: float = 5.0,
+        codec: Codec | None = None,
+    ) -> None:
+        self.codec = codec or Codec()
+        if synchronous not in _PRAGMAS:
+            raise InvalidConfigError(
+                f"synchronous={synchronous!r} is no setting of SQLite",
+                do=f"use one of {', '.join(_PRAGMAS)}",
+            )
+        if not busy_timeout_s >= 0:
+            raise InvalidConfigError(
+                f"busy_timeout_s={busy_timeout_s!r} is negative", do="use 0 or more seconds"
+            )
+        self.path = os.fspath(path)
+        self._synchronous = _PRAGMAS[synchronous]
+        self._busy_timeout_s = busy_timeout_s
+        self._writer: Driver | None = None
+        self._reader: Driver | None = None
+        self._keeper: sqlite3.Connection | None = None
+        self._broken: SaverBrokenError | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the database ends with the saver."""
+        return self.path == ":memory:"
+
+    async def open(self) -> None:
+        """Connect, make the tables, verify the file after a failure."""
+        if self._writer is not None:
+            return
+        target, uri = self.path, False
+        if self.in_memory:
+            # Both connections see one database; it lives as long as one connection does.
+            target, uri = f"file:actorgraph-{id(self)}?mode=memory&cache=shared", True
+            if self._keeper is None:
+                self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
+        else:
+            _make_private(Path(self.path))
+        wait = self._busy_timeout_s
+        try:
+            self._writer = await open_driver(target, uri, wait, self._prepare_writer)
+            self._reader = await open_driver(target, uri, wait, self._prepare_reader)
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"can't open {self.path!r} as an SQLite database: {error}",
+                do="check the path and its permissions",
+            ) from error
+        self._broken = None
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """See `ports.Saver.commit`."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            return await self._open(self._writer).run(lambda c: run_batch(c, batch))
+        except SaverBrokenError as error:
+            self._broken = error
+            raise
+
+    async def query(self, queries: Sequence[Query]) -> list[Any]:
+        """See `ports.Saver.query`."""
+        return await self._open(self._reader).run(lambda c: run_queries(c, queries))
+
+    async def close(self) -> None:
+        """Close both connections; an in-memory database stays until the saver is collected."""
+        for driver in (self._reader, self._writer):
+            if driver is not None:
+                await driver.close()
+        self._reader = self._writer = None
+
+    def __del__(self) -> None:
+        keeper = getattr(self, "_keeper", None)
+        if keeper is not None:
+            keeper.close()
+
+    def _open(self, driver: Driver | None) -> Driver:
+        if driver is None:
+            raise SaverClosedError(
+                f"the saver of {self.path!r} is not open", do="use it inside its `with` block"
+            )
+        return driver
+
+    def _prepare_writer(self, connection: sqlite3.Connection) -> None:
+        if not self.in_memory:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(self._synchronous)
+        try:
+            self._check_version(connection)
+            connection.executescript(schema.SETUP)
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise translate(error, committing=False) from error
+
+    def _check_version(self, connection: sqlite3.Connection) -> None:
+        if self._broken is not None:
+            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if verdict != "ok":
+                raise self._broken
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > schema.SCHEMA_VERSION:
+            raise FormatVersionError(
+                f"{self.path!r} has schema version {version}; this version of actorgraph "
+                f"knows {schema.SCHEMA_VERSION}",
+                do="upgrade actorgraph",
+            )
+
+    def _prepare_reader(self, connection: sqlite3.Connection) -> None:
+        if not self.in_memory:
+            connection.execute("PRAGMA query_only = ON")
+        else:
+            # In a shared cache readers would wait for the writer's table locks.
+            connection.execute("PRAGMA read_uncommitted = ON")
+
+
+def _make_private(path: Path) -> None:
+    """Make the file readable by its owner only; one that exists keeps its mode."""
+    if path.exists():
+        return
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR)
+    except OSError as error:
+        raise StorageError(
+            f"can't make the database file {str(path)!r}: {error}",
+            do="make its folder, or choose another path",
+        ) from error
+    os.close(descriptor)

@@ -1,0 +1,191 @@
+"""The tables, as SQL text. `PRAGMA user_version` holds the schema's version.
+
+`threads` and `runs` are what a commit is judged by. `checkpoints` has one row per superstep,
+its `record` JSON; values are in `blobs` and `ranges`; `writes` is the append-only ledger beside
+the checkpoints. `thread` is the key of `threads`; ids are 16 bytes.
+"""
+
+SCHEMA_VERSION = 1
+
+SETUP = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS threads (
+    thread      INTEGER PRIMARY KEY,
+    thread_id   TEXT NOT NULL UNIQUE,
+    epoch       INTEGER NOT NULL DEFAULT 1,
+    owner       BLOB,
+    lease_until REAL,
+    next_seq    INTEGER NOT NULL DEFAULT 1,
+    head        BLOB,
+    run         BLOB,
+    deleted     INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE IF NOT EXISTS runs (
+    run         BLOB PRIMARY KEY,
+    thread      INTEGER NOT NULL,
+    namespace   TEXT NOT NULL,
+    mode        TEXT NOT NULL,
+    status      TEXT NOT NULL,
+    head        BLOB,
+    input       BLOB,
+    resumes     TEXT NOT NULL DEFAULT '',
+    epoch       INTEGER NOT NULL DEFAULT 1
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS checkpoints (
+    thread         INTEGER NOT NULL,
+    namespace      TEXT NOT NULL DEFAULT '',
+    seq            INTEGER NOT NULL,
+    id             BLOB NOT NULL,
+    parent         BLOB,
+    step           INTEGER NOT NULL,
+    source         TEXT NOT NULL,
+    run            BLOB,
+    next           TEXT NOT NULL,
+    has_interrupts INTEGER NOT NULL DEFAULT 0,
+    created        INTEGER NOT NULL,
+    metadata       TEXT NOT NULL,
+    record         TEXT NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoints_thread ON checkpoints (thread, namespace, seq);
+CREATE INDEX IF NOT EXISTS idx_checkpoints_lookup ON checkpoints (thread, namespace, id);
+
+CREATE TABLE IF NOT EXISTS blobs (
+    thread    INTEGER NOT NULL,
+    namespace TEXT NOT NULL,
+    channel   TEXT NOT NULL,
+    version   INTEGER NOT NULL,
+    payload   BLOB NOT NULL,
+    PRIMARY KEY (thread, namespace, channel, version)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS ranges (
+    thread    INTEGER NOT NULL,
+    namespace TEXT NOT NULL,
+    channel   TEXT NOT NULL,
+    lineage   INTEGER NOT NULL,
+    start     INTEGER NOT NULL,
+    count     INTEGER NOT NULL,
+    payload   BLOB NOT NULL,
+    PRIMARY KEY (thread, namespace, channel, lineage, start)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS writes (
+    thread     INTEGER NOT NULL,
+    namespace  TEXT NOT NULL,
+    checkpoint BLOB NOT NULL,
+    task       BLOB NOT NULL,
+    idx        INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    path       TEXT NOT NULL,
+    payload    BLOB NOT NULL,
+    PRIMARY KEY (thread, namespace, checkpoint, task, idx, generation)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS events (
+    run     BLOB NOT NULL,
+    place   INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY (run, place)
+) WITHOUT ROWID;
+
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
+UPDATE_THREAD = "UPDATE threads SET next_seq = ?, head = ?, run = ? WHERE thread = ?"
+NEXT_THREAD = "SELECT coalesce(max(thread), 0) + 1 FROM threads"
+SELECT_THREADS = """
+SELECT thread_id, thread, epoch, run, next_seq, head FROM threads
+WHERE thread_id IN (SELECT value FROM json_each(?))
+"""
+SELECT_HEAD = """
+SELECT id FROM checkpoints WHERE thread = ? AND namespace = ? ORDER BY seq DESC LIMIT 1
+"""
+
+INSERT_RUN = """
+INSERT OR REPLACE INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch)
+VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?)
+"""
+SUPERSEDE_RUN = "UPDATE runs SET status = 'lost' WHERE run = ? AND status = 'running'"
+END_RUN = "UPDATE runs SET status = ?, input = NULL WHERE run = ?"
+
+INSERT_CHECKPOINT = """
+INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
+                         created, metadata, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+MARK_INTERRUPTS = """
+UPDATE checkpoints SET has_interrupts = 1 WHERE thread = ? AND namespace = ? AND id = ?
+"""
+INSERT_BLOB = "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, ?)"
+INSERT_RANGE = "INSERT INTO ranges VALUES (?, ?, ?, ?, ?, ?, ?)"
+EXTEND_RANGE = """
+UPDATE ranges SET count = count + ?, payload = CAST(payload || ? AS BLOB)
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start = ? AND count = ?
+"""
+SELECT_MERGED = """
+SELECT count, payload FROM ranges
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start >= ? AND start < ?
+ORDER BY start
+"""
+DELETE_MERGED = """
+DELETE FROM ranges
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start >= ? AND start < ?
+"""
+INSERT_WRITE = "INSERT OR IGNORE INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+DELETE_THREAD = (
+    "DELETE FROM checkpoints WHERE thread = ?",
+    "DELETE FROM blobs WHERE thread = ?",
+    "DELETE FROM ranges WHERE thread = ?",
+    "DELETE FROM writes WHERE thread = ?",
+    "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = ?)",
+    "DELETE FROM runs WHERE thread = ?",
+    "UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, deleted = 1 WHERE thread = ?",
+)
+
+CHECKPOINT_COLUMNS = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
+    c.source, c.run, c.next, c.created, c.metadata, c.record"""
+SELECT_BY_ID = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE c.thread = ? AND c.namespace = ? AND c.id = ? ORDER BY c.seq DESC LIMIT 1
+"""  # noqa: S608 - the only thing put in is the constant above
+SELECT_RUN = "SELECT run, head, mode, input FROM runs WHERE run = ? AND status = 'running'"
+SELECT_FLOOR = """
+SELECT record FROM checkpoints WHERE thread = ? AND namespace = ? ORDER BY seq DESC LIMIT 1
+"""
+SELECT_BLOBS = """
+SELECT b.channel, b.payload FROM json_each(?) AS j
+JOIN blobs b ON b.thread = ? AND b.namespace = ?
+    AND b.channel = j.value ->> 0 AND b.version = j.value ->> 1
+"""
+SELECT_RANGES = """
+SELECT start, count, payload FROM ranges
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start < ? ORDER BY start
+"""
+SELECT_RANGE_END = """
+SELECT start + count FROM ranges
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? ORDER BY start DESC LIMIT 1
+"""
+SELECT_WRITES = """
+SELECT checkpoint, task, path, idx, generation, payload FROM writes
+WHERE thread = ? AND namespace = ? AND checkpoint = ?
+ORDER BY path, task, idx, generation
+"""
+SELECT_PAGE = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE c.thread = :thread AND (:namespace IS NULL OR c.namespace = :namespace)
+    AND (:before IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM checkpoints b
+        WHERE b.thread = :thread AND b.namespace = c.namespace AND b.id = :before))
+    AND (:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
+    AND NOT EXISTS (
+        SELECT 1 FROM json_each(:metadata) AS m
+        WHERE json_extract(c.metadata, '$."' || m.key || '"') IS NOT m.value)
+ORDER BY c.seq DESC LIMIT :limit
+"""  # noqa: S608 - the only thing put in is the constant above
+SELECT_ALL_THREADS = "SELECT thread FROM threads WHERE deleted = 0 ORDER BY thread"

@@ -1,0 +1,329 @@
+"""The run as a state machine without I/O: (state, event) -> effects, in order.
+
+The supervisor is a loop around `advance`; every decision of a run is made here and in the
+functions that this calls. Events may come in any order and late; each is legal in every state.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from actorgraph.errors import GraphRecursionError, InvalidUpdateError
+from actorgraph.superstep import chunks
+from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.saves import (
+    acknowledged,
+    control_entry,
+    flush,
+    keep,
+    may_start,
+    new_checkpoint,
+    result_entry,
+    save,
+)
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks, input_of, is_newer, path_key
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import ERROR, INTERRUPT, RESUME, START
+from actorgraph.values.policies import Durability
+from actorgraph.values.run import (
+    Cancelled,
+    CancelRequested,
+    CancelTasks,
+    Effect,
+    Emit,
+    Event,
+    Failed,
+    Finish,
+    Interrupted,
+    LedgerEntry,
+    Outcome,
+    Saved,
+    SaveFailed,
+    StartTask,
+    Succeeded,
+    Task,
+    TaskCancelled,
+    TaskFailed,
+    TaskInterrupted,
+    TaskResult,
+    TaskSucceeded,
+)
+
+_STATUS: dict[type, str] = {
+    Succeeded: "success",
+    Interrupted: "interrupted",
+    Failed: "error",
+    Cancelled: "cancelled",
+}
+
+
+def advance(state: RunState, event: Event) -> list[Effect]:
+    """What a run does about one event."""
+    match event:
+        case TaskSucceeded(result):
+            return _on_success(state, result)
+        case TaskInterrupted(task, interrupts, answers):
+            return _on_interrupt(state, task, interrupts, answers)
+        case TaskFailed(task, error):
+            return _on_failure(state, task, error)
+        case TaskCancelled(task):
+            state.running.pop(task, None)
+            return go_on(state)
+        case Saved(number):
+            acknowledged(state, number)
+            return go_on(state)
+        case SaveFailed(_, error):
+            return _on_save_failure(state, error)
+        case CancelRequested():
+            return leave(state, Cancelled())
+        case _:
+            assert_never(event)
+
+
+def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
+    task = state.running.pop(result.task, None)
+    if task is None:
+        return []  # nobody waits for it: it was reported before
+    state.results[task.id] = result
+    entries = (result_entry(state, task, result), *_consumed(state, task, result.answers))
+    if state.running or state.due or state.interrupted or state.outcome:
+        kept = keep(state, *entries)
+        effects: list[Effect] = [save(state, ledger=kept)] if kept else []
+        chunks.hold_update(state, task, result)
+        return effects + go_on(state)
+    return _end_superstep(state, task, result, entries)
+
+
+def _consumed(state: RunState, task: Task, answers: tuple[Any, ...]) -> tuple[LedgerEntry, ...]:
+    """The rows that say which answers a task used, when it used one given to nobody."""
+    if len(answers) <= len(task.answers) or not state.bare_answer:
+        return ()
+    state.bare_answer = []
+    return (
+        control_entry(state, task, RESUME, list(answers)),
+        control_entry(state, None, RESUME, []),
+    )
+
+
+def _on_interrupt(
+    state: RunState, identifier: str, interrupts: tuple[Interrupt, ...], answers: tuple[Any, ...]
+) -> list[Effect]:
+    task = state.running.pop(identifier, None)
+    if task is None:
+        return []
+    state.interrupted[task.id] = interrupts
+    asked = control_entry(state, task, INTERRUPT, list(interrupts))
+    effects = _send_rows(state, (*_consumed(state, task, answers), asked))
+    chunks.hold_interrupt(state, interrupts)
+    chunks.hold_task(state, task, interrupts=interrupts)
+    return effects + go_on(state)
+
+
+def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[Effect]:
+    task = state.running.pop(identifier, None)
+    if task is None:
+        return []
+    effects = _send_rows(state, (control_entry(state, task, ERROR, repr(error)),))
+    chunks.hold_task(state, task, error=error)
+    return effects + leave(state, Failed(error))
+
+
+def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
+    """Save rows now; those of the last task to end travel with the run's farewell instead."""
+    if not state.running and not (state.due and state.outcome is None):
+        state.unflushed.extend(rows if state.has_saver else ())
+        return []
+    kept = keep(state, *rows)
+    return [save(state, ledger=kept)] if kept else []
+
+
+def _on_save_failure(state: RunState, error: BaseException) -> list[Effect]:
+    """A run whose state can't be saved ends now, with the saver's error and no other."""
+    if state.failure is not None:
+        return []
+    state.failure = error
+    state.farewell = False
+    if isinstance(state.outcome, Failed):
+        error.add_note(f"before that, the run had failed with {state.outcome.error!r}")
+    state.outcome = Failed(error)
+    state.held.clear()
+    state.due.clear()
+    state.durable = state.sent
+    return [CancelTasks(), *go_on(state)]
+
+
+def _end_superstep(
+    state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
+) -> list[Effect]:
+    """Fold the results, plan the next superstep, and hand over the checkpoint between them."""
+    ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
+    try:
+        changed = apply(state, [_ran(state, task) for task in ran])
+    except Exception as error:  # noqa: BLE001 - a user's reducer may raise anything
+        state.unflushed.extend(entries if state.has_saver else ())
+        return leave(state, Failed(error))
+    kept = keep(state, *entries)
+    tasks = new_superstep(state, "loop", changed)
+    state.unflushed = []
+    stops = _breakpoint(state, state.policy.interrupt_after, ran)
+    effects: list[Effect] = []
+    if state.has_saver and state.policy.durability is not Durability.EXIT:
+        ends = None if tasks else "success"
+        point = new_checkpoint(state, tasks)
+        effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
+    chunks.hold_update(state, last, result)
+    chunks.hold_values(state, changed)
+    chunks.hold_checkpoint(state, tasks)
+    if stops and tasks:
+        chunks.hold_interrupt(state, ())
+        return effects + leave(state, Interrupted(state.last_values, ()))
+    return next_superstep(state, effects)
+
+
+def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]:
+    """Make the next checkpoint of what `apply` has changed, and the tasks that follow it."""
+    state.step = -1 if state.step == -2 else state.step + 1
+    state.source = source
+    state.parent = state.checkpoint if state.step > -1 or state.head else None
+    state.checkpoint = state.mint(state.step, state.checkpoint)
+    state.updated = tuple(sorted(changed))
+    tasks = due_tasks(state, changed)
+    state.tasks = {task.id: task for task in tasks}
+    state.results = {}
+    state.due = deque(tasks)
+    state.open = False
+    return tasks
+
+
+def _ran(state: RunState, task: Task) -> Ran:
+    return Ran(task.name, task.triggers, state.results[task.id].writes)
+
+
+def _by_path(task: Task) -> str:
+    return path_key(task.path)
+
+
+def next_superstep(
+    state: RunState, effects: list[Effect], *, resuming: bool = False
+) -> list[Effect]:
+    """Go on to the due tasks, unless there are none, a breakpoint or the limit says stop."""
+    if not state.due:
+        done = Succeeded(state.last_values)
+        return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
+    if not resuming and _breakpoint(state, state.policy.interrupt_before, state.due):
+        chunks.hold_interrupt(state, ())
+        return effects + leave(state, Interrupted(state.last_values, ()))
+    if not all(task.name == START for task in state.due):
+        if state.steps_left <= 0:
+            return effects + leave(state, Failed(_recursion_error(state)))
+        state.steps_left -= 1
+    return effects + go_on(state)
+
+
+def _breakpoint(state: RunState, names: Sequence[str], tasks: Sequence[Task] | deque[Task]) -> bool:
+    """Whether to pause here: a named node is concerned and something changed since the last pause."""
+    if not names:
+        return False
+    seen = state.seen.get(INTERRUPT, {})
+    if not any(is_newer(version, seen.get(c)) for c, version in state.versions.items()):
+        return False
+    if "*" in names:
+        return any(not state.plan.nodes[task.name].hidden for task in tasks)
+    return any(task.name in names for task in tasks)
+
+
+def _recursion_error(state: RunState) -> GraphRecursionError:
+    return GraphRecursionError(
+        f"Recursion limit of {state.policy.recursion_limit} reached without hitting a stop "
+        f"condition; graph {state.plan.name!r} still has {sorted({t.name for t in state.due})}",
+        do='let some edge lead to END, or raise config["recursion_limit"]; '
+        "what was done is saved, ainvoke(None, config) goes on",
+    )
+
+
+def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Effect]:
+    """End the run: stop what runs, hand over what is left, finish when it is durable.
+
+    Args:
+        saved: the last save carried the status already, or there is nothing to say.
+    """
+    if state.outcome is not None:
+        return []
+    state.outcome = outcome
+    state.due.clear()
+    state.farewell = state.has_saver and not saved and state.sent > 0
+    effects: list[Effect] = [CancelTasks()] if state.running else []
+    return effects + go_on(state)
+
+
+def go_on(state: RunState) -> list[Effect]:
+    """Deliver what may be delivered, start what may start, finish when nothing is left."""
+    effects: list[Effect] = []
+    if state.outcome is None:
+        if state.due:
+            effects.extend(_start_due(state))
+        elif state.interrupted and not state.running:
+            return leave(state, _interrupted(state))
+        elif not state.running and state.results and len(state.results) == len(state.tasks):
+            return _finish_restored(state)
+    if state.outcome is not None and not state.running and state.farewell:
+        state.farewell = False
+        status = _STATUS[type(state.outcome)]
+        effects.append(flush(state, list(state.tasks.values()), status))
+    _deliver(state, effects)
+    if state.outcome is not None and not state.running and state.durable >= state.sent:
+        effects.append(Finish(state.outcome))
+    return effects
+
+
+def _start_due(state: RunState) -> list[Effect]:
+    if not state.open and not may_start(state):
+        return []
+    state.open = True
+    effects: list[Effect] = []
+    limit = state.policy.max_concurrency
+    while state.due and (limit is None or len(state.running) < limit):
+        task = _next_allowed(state)
+        if task is None:
+            break
+        try:
+            given = input_of(state, task)
+        except InvalidUpdateError as error:
+            return [*effects, *leave(state, Failed(error))]
+        if chunks.wants(state, "tasks") or chunks.wants(state, "debug"):
+            chunks.hold_start(state, task, given)
+        state.running[task.id] = task
+        effects.append(StartTask(task, given))
+    return effects
+
+
+def _next_allowed(state: RunState) -> Task | None:
+    """The first due task whose node has not reached its own limit."""
+    for place, task in enumerate(state.due):
+        limit = state.plan.nodes[task.name].max_concurrency
+        if limit is None or sum(t.name == task.name for t in state.running.values()) < limit:
+            del state.due[place]
+            return task
+    return None
+
+
+def _deliver(state: RunState, effects: list[Effect]) -> None:
+    ready: list[tuple[str, Any]] = []
+    while state.held and state.held[0][0] <= state.durable:
+        ready.append(state.held.popleft()[1])
+    if ready:
+        effects.append(Emit(tuple(ready)))
+
+
+def _interrupted(state: RunState) -> Interrupted:
+    """The questions of this superstep, in task-path order, and the state that a reader sees."""
+    tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
+    asked = tuple(i for task in tasks for i in state.interrupted[task.id])
+    return Interrupted(state.last_values, asked)
+
+
+def _finish_restored(state: RunState) -> list[Effect]:
+    """All tasks of a restored superstep had finished; only its checkpoint is missing."""
+    last = max(state.tasks.values(), key=_by_path)
+    return _end_superstep(state, last, state.results[last.id], ())

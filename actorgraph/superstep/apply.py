@@ -1,0 +1,121 @@
+"""The update phase of a superstep: all tasks' writes become the next channel state.
+
+Source: the update phase of BSP; Malewicz et al., "Pregel", SIGMOD 2010. The version rules:
+one new version per superstep, given to every channel that changed in it; a node has seen the
+versions that its triggers had when it was made due, not the ones they got since.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.channels import EMPTY, UNCHANGED
+from actorgraph.plan.graph import Plan
+from actorgraph.superstep.state import RunState
+from actorgraph.values.constants import RESERVED_CHANNELS, TASKS
+from actorgraph.values.run import Write
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What `apply` needs of a finished task: its node, triggers and writes."""
+
+    name: str
+    triggers: Sequence[str]
+    writes: Sequence[Write]
+
+
+def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
+    """Fold the writes of one superstep into the cells.
+
+    Args:
+        state: its values, versions, seen and dirty change, all of them or, when a channel
+            refuses, none; nothing else does.
+        ran: the tasks in task-path order, whatever order they finished in. That rule is what
+            makes a concurrent run repeatable. A superstep without any trigger (an input, an
+            update from outside) ages no ephemeral cell.
+    Returns: the channels that changed and are available: those that may trigger nodes.
+    Raises:
+        InvalidUpdateError: a channel can't take these writes.
+    """
+    plan, values = state.plan, state.values
+    bump = any(task.triggers for task in ran)
+    new: dict[str, Any] = {}
+    if plan.consumable:
+        _consume(state, ran, new)
+    pending = _group(ran, plan)
+    for channel, writes in pending.items():
+        before = new[channel] if channel in new else values.get(channel, EMPTY)
+        folded = plan.channels[channel].fold(channel, before, writes)
+        if folded is not UNCHANGED:
+            new[channel] = folded
+    if bump:
+        for channel in plan.clearing:
+            if channel in values and channel not in pending:
+                _stage(new, channel, plan.channels[channel].idle(values[channel]))
+        if plan.finishing and not any(c in plan.subscribers for c in _available(plan, new)):
+            for channel in plan.finishing:
+                value = new[channel] if channel in new else values.get(channel, EMPTY)
+                _stage(new, channel, plan.channels[channel].finish(value))
+    _see(state, ran)
+    _commit(state, new)
+    return _available(plan, new)
+
+
+def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
+    for channel in {c for task in ran for c in task.triggers if c in state.plan.consumable}:
+        value = state.values.get(channel, EMPTY)
+        _stage(new, channel, state.plan.channels[channel].consume(value))
+
+
+def _stage(new: dict[str, Any], channel: str, value: Any) -> None:
+    if value is not UNCHANGED:
+        new[channel] = value
+
+
+def _available(plan: Plan, new: dict[str, Any]) -> set[str]:
+    opaque, channels = plan.opaque, plan.channels
+    return {
+        channel
+        for channel, value in new.items()
+        if value is not EMPTY
+        and (channel not in opaque or channels[channel].read(value) is not EMPTY)
+    }
+
+
+def _see(state: RunState, ran: Iterable[Ran]) -> None:
+    versions = state.versions
+    for task in ran:
+        seen = state.seen.setdefault(task.name, {})
+        for channel in task.triggers:
+            if channel in versions:
+                seen[channel] = versions[channel]
+
+
+def _commit(state: RunState, new: dict[str, Any]) -> None:
+    if not new:
+        return
+    version = state.max_version = next_version(state.max_version)
+    for channel, value in new.items():
+        state.versions[channel] = version
+        if value is EMPTY:
+            state.values.pop(channel, None)
+        else:
+            state.values[channel] = value
+    if state.has_saver:
+        state.dirty.update(new)
+
+
+def next_version(version: Any) -> Any:
+    """The version after this one: integers and floats count up by one."""
+    return version + 1
+
+
+def _group(ran: Iterable[Ran], plan: Plan) -> dict[str, list[Any]]:
+    pending: dict[str, list[Any]] = {}
+    channels = plan.channels
+    for task in ran:
+        for channel, value in task.writes:
+            if channel in channels and (channel not in RESERVED_CHANNELS or channel == TASKS):
+                pending.setdefault(channel, []).append(value)
+    return pending

@@ -1,0 +1,249 @@
+"""How a run begins: from an input, from a Command, or by going on where a thread stands.
+
+Every run with a saver first sends a save with its claim. With an input it also holds the input
+checkpoint and, since moving the input into the state runs no user code unless START has
+conditional edges, the checkpoint after that too: one transaction before the first node.
+"""
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from actorgraph.errors import AlreadyResumedError, EmptyInputError, UnknownInterruptError
+from actorgraph.superstep import chunks, pending
+from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
+from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.results import routes, updates_in, writes_of
+from actorgraph.superstep.saves import control_entry, new_checkpoint, result_entry, save
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.commands import Command
+from actorgraph.values.constants import INPUT, INTERRUPT, NULL_TASK, RESUME, START
+from actorgraph.values.ids import TaskId, is_interrupt_id
+from actorgraph.values.policies import Durability
+from actorgraph.values.records import Restored
+from actorgraph.values.run import (
+    ClaimIntent,
+    Effect,
+    LedgerEntry,
+    NewCheckpoint,
+    Succeeded,
+    Task,
+    TaskResult,
+    Write,
+)
+
+
+def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
+    """The first effects of a run.
+
+    Args:
+        state: new. Takes over what `restored` says.
+        restored: the checkpoint to start from, or None for a thread that has none.
+        given: the input; None to go on; a Command.
+    Raises:
+        EmptyInputError: nothing to go on with.
+        AlreadyResumedError, UnknownInterruptError: the Command's answer fits no question.
+        InvalidUpdateError: the input or the Command's update can't be taken.
+    """
+    if restored is not None and not restored.id:
+        # An exit run claimed a new thread and died: there is its input and nothing else.
+        unsaved = restored.claim.input if restored.claim else None
+        restored, given = None, unsaved if given is None else given
+    if restored is not None:
+        restore(state, restored)
+    if isinstance(given, Command):
+        return _from_command(state, restored, given)
+    if given is not None:
+        return _from_input(state, restored, given)
+    if restored is None:
+        raise EmptyInputError(
+            f"Received no input for thread {state.thread_id!r}, which has no checkpoint",
+            do="pass an input the first time; None goes on where a thread stands",
+        )
+    if restored.claim is not None and restored.claim.has_input:
+        return _from_input(state, restored, restored.claim.input)
+    return _go_on_with(state, restored, (), ())
+
+
+def restore(state: RunState, restored: Restored) -> None:
+    """Take over a checkpoint: its cells, versions and place."""
+    state.values = {**state.plan.initial_values(), **restored.values}
+    state.versions = dict(restored.versions)
+    state.seen = {node: dict(seen) for node, seen in restored.seen.items()}
+    state.max_version = max([restored.version_floor, *restored.versions.values()])
+    state.step = restored.step
+    state.source = restored.source
+    state.checkpoint = restored.id
+    state.parent = restored.parent
+    state.head = restored.head or restored.id
+    state.tasks = {}
+    state.generation = pending.next_generation(restored.ledger)
+    state.bare_answer = pending.bare_answer(restored.ledger)
+    accepted = pending.null_writes(restored.ledger)
+    if accepted and state.checkpoint == state.head:
+        apply(state, [Ran(INPUT, (), accepted)])
+
+
+def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
+    head = state.head
+    start = state.plan.start
+    list(updates_in(start, given))  # refuse what can't be taken before anything changes
+    discarded = [Ran(t.name, t.triggers, ()) for t in due_tasks(state, None)]
+    apply(state, [*discarded, Ran(INPUT, (), ((START, given),))])
+    tasks = new_superstep(state, "input", {START})
+    chunks.hold_checkpoint(state, tasks)
+    keeps = state.has_saver and state.policy.durability is not Durability.EXIT
+    stored = [new_checkpoint(state, tasks)] if keeps else []
+    ledger: tuple[LedgerEntry, ...] = ()
+    if not start.branches:
+        result = TaskResult(tasks[0].id, tuple(writes_of(state.plan, start, given)[0]))
+        ledger = (result_entry(state, tasks[0], result),) if keeps else ()
+        changed = apply(state, [Ran(START, tasks[0].triggers, result.writes)])
+        tasks = new_superstep(state, "loop", changed)
+        stored.extend([new_checkpoint(state, tasks)] if keeps else [])
+    effects: list[Effect] = []
+    if state.has_saver:
+        mode = state.policy.durability.value
+        claim = ClaimIntent(head, mode, None if keeps else given, not keeps)
+        ends = "success" if keeps and not tasks else None
+        points = tuple(stored)
+        effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
+        state.unsaved_steps.clear()  # the claim is awaited: these are durable before step 1
+    if not start.branches:
+        chunks.hold_values(state, state.updated or ())
+        chunks.hold_checkpoint(state, tasks)
+    return next_superstep(state, effects)
+
+
+def _from_command(
+    state: RunState, restored: Restored | None, command: Command[Any]
+) -> list[Effect]:
+    if command.graph is not None:
+        raise UnknownInterruptError(
+            "There is no parent graph: a Command with graph= can't be an input",
+            do="leave graph= out",
+        )
+    writes: list[Write] = list(updates_in(state.plan.start, command.update))
+    writes.extend(routes(state.plan, "the input", command.goto))
+    if restored is None:
+        raise EmptyInputError(
+            f"thread {state.thread_id!r} has no checkpoint that a Command could go on from",
+            do="start the thread with an input",
+        )
+    entries: list[LedgerEntry] = []
+    resumes: tuple[str, ...] = ()
+    if command.resume is not None:
+        entries, resumes = _answers(state, restored, command.resume)
+    if writes:
+        index = pending.next_null_index(restored.ledger)
+        entries.append(
+            LedgerEntry(state.checkpoint, TaskId(NULL_TASK), (), index, 0, tuple(writes))
+        )
+    return _go_on_with(state, restored, tuple(entries), resumes)
+
+
+def _answers(
+    state: RunState, restored: Restored, resume: Any
+) -> tuple[list[LedgerEntry], tuple[str, ...]]:
+    """The ledger rows of a resume: each answer goes to the task that asked."""
+    known = pending.attempts(restored.ledger)
+    tasks = due_tasks(state, None)
+    asking = {
+        i.id: (task, known[task.id])
+        for task in tasks
+        if task.id in known and known[task.id].waiting
+        for i in known[task.id].interrupts
+    }
+    if isinstance(resume, dict) and resume and all(map(is_interrupt_id, resume)):
+        return _answers_by_id(state, asking, resume)
+    if len(asking) > 1:
+        raise UnknownInterruptError(
+            "When there are multiple pending interrupts, you must specify the interrupt id "
+            f"when resuming; thread {state.thread_id!r} has {len(asking)}",
+            do="Command(resume={interrupt.id: answer, ...})",
+        )
+    if asking:
+        ((identifier, (task, attempt)),) = asking.items()
+        return [_answer(state, task, attempt, resume)], (identifier,)
+    if not tasks:
+        raise _already(state)
+    state.bare_answer = [resume]
+    return [control_entry(state, None, RESUME, [resume])], ()
+
+
+def _answers_by_id(
+    state: RunState, asking: dict[str, tuple[Task, Attempt]], resume: dict[str, Any]
+) -> tuple[list[LedgerEntry], tuple[str, ...]]:
+    fitting = [identifier for identifier in resume if identifier in asking]
+    if not fitting:
+        raise _already(state)
+    rows = [_answer(state, *asking[i], resume[i]) for i in fitting]
+    return rows, tuple(fitting)
+
+
+def _answer(state: RunState, task: Task, attempt: Attempt, value: Any) -> LedgerEntry:
+    return control_entry(state, task, RESUME, [*attempt.answers, value])
+
+
+def _already(state: RunState) -> AlreadyResumedError:
+    return AlreadyResumedError(
+        f"no question of thread {state.thread_id!r} waits for this answer",
+        do="read get_state(config).interrupts to see what waits; None goes on without an answer",
+    )
+
+
+def _go_on_with(
+    state: RunState,
+    restored: Restored,
+    entries: tuple[LedgerEntry, ...],
+    resumes: tuple[str, ...],
+) -> list[Effect]:
+    """Go on from a checkpoint: finished tasks keep their writes, the others run."""
+    head = state.head
+    forks = restored.id != head
+    own = tuple(w for e in entries if e.task == NULL_TASK and e.index >= 0 for w in e.writes)
+    changed = apply(state, [Ran(INPUT, (), own)]) if own else set[str]()
+    tasks = due_tasks(state, None)
+    state.last_values = chunks.output(state)
+    if not tasks and not own:
+        return leave(state, Succeeded(state.last_values), saved=True)
+    state.seen[INTERRUPT] = dict(state.versions)
+    stored: tuple[NewCheckpoint, ...] = ()
+    if forks or not tasks:
+        tasks = new_superstep(state, "fork" if forks else "update", changed)
+        tasks = due_tasks(state, None)
+        entries = ()
+        stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
+    _take_back(state, tasks, () if forks else restored.ledger, entries)
+    effects: list[Effect] = []
+    if state.has_saver:
+        claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
+        ends = None if tasks else "success"
+        effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
+        state.unsaved_steps.clear()
+    if chunks.wants(state, "values"):
+        chunks.hold(state, "values", state.last_values)
+    if tasks and not state.due:
+        return effects + go_on(state)
+    return next_superstep(state, effects, resuming=True)
+
+
+def _take_back(
+    state: RunState, tasks: list[Task], rows: Any, entries: tuple[LedgerEntry, ...]
+) -> None:
+    """Match the ledger with the tasks: the finished ones are results, the rest is due."""
+    known = pending.attempts(rows)
+    state.tasks, state.results, state.due = {}, {}, deque()
+    fresh = {e.task: e.writes[0][1] for e in entries if e.index < 0 and e.task != NULL_TASK}
+    for task in tasks:
+        attempt = known.get(task.id, Attempt())
+        answers = tuple(fresh.get(task.id, attempt.answers))
+        ready = msgspec.structs.replace(task, answers=answers) if answers else task
+        state.tasks[task.id] = ready
+        if attempt.writes is not None:
+            state.results[task.id] = TaskResult(task.id, attempt.writes, answers)
+        else:
+            state.due.append(ready)

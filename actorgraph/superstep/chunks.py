@@ -1,0 +1,180 @@
+"""The chunks of each stream mode, made of states and results.
+
+`values` the output after a superstep that changed it; `updates` one dict per finished task;
+`tasks` its start and its result; `checkpoints` one per stored checkpoint; `debug` the last two,
+wrapped. In sync mode a chunk is held until what it tells is durable (`saves.chunk_gate`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from actorgraph.channels import EMPTY
+from actorgraph.superstep.saves import chunk_gate
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import next_nodes
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import INTERRUPT, ROOT
+from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+from actorgraph.values.run import Task, TaskResult, Write
+
+
+def hold(state: RunState, mode: str, chunk: Any) -> None:
+    """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
+    state.held.append((chunk_gate(state), (mode, chunk)))
+
+
+def wants(state: RunState, mode: str) -> bool:
+    """Whether somebody reads this mode."""
+    return mode in state.policy.modes
+
+
+def output(state: RunState) -> Any:
+    """The output keys that are available; the bare value of a graph over one value."""
+    keys = state.policy.output_keys or state.plan.output_keys
+    if keys == (ROOT,):
+        value = state.read(ROOT)
+        return None if value is EMPTY else value
+    pairs = ((key, state.read(key)) for key in keys)
+    return {key: value for key, value in pairs if value is not EMPTY}
+
+
+def hold_values(state: RunState, changed: Iterable[str]) -> None:
+    """The `values` chunk of a superstep, if it changed an output key."""
+    keys = state.policy.output_keys or state.plan.output_keys
+    if not set(keys).isdisjoint(changed):
+        state.last_values = output(state)
+        if wants(state, "values"):
+            hold(state, "values", state.last_values)
+
+
+def hold_update(state: RunState, task: Task, result: TaskResult) -> None:
+    """The `updates` and `tasks` chunks of a finished task."""
+    if state.plan.nodes[task.name].hidden:
+        return
+    keys = state.policy.output_keys or state.plan.state_keys
+    if wants(state, "updates"):
+        hold(state, "updates", {task.name: update_of(keys, result.writes)})
+    hold_task(state, task, result=grouped(keys, result.writes))
+
+
+def update_of(keys: Sequence[str], writes: Sequence[Write]) -> Any:
+    """What a task wrote to these keys: a dict, a list of dicts if a key repeats, or None."""
+    shown = [(channel, value) for channel, value in writes if channel in keys]
+    if not shown:
+        return None
+    if tuple(keys) == (ROOT,):
+        return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
+    if max(Counter(channel for channel, _ in shown).values()) > 1:
+        return [{channel: value} for channel, value in shown]
+    return dict(shown)
+
+
+def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
+    """What a task wrote, by key; several writes to one key as `{"$writes": [...]}`."""
+    result: dict[str, Any] = {}
+    counts = Counter(channel for channel, _ in writes)
+    for channel, value in writes:
+        if channel not in keys:
+            continue
+        if counts[channel] == 1:
+            result[channel] = value
+        else:
+            result.setdefault(channel, {"$writes": []})["$writes"].append(value)
+    return result
+
+
+def hold_start(state: RunState, task: Task, given: Any) -> None:
+    """The `tasks` chunk of a task that starts."""
+    if state.plan.nodes[task.name].hidden:
+        return
+    payload: dict[str, Any] = {
+        "id": task.id,
+        "name": task.name,
+        "input": given,
+        "triggers": list(task.triggers),
+    }
+    metadata = state.plan.nodes[task.name].metadata
+    if metadata:
+        payload["metadata"] = dict(metadata)
+    _hold_debug(state, "tasks", "task", payload)
+
+
+def hold_task(
+    state: RunState,
+    task: Task,
+    *,
+    result: Any = None,
+    error: BaseException | None = None,
+    interrupts: Sequence[Interrupt] = (),
+) -> None:
+    """The `tasks` chunk of a task that ended."""
+    if state.plan.nodes[task.name].hidden:
+        return
+    payload: dict[str, Any] = {
+        "id": task.id,
+        "name": task.name,
+        "error": None if error is None else repr(error),
+        "result": {} if result is None else result,
+        "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
+    }
+    _hold_debug(state, "tasks", "task_result", payload)
+
+
+def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
+    """What the readers of `updates` and `values` see of a question, or of a breakpoint."""
+    if wants(state, "updates"):
+        hold(state, "updates", {INTERRUPT: interrupts})
+    if interrupts and wants(state, "values"):
+        values = output(state)
+        hold(
+            state,
+            "values",
+            {**values, INTERRUPT: interrupts} if isinstance(values, dict) else values,
+        )
+
+
+def hold_checkpoint(state: RunState, tasks: Sequence[Task]) -> None:
+    """The `checkpoints` chunk of the newest checkpoint."""
+    if not (wants(state, "checkpoints") or wants(state, "debug")):
+        return
+    keys = state.plan.state_keys
+    values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}
+    _hold_debug(
+        state,
+        "checkpoints",
+        "checkpoint",
+        {
+            "config": address(state.thread_id, state.namespace, state.checkpoint),
+            "parent_config": address(state.thread_id, state.namespace, state.parent),
+            "values": values.get(ROOT) if keys == (ROOT,) else values,
+            "metadata": {"source": state.source, "step": state.step, "parents": {}},
+            "next": list(next_nodes(state.plan, tasks)),
+            "tasks": [{"id": t.id, "name": t.name, "interrupts": (), "state": None} for t in tasks],
+        },
+    )
+
+
+def address(thread_id: str, namespace: str, checkpoint: bytes | None) -> dict[str, Any] | None:
+    """A config that addresses one checkpoint of a thread; None for no checkpoint."""
+    if checkpoint is None:
+        return None
+    place = {"checkpoint_ns": namespace, "checkpoint_id": as_text(checkpoint)}
+    return {"configurable": {"thread_id": thread_id, **place}}
+
+
+def _hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any]) -> None:
+    if wants(state, mode):
+        hold(state, mode, payload)
+    if wants(state, "debug"):
+        step = state.step if mode == "checkpoints" else state.step + 1
+        stamp = timestamp(state.checkpoint)
+        debug = {"step": step, "timestamp": stamp, "type": kind, "payload": payload}
+        hold(state, "debug", debug)
+
+
+def timestamp(checkpoint: bytes) -> str:
+    """The moment in a checkpoint's id, as ISO 8601 UTC with microseconds."""
+    seconds = (ticks_of(checkpoint) - GREGORIAN_OFFSET) / 10_000_000
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

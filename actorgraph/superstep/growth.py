@@ -1,0 +1,118 @@
+"""How a growing list is laid out in rows, as decisions on counts and sizes.
+
+A list has a lineage; appending adds items to its last row while that is small, else opens a new
+one. When RADIX rows of one size class stand at the end, they are merged into one. So a list of
+n items takes O(n) bytes and O(log n) rows. A checkpoint names a lineage and a length, never a
+row, so merging changes no record. A list that is cut off, reordered or forked gets a new
+lineage; a fork's begins where the old one ends for it.
+"""
+
+from operator import is_
+from typing import Any
+
+import msgspec
+
+RADIX = 6
+ROW_ITEMS_MAX = 32
+ROW_BYTES_MAX = 16_384
+MERGED_BYTES_MAX = 4_194_304
+
+
+class Row(msgspec.Struct):
+    """A stored row: `level` is its size class; a row of level 0 that is not full still grows."""
+
+    start: int
+    count: int
+    size: int
+    level: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more items."""
+        return self.level > 0 or self.count >= ROW_ITEMS_MAX or self.size >= ROW_BYTES_MAX
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Where new items go: a row and how many it has; then, maybe, rows to merge."""
+
+    start: int
+    before: int
+    merges: tuple[tuple[int, int], ...]
+
+
+class Growth(msgspec.Struct):
+    """What a run knows of one channel's stored list. Mutable, owned by the run.
+
+    Attributes:
+        chain: `(lineage, end)` pairs; the list is the first one's items up to its end, then
+            the next one's, and so on. The last pair's end is the list's length.
+        items: the list as stored, to tell an append from a change, by identity.
+        rows: the rows of the last lineage.
+    """
+
+    chain: list[tuple[int, int]]
+    items: list[Any]
+    rows: list[Row]
+
+    def appended(self, value: list[Any]) -> list[Any] | None:
+        """The items that `value` has beyond the stored ones; None if it is no extension."""
+        known = self.items
+        if len(value) < len(known) or not all(map(is_, known, value)):
+            return None
+        return value[len(known) :]
+
+
+def started(lineage: int) -> Growth:
+    """An empty list that begins with this version."""
+    return Growth([(lineage, 0)], [], [])
+
+
+def branched(growth: Growth, lineage: int) -> Growth:
+    """The same list on a lineage of its own, because the old one has gone on without it."""
+    return Growth([*growth.chain, (lineage, len(growth.items))], growth.items, [])
+
+
+def place(growth: Growth, items: list[Any], size: int) -> Placed:
+    """Add items to the list: choose their row, and what to merge after that.
+
+    Args:
+        growth: changed to what will be stored.
+        items: at least one.
+        size: their encoded bytes.
+    """
+    rows = growth.rows
+    start = len(growth.items)
+    lineage, _ = growth.chain[-1]
+    growth.items.extend(items)
+    growth.chain[-1] = (lineage, len(growth.items))
+    if rows and not rows[-1].full:
+        row = rows[-1]
+        before = row.count
+        row.count += len(items)
+        row.size += size
+    else:
+        before = 0
+        row = Row(start, len(items), size)
+        rows.append(row)
+    return Placed(row.start, before, tuple(_merges(rows)))
+
+
+def _merges(rows: list[Row]) -> list[tuple[int, int]]:
+    done: list[tuple[int, int]] = []
+    while len(rows) >= RADIX and rows[-1].full:
+        last = rows[-RADIX:]
+        total = sum(row.size for row in last)
+        if any(row.level != last[0].level for row in last) or total > MERGED_BYTES_MAX:
+            break
+        merged = Row(last[0].start, sum(r.count for r in last), total, last[0].level + 1)
+        rows[-RADIX:] = [merged]
+        done.append((merged.start, merged.start + merged.count))
+    return done
+
+
+def level_of(count: int, size: int) -> int:
+    """The size class of a row that was read back."""
+    level, items, most = 0, ROW_ITEMS_MAX, ROW_BYTES_MAX
+    while count > 2 * items or size > 2 * most:
+        level, items, most = level + 1, items * RADIX, most * RADIX
+    return level

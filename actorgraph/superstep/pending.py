@@ -1,0 +1,107 @@
+"""What a checkpoint's ledger says of the tasks of its unfinished superstep.
+
+A task is finished when it has writes of its own. Errors, questions and answers are control
+rows: the highest generation of each kind counts. A question waits until answers of a later
+generation exist.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import (
+    CONTROL_INDEX,
+    ERROR,
+    INTERRUPT,
+    NO_WRITES,
+    NULL_TASK,
+    RESUME,
+)
+from actorgraph.values.records import StoredWrite
+from actorgraph.values.run import Path, Write
+
+
+class Attempt(msgspec.Struct):
+    """What is known of one task.
+
+    Attributes:
+        writes: its own, or None while it has not finished.
+        error: the text of what it raised, or None.
+        interrupts: the questions that it asked last; `waiting` whether they are unanswered.
+        answers: the resume values that it has got so far, in the order of its questions.
+    """
+
+    path: Path = ()
+    writes: tuple[Write, ...] | None = None
+    error: str | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    waiting: bool = False
+    answers: tuple[Any, ...] = ()
+
+
+def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
+    """Every task that the ledger names, by id; without the rows that no task made."""
+    found: dict[str, Attempt] = {}
+    newest: dict[tuple[str, int], StoredWrite] = {}
+    for row in ledger:
+        if row.task == NULL_TASK:
+            continue
+        attempt = found.setdefault(row.task, Attempt(path=row.path))
+        if row.index >= 0:
+            own = tuple(w for w in row.writes if w[0] != NO_WRITES)
+            attempt.writes = (attempt.writes or ()) + own
+            continue
+        known = newest.get((row.task, row.index))
+        if known is None or known.generation <= row.generation:
+            newest[row.task, row.index] = row
+    for task, attempt in found.items():
+        _read_controls(attempt, {i: row for (t, i), row in newest.items() if t == task})
+    return found
+
+
+def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
+    asked = rows.get(CONTROL_INDEX[INTERRUPT])
+    answered = rows.get(CONTROL_INDEX[RESUME])
+    failed = rows.get(CONTROL_INDEX[ERROR])
+    if answered is not None:
+        attempt.answers = tuple(answered.writes[0][1])
+    if asked is not None:
+        attempt.interrupts = tuple(asked.writes[0][1])
+        attempt.waiting = attempt.writes is None and (
+            answered is None or asked.generation >= answered.generation
+        )
+    if failed is not None and attempt.writes is None:
+        attempt.error = str(failed.writes[0][1])
+
+
+def null_writes(ledger: Iterable[StoredWrite]) -> tuple[Write, ...]:
+    """The writes of Commands that were accepted as input on top of the checkpoint."""
+    rows = sorted((r for r in ledger if r.task == NULL_TASK and r.index >= 0), key=_index)
+    return tuple(write for row in rows for write in row.writes if write[0] != NO_WRITES)
+
+
+def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
+    """An answer that was accepted before any question waited, and is not used yet."""
+    rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[RESUME]]
+    return list(max(rows, key=_generation).writes[0][1]) if rows else []
+
+
+def next_generation(ledger: Iterable[StoredWrite]) -> int:
+    """The generation of the control rows that a new run may write."""
+    return 1 + max((row.generation for row in ledger), default=0)
+
+
+def next_null_index(ledger: Iterable[StoredWrite]) -> int:
+    """The index of the next Command's writes."""
+    indexes = [row.index for row in ledger if row.task == NULL_TASK and row.index >= 0]
+    return max(indexes, default=-1) + 1
+
+
+def _index(row: StoredWrite) -> int:
+    return row.index
+
+
+def _generation(row: StoredWrite) -> int:
+    return row.generation

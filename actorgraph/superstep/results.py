@@ -1,0 +1,213 @@
+"""What a node returned -> the writes of its task, checked against the graph.
+
+A route to a node that doesn't exist fails the task: a typo in a route is always a bug. A key
+that is no channel is dropped and reported, because programs that move over often have some;
+under `strict` it fails the task too.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from typing import Any
+
+import msgspec
+
+from actorgraph.channels import EMPTY, UNCHANGED
+from actorgraph.errors import InvalidUpdateError, UnknownTargetError, did_you_mean
+from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.superstep.tasks import edge_to, view
+from actorgraph.values.commands import Command, Send
+from actorgraph.values.constants import END, ROOT, START, TASKS
+from actorgraph.values.run import Write
+
+
+def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], list[str]]:
+    """The writes that a return value and the static edges make.
+
+    Args:
+        returned: a dict, an object of the schema, None, a Command, a Send, or a list of these.
+    Returns: the writes in the node's order, and a sentence for each dropped key.
+    Raises:
+        InvalidUpdateError: the value is none of these, or a key is unknown and the plan strict.
+        UnknownTargetError: a route names no node.
+    """
+    writes: list[Write] = []
+    dropped: list[str] = []
+    for part in _parts(returned):
+        if type(part) is dict:
+            _add_keys(plan, node, part.items(), writes, dropped)
+        elif isinstance(part, Command):
+            _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
+            writes.extend(routes(plan, node.name, part.goto))
+        elif isinstance(part, Send):
+            writes.append(_send(plan, node.name, part))
+        else:
+            _add_keys(plan, node, updates_in(node, part), writes, dropped)
+    writes.extend(node.targets)
+    if dropped and plan.strict:
+        raise InvalidUpdateError(
+            dropped[0], do="return only known keys, or compile without strict=True"
+        )
+    return writes, dropped
+
+
+def _parts(returned: Any) -> Iterable[Any]:
+    if returned is None:
+        return ()
+    if isinstance(returned, (list, tuple)) and any(
+        isinstance(part, (Command, Send, Mapping)) for part in returned
+    ):
+        return returned
+    return (returned,)
+
+
+def _add_keys(
+    plan: Plan,
+    node: NodePlan,
+    pairs: Iterable[tuple[str, Any]],
+    writes: list[Write],
+    dropped: list[str],
+) -> None:
+    allowed = node.writes
+    for key, value in pairs:
+        if key in allowed:
+            writes.append((key, value))
+        else:
+            hint = did_you_mean(key, plan.state_keys)
+            dropped.append(
+                f"node {node.name!r} returned {key!r}, which is not a channel of this graph ({hint})"
+            )
+
+
+def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
+    """The `(key, value)` pairs of an update in any of its forms.
+
+    A schema object gives the fields that were set: for pydantic those it says were set, for
+    dataclasses and Structs those that differ from their default.
+    """
+    if update is None:
+        return ()
+    if node.writes == {ROOT}:
+        return ((ROOT, update),)
+    if isinstance(update, Mapping):
+        return update.items()
+    if isinstance(update, (list, tuple)) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
+    ):
+        return update
+    fields = _set_fields(update)
+    if fields is None:
+        raise InvalidUpdateError(
+            f"Expected dict, got {update!r} from node {node.name!r}",
+            do="return a dict of state keys, a Command, a Send, a list of these, or None",
+        )
+    return fields
+
+
+def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
+    if isinstance(update, type):
+        return None
+    if hasattr(update, "model_fields_set"):
+        return [(k, getattr(update, k)) for k in type(update).model_fields if k in _set(update)]
+    if dataclasses.is_dataclass(update):
+        return [
+            (f.name, getattr(update, f.name))
+            for f in dataclasses.fields(update)
+            if f.default_factory is not dataclasses.MISSING
+            or f.default is dataclasses.MISSING
+            or getattr(update, f.name) != f.default
+        ]
+    if isinstance(update, msgspec.Struct):
+        return [
+            (f.name, getattr(update, f.name))
+            for f in msgspec.structs.fields(update)
+            if f.default is msgspec.NODEFAULT or getattr(update, f.name) != f.default
+        ]
+    return None
+
+
+def _set(model: Any) -> set[str]:
+    return model.model_fields_set
+
+
+def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
+    """The writes that make the targets of a `goto` or of a branch due."""
+    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
+    for target in targets:
+        if isinstance(target, Send):
+            yield _send(plan, source, target)
+        elif target != END:
+            yield edge_to(_known(plan, source, target)), None
+
+
+def _send(plan: Plan, source: str, send: Send) -> Write:
+    if send.node == END:
+        raise InvalidUpdateError(
+            f"Cannot send a packet to the END node (from {source!r})",
+            do="return END from the edge, or leave the Send out",
+        )
+    _known(plan, source, send.node)
+    return TASKS, send
+
+
+def _known(plan: Plan, source: str, target: Any) -> str:
+    if isinstance(target, str) and target in plan.nodes and target != START:
+        return target
+    names = [name for name in plan.nodes if name != START]
+    raise UnknownTargetError(
+        f"{source!r} goes to {target!r}, which is not a node of graph {plan.name!r}",
+        do=did_you_mean(target, names),
+    )
+
+
+def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -> list[Write]:
+    """The writes that a conditional edge's answer makes.
+
+    Raises:
+        UnknownTargetError: it answered None, or what is neither in its map nor a node.
+    """
+    answers = returned if isinstance(returned, list) else [returned]
+    targets = [_end_of(branch, source, answer) for answer in answers]
+    if any(target is None or target == START for target in targets):
+        raise UnknownTargetError(
+            f"Branch {branch.name!r} of {source!r} did not return a valid destination: {returned!r}",
+            do="return a node's name, END, a Send, or a list of these",
+        )
+    return list(routes(plan, f"{source}' branch '{branch.name}", targets))
+
+
+def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
+    if isinstance(answer, Send) or branch.ends is None:
+        return answer
+    try:
+        return branch.ends[answer]
+    except (KeyError, TypeError):
+        raise UnknownTargetError(
+            f"Branch {branch.name!r} of {source!r} returned {answer!r}, which its path map "
+            "doesn't have",
+            do=did_you_mean(answer, [str(key) for key in branch.ends]),
+        ) from None
+
+
+def branch_view(
+    plan: Plan, values: Mapping[str, Any], branch: BranchPlan, writes: list[Write]
+) -> Any:
+    """What a conditional edge sees: the state with this task's own writes, not its siblings'."""
+    fresh = dict(values)
+    grouped: dict[str, list[Any]] = {}
+    for channel, value in writes:
+        if channel in branch.reads:
+            grouped.setdefault(channel, []).append(value)
+    for channel, new in grouped.items():
+        rule = plan.channels[channel]
+        folded = rule.fold(channel, _copied(fresh.get(channel), channel in fresh), new)
+        if folded is not UNCHANGED:
+            fresh[channel] = folded
+    return view(plan, fresh, branch.reads, branch.coerce)
+
+
+def _copied(value: Any, present: bool) -> Any:
+    """A cell that an in-place reducer may change without changing the state."""
+    if not present:
+        return EMPTY
+    return copy(value) if isinstance(value, (list, dict, set)) else value

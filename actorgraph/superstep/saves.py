@@ -1,0 +1,142 @@
+"""What a run asks its saver to store, and when: the durability modes as decisions on data.
+
+| mode  | a finished task's writes | a superstep's checkpoint | the next superstep |
+|-------|--------------------------|--------------------------|--------------------|
+| sync  | sent at once             | sent at once             | after its acknowledgement |
+| async | sent at once             | sent at once             | at once, while few enough are unsaved |
+| exit  | kept until the run leaves | only the last one, when the run leaves | at once |
+
+The last task's writes, the checkpoint and the head travel in one save, so that a crash leaves
+whole supersteps. Saves are numbered; the saver acknowledges a number and thereby all before it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from actorgraph.channels import EMPTY
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import next_nodes
+from actorgraph.values.constants import CONTROL_INDEX, NO_WRITES, NULL_TASK
+from actorgraph.values.ids import TaskId
+from actorgraph.values.policies import Durability
+from actorgraph.values.run import (
+    ClaimIntent,
+    LedgerEntry,
+    NewCheckpoint,
+    Save,
+    Task,
+    TaskResult,
+    Write,
+)
+
+
+def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry:
+    """The ledger row of a finished task; one without writes still says that it finished."""
+    writes = result.writes or ((NO_WRITES, None),)
+    return LedgerEntry(state.checkpoint, task.id, task.path, 0, 0, writes)
+
+
+def control_entry(state: RunState, task: Task | None, kind: str, value: object) -> LedgerEntry:
+    """The ledger row of an error, an interrupt or answers; a later generation replaces it."""
+    identifier, path = (task.id, task.path) if task else (TaskId(NULL_TASK), ())
+    writes: tuple[Write, ...] = ((kind, value),)
+    index = CONTROL_INDEX[kind]
+    return LedgerEntry(state.checkpoint, identifier, path, index, state.generation, writes)
+
+
+def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
+    """The entries to send now; in exit mode none, they wait for the run to leave."""
+    if state.policy.durability is Durability.EXIT or not state.has_saver:
+        if state.has_saver:
+            state.unflushed.extend(entries)
+        return ()
+    return entries
+
+
+def new_checkpoint(
+    state: RunState, next_tasks: list[Task], metadata: Mapping[str, Any] = MappingProxyType({})
+) -> NewCheckpoint:
+    """The newest checkpoint as something to store; what changed counts as handed over.
+
+    Args:
+        metadata: added to that of the run's policy.
+    """
+    rules = state.plan.channels
+    changed = {
+        channel: rules[channel].dump(state.values[channel]) if channel in state.values else EMPTY
+        for channel in sorted(state.dirty)
+        if rules[channel].stored
+    }
+    state.dirty.clear()
+    return NewCheckpoint(
+        id=state.checkpoint,
+        parent=state.parent,
+        step=state.step,
+        source=state.source,
+        changed=changed,
+        versions=dict(state.versions),
+        seen={node: dict(seen) for node, seen in state.seen.items()},
+        updated=state.updated,
+        next=next_nodes(state.plan, next_tasks),
+        metadata={**state.policy.metadata, **metadata},
+    )
+
+
+def save(
+    state: RunState,
+    *,
+    ledger: tuple[LedgerEntry, ...] = (),
+    checkpoints: tuple[NewCheckpoint, ...] = (),
+    claim: ClaimIntent | None = None,
+    ends: str | None = None,
+) -> Save:
+    """Number a save and count its checkpoints as on their way."""
+    state.sent += 1
+    head = state.head
+    if checkpoints:
+        state.head = checkpoints[-1].id
+        state.unsaved_steps.append(state.sent)
+    return Save(state.sent, head, claim, ledger, checkpoints, ends)
+
+
+def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
+    """The save with which a run leaves: whatever has not been handed over, and its status.
+
+    In exit mode that is the last checkpoint, whose parent is the last one stored, and the
+    writes of its unfinished superstep; those of committed supersteps are inside it.
+    """
+    checkpoints: tuple[NewCheckpoint, ...] = ()
+    if state.checkpoint != state.head:
+        if state.head is not None or state.policy.durability is Durability.EXIT:
+            state.parent = state.head
+        checkpoints = (new_checkpoint(state, next_tasks),)
+    ledger = tuple(entry for entry in state.unflushed if entry.base == state.checkpoint)
+    state.unflushed.clear()
+    return save(state, ledger=ledger, checkpoints=checkpoints, ends=ends)
+
+
+def may_start(state: RunState) -> bool:
+    """Whether the mode lets the next superstep's tasks start now."""
+    if not state.has_saver:
+        return True
+    match state.policy.durability:
+        case Durability.SYNC:
+            return state.durable == state.sent
+        case Durability.ASYNC:
+            # The run's claim is awaited in every mode, and it is always the first save.
+            return state.durable >= 1 and len(state.unsaved_steps) <= state.policy.max_unsaved_steps
+        case Durability.EXIT:
+            return state.durable >= 1
+
+
+def acknowledged(state: RunState, number: int) -> None:
+    """Note that every save up to `number` is durable."""
+    state.durable = max(state.durable, number)
+    while state.unsaved_steps and state.unsaved_steps[0] <= state.durable:
+        state.unsaved_steps.popleft()
+
+
+def chunk_gate(state: RunState) -> int:
+    """The save that must be durable before a chunk made now may be delivered."""
+    return state.sent if state.has_saver and state.policy.durability is Durability.SYNC else 0

@@ -1,0 +1,149 @@
+"""Checkpoints as snapshots: the record of one, or the live view of a thread's head.
+
+The live view (no checkpoint id given) counts finished tasks of the unfinished superstep as
+done: their writes are in the values, and `next` names the others. The record view shows the
+values at the start of the superstep, all its tasks, and every question that was asked.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from actorgraph.channels import EMPTY
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.plan.graph import Plan
+from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.begin import restore
+from actorgraph.superstep.chunks import address, grouped
+from actorgraph.superstep.pending import Attempt, attempts
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks, next_nodes, path_key
+from actorgraph.values.constants import ROOT, START
+from actorgraph.values.ids import CheckpointId, as_text
+from actorgraph.values.policies import RunPolicy
+from actorgraph.values.records import Restored, StoredWrite
+from actorgraph.values.run import Task
+from actorgraph.values.snapshot import PregelTask, StateSnapshot
+
+
+def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:
+    """The snapshot of a thread that has no checkpoint."""
+    return StateSnapshot({}, (), config, None, None, None, (), ())
+
+
+def unsaved_snapshot(config: dict[str, Any]) -> StateSnapshot:
+    """The snapshot of a thread whose accepted input no checkpoint holds yet."""
+    return empty_snapshot(config)._replace(next=(START,))
+
+
+def state_of(plan: Plan, restored: Restored, thread_id: str) -> RunState:
+    """A run state at a checkpoint, for looking at it."""
+    state = RunState(plan, RunPolicy(), _no_mint, has_saver=False)
+    state.thread_id = thread_id
+    state.namespace = restored.namespace
+    restore(state, restored)
+    return state
+
+
+def _no_mint(_: int, __: bytes | None) -> CheckpointId:
+    return CheckpointId(b"\0" * 16)
+
+
+def snapshot(
+    plan: Plan,
+    restored: Restored,
+    thread_id: str,
+    *,
+    live: bool,
+    parent_ledger: Iterable[StoredWrite] = (),
+) -> StateSnapshot:
+    """One checkpoint as a snapshot.
+
+    Args:
+        live: see the module's text.
+        parent_ledger: the ledger of the checkpoint's parent, for `metadata["writes"]`.
+    """
+    state = state_of(plan, restored, thread_id)
+    tasks = due_tasks(state, None)
+    known = attempts(restored.ledger)
+    shown = tuple(_task(plan, task, known.get(task.id), live=live) for task in tasks)
+    unfinished = [t for t in tasks if not live or not _finished(known.get(t.id))]
+    if live:
+        _apply_finished(state, tasks, known)
+    interrupts = tuple(i for task in shown for i in task.interrupts)
+    return StateSnapshot(
+        values=values_of(state),
+        next=next_nodes(plan, unfinished),
+        config=address(thread_id, restored.namespace, restored.id) or {},
+        metadata=metadata_of(plan, restored, parent_ledger),
+        created_at=iso(restored.created),
+        parent_config=address(thread_id, restored.namespace, restored.parent),
+        tasks=shown,
+        interrupts=interrupts,
+    )
+
+
+def values_of(state: RunState) -> Any:
+    """The state keys that are available; the bare value of a graph over one value."""
+    keys = state.plan.state_keys
+    pairs = ((key, state.read(key)) for key in keys)
+    values = {key: value for key, value in pairs if value is not EMPTY}
+    return values.get(ROOT) if keys == (ROOT,) else values
+
+
+def metadata_of(
+    plan: Plan, restored: Restored, parent_ledger: Iterable[StoredWrite] = ()
+) -> dict[str, Any]:
+    """A checkpoint's metadata; `writes` is read from the ledger and stored nowhere else."""
+    return {
+        **restored.metadata,
+        "source": restored.source,
+        "step": restored.step,
+        "parents": restored.metadata.get("parents", {}),
+        "run_id": as_text(restored.run) if restored.run else None,
+        "writes": writes_by_node(plan, parent_ledger),
+    }
+
+
+def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
+    """What each node wrote in the superstep that led to a checkpoint; None if nothing did."""
+    found: dict[str, Any] = {}
+    for row in ledger:
+        name = row.path[1] if row.path and row.path[0] == "__pregel_pull" else None
+        if row.index < 0 or not isinstance(name, str) or name == START:
+            continue
+        found[name] = grouped(plan.state_keys, row.writes)
+    return found or None
+
+
+def iso(microseconds: int) -> str:
+    """Microseconds since 1970 as ISO 8601 UTC."""
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat()
+
+
+def _finished(attempt: Attempt | None) -> bool:
+    return attempt is not None and attempt.writes is not None
+
+
+def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> PregelTask:
+    shown = PregelTask(task.id, task.name, task.path)
+    if attempt is None:
+        return shown
+    asked = attempt.interrupts if attempt.waiting or not live else ()
+    result = None if attempt.writes is None else grouped(plan.state_keys, attempt.writes)
+    return shown._replace(error=attempt.error, interrupts=asked, result=result)
+
+
+def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt]) -> None:
+    """Show finished tasks' writes. Writes that conflict leave the values of the checkpoint."""
+    done = [t for t in sorted(tasks, key=_by_path) if _finished(known.get(t.id))]
+    # Without triggers nothing ages: the superstep is not over.
+    ran = [Ran(t.name, (), known[t.id].writes or ()) for t in done]
+    try:
+        apply(state, ran)
+    except InvalidUpdateError:
+        return
+
+
+def _by_path(task: Task) -> str:
+    return path_key(task.path)

@@ -1,0 +1,111 @@
+"""RunState: everything that decides what a run does next. One supervisor owns it."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from actorgraph.channels import EMPTY
+from actorgraph.plan.graph import Plan
+from actorgraph.values.ids import CheckpointId
+from actorgraph.values.policies import RunPolicy
+from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
+
+Mint = Callable[[int, bytes | None], CheckpointId]
+"""Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
+
+
+class RunState:
+    """The state of one run. Mutable, never shared, never read by a task.
+
+    Attributes:
+        values: the cells; versions, seen: the coordination (see `apply`).
+        step: the step of the newest checkpoint; -1 for an input's.
+        checkpoint, head: the newest checkpoint in memory; the newest one handed to the saver.
+        tasks: this superstep's tasks in plan order; due: those not started yet.
+        results: the finished ones; interrupted: those with open questions.
+        sent, durable: numbers of the newest save handed over and of the newest acknowledged.
+        open: whether this superstep's tasks may start; farewell: whether a last save is due.
+        dirty: the channels whose version rose since the last checkpoint handed over.
+    """
+
+    __slots__ = (
+        "bare_answer",
+        "checkpoint",
+        "dirty",
+        "due",
+        "durable",
+        "failure",
+        "farewell",
+        "generation",
+        "has_saver",
+        "head",
+        "held",
+        "interrupted",
+        "last_values",
+        "max_version",
+        "mint",
+        "namespace",
+        "open",
+        "outcome",
+        "parent",
+        "plan",
+        "policy",
+        "results",
+        "running",
+        "seen",
+        "sent",
+        "source",
+        "step",
+        "steps_left",
+        "tasks",
+        "thread_id",
+        "unflushed",
+        "unsaved_steps",
+        "updated",
+        "values",
+        "versions",
+    )
+
+    def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
+        self.plan = plan
+        self.policy = policy
+        self.mint = mint
+        self.has_saver = has_saver
+        self.thread_id = ""
+        self.namespace = ""
+        self.values: dict[str, Any] = plan.initial_values()
+        self.versions: dict[str, Any] = {}
+        self.seen: dict[str, dict[str, Any]] = {}
+        self.max_version: Any = 0
+        self.step = -2
+        self.source = "input"
+        self.checkpoint: bytes = mint(-2, None)
+        self.parent: bytes | None = None
+        self.head: bytes | None = None
+        self.updated: tuple[str, ...] | None = None
+        self.tasks: dict[str, Task] = {}
+        self.due: deque[Task] = deque()
+        self.running: dict[str, Task] = {}
+        self.results: dict[str, TaskResult] = {}
+        self.interrupted: dict[str, Any] = {}
+        self.generation = 1
+        self.bare_answer: list[Any] = []
+        self.steps_left = policy.recursion_limit
+        self.sent = 0
+        self.durable = 0
+        self.unsaved_steps: deque[int] = deque()
+        self.dirty: set[str] = set()
+        self.unflushed: list[LedgerEntry] = []
+        self.held: deque[tuple[int, tuple[str, Any]]] = deque()
+        self.last_values: Any = None
+        self.outcome: Outcome | None = None
+        self.open = False
+        self.farewell = False
+        self.failure: BaseException | None = None
+
+    def read(self, channel: str) -> Any:
+        """What a reader sees of a cell, or EMPTY."""
+        value = self.values.get(channel, EMPTY)
+        if channel in self.plan.opaque:
+            return self.plan.channels[channel].read(value)
+        return value

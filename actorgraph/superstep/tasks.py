@@ -1,0 +1,164 @@
+"""Who runs next: the tasks that a state makes due, with their ids and inputs.
+
+The rule: a node runs when one of its trigger channels is available and has a version that the
+node has not seen. Pending Sends come first, by their order; then nodes, by name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from actorgraph.channels import EMPTY
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.superstep.state import RunState
+from actorgraph.values.commands import Send
+from actorgraph.values.constants import (
+    BRANCH_TO,
+    NAMESPACE_END,
+    NAMESPACE_SEPARATOR,
+    PULL,
+    PUSH,
+    START,
+    TASKS,
+)
+from actorgraph.values.ids import task_id
+from actorgraph.values.run import Path, Task
+
+
+def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
+    """The tasks of the next superstep, in plan order.
+
+    Args:
+        state: after `apply`. Not modified.
+        changed: the channels that changed, when only they can have made a node due; None
+            looks at every node.
+    """
+    sends: Sequence[Send] = state.values.get(TASKS, ())
+    tasks = [_push(state, index, send) for index, send in enumerate(sends)]
+    for name in _candidates(state.plan, changed):
+        triggers = due_triggers(state, state.plan.nodes[name])
+        if triggers:
+            tasks.append(_pull(state, state.plan.nodes[name], triggers))
+    return tasks
+
+
+def _candidates(plan: Plan, changed: Iterable[str] | None) -> Sequence[str]:
+    if changed is None:
+        return sorted(plan.nodes)
+    found: list[str] = []
+    for channel in changed:
+        found.extend(plan.subscribers.get(channel, ()))
+    return sorted(set(found)) if len(found) > 1 else found
+
+
+def due_triggers(state: RunState, node: NodePlan) -> tuple[str, ...]:
+    """The triggers that make a node due now; empty when it isn't."""
+    seen = state.seen.get(node.name)
+    return tuple(
+        channel
+        for channel in node.triggers
+        if state.read(channel) is not EMPTY
+        and is_newer(state.versions.get(channel), seen and seen.get(channel))
+    )
+
+
+def is_newer(version: Any, seen: Any) -> bool:
+    """Whether a version is above the one seen, by the null value of its own type."""
+    if version is None:
+        return False
+    return version > (type(version)() if seen is None else seen)
+
+
+def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
+    identifier = task_id(
+        state.checkpoint, state.namespace, state.step + 1, node.name, PULL, *triggers
+    )
+    return Task(
+        id=identifier,
+        name=node.name,
+        path=(PULL, node.name),
+        triggers=triggers,
+        input=None,
+        timeout=node.timeout,
+        namespace=_below(state.namespace, node.name, identifier),
+    )
+
+
+def _push(state: RunState, index: int, send: Send) -> Task:
+    identifier = task_id(
+        state.checkpoint, state.namespace, state.step + 1, send.node, PUSH, str(index)
+    )
+    node = state.plan.nodes[send.node]
+    return Task(
+        id=identifier,
+        name=send.node,
+        path=(PUSH, index),
+        triggers=(PUSH,),
+        input=send.arg,
+        timeout=node.timeout if send.timeout is None else send.timeout,
+        namespace=_below(state.namespace, send.node, identifier),
+    )
+
+
+def _below(namespace: str, name: str, identifier: str) -> str:
+    own = f"{name}{NAMESPACE_END}{identifier}"
+    return f"{namespace}{NAMESPACE_SEPARATOR}{own}" if namespace else own
+
+
+def is_push(path: Path) -> bool:
+    """Whether a task came from a Send."""
+    return bool(path) and path[0] == PUSH
+
+
+def input_of(state: RunState, task: Task) -> Any:
+    """What the node gets: a Send's argument as it is, or its view of the state."""
+    if is_push(task.path):
+        return task.input
+    node = state.plan.nodes[task.name]
+    return view(state.plan, state.values, node.reads, node.coerce)
+
+
+def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: Any) -> Any:
+    """The part of a state that some code sees.
+
+    Args:
+        values: the cells. Not modified.
+        reads: channel names; a bare-valued graph has the one name `__root__`.
+        coerce: makes keyword arguments into the user's schema; None leaves a dict.
+    Raises:
+        InvalidUpdateError: the schema refuses the values.
+    """
+    opaque = plan.opaque
+    if len(reads) == 1 and reads[0] in ("__root__", START):
+        value = values.get(reads[0], EMPTY)
+        return None if value is EMPTY else value
+    if opaque and not opaque.isdisjoint(reads):
+        pairs = ((k, plan.channels[k].read(values.get(k, EMPTY))) for k in reads)
+        seen = {k: v for k, v in pairs if v is not EMPTY}
+    else:
+        seen = {k: values[k] for k in reads if k in values}
+    if coerce is None:
+        return seen
+    try:
+        return coerce(**seen)
+    except Exception as error:
+        name = getattr(coerce, "__name__", coerce)
+        raise InvalidUpdateError(
+            f"the state {sorted(seen)} can't be made into {name}: {error}",
+            do="give the schema's fields defaults, or let the input set them",
+        ) from error
+
+
+def next_nodes(plan: Plan, tasks: Iterable[Task]) -> tuple[str, ...]:
+    """The nodes of these tasks in the order in which the graph defines them."""
+    return tuple(sorted((t.name for t in tasks), key=plan.order.__getitem__))
+
+
+def path_key(path: Path) -> str:
+    """A string that sorts as task paths do: nodes by name, then Sends by index."""
+    return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
+
+
+def edge_to(node: str) -> str:
+    """The channel whose write makes a node due."""
+    return BRANCH_TO + node

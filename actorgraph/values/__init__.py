@@ -1,0 +1,1 @@
+"""Frozen data: the vocabulary that every layer shares. No decisions here."""

@@ -1,0 +1,66 @@
+"""What a program hands to a graph besides plain updates: Send, Command, Interrupt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+N = TypeVar("N", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Run `node` in the next superstep with `arg` as its input.
+
+    Several Sends to one node run at once. `arg` reaches the node as it is: it is not read
+    from the state and not made into the node's schema.
+
+    Args:
+        node: the node's name. An unknown one fails the task that sent it.
+        arg: the node's input.
+        timeout: seconds for this one call; default the node's own.
+    """
+
+    node: str
+    arg: Any
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Generic[N]):
+    """An update and a route in one: what a node may return, or a caller may pass as input.
+
+    Args:
+        graph: None for this graph, or `Command.PARENT` for the closest parent's.
+        update: applied as a node's return is: a dict, or a list of `(key, value)`.
+        resume: as input: the answer to the waiting interrupt, or `{interrupt id: answer}`.
+        goto: a node's name, a `Send`, or a sequence of them; adds to the static edges.
+    """
+
+    graph: str | None = None
+    update: Any = None
+    resume: Any = None
+    goto: "Send | N | Sequence[Send | N]" = ()
+
+    PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A question that a node asked with `interrupt()`, waiting for its answer.
+
+    Attributes:
+        value: what the node passed to `interrupt()`.
+        id: 32 hex digits; the key under which `Command(resume={id: answer})` answers it.
+    """
+
+    value: Any
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """One update of a state from outside a run, as if `as_node` had returned `values`."""
+
+    values: Any
+    as_node: str | None = None
+    task_id: str | None = field(default=None)

@@ -1,0 +1,233 @@
+"""What crosses the saver's port: encoded rows, grouped so that each commit is all or nothing.
+
+Everything here is bytes, text and integers. A saver stores rows; it decodes none of them.
+"""
+
+import msgspec
+
+EPOCH_ANY = 0
+"""The epoch of a commit that doesn't belong to a run."""
+
+
+class BlobRow(msgspec.Struct, frozen=True, gc=False):
+    """The value of one channel at one version."""
+
+    channel: str
+    version: int
+    payload: bytes
+
+
+class RangeRow(msgspec.Struct, frozen=True, gc=False):
+    """Items added to a growing list.
+
+    Attributes:
+        lineage: the version at which this list began; no other list of the channel has it.
+        start: position of the row's first item in the list.
+        before: items that the row has already; 0 makes a new row.
+        count: items in `payload`.
+        payload: frames (`codec.frames`) to put behind those that the row has.
+    """
+
+    channel: str
+    lineage: int
+    start: int
+    before: int
+    count: int
+    payload: bytes
+
+
+class MergeRow(msgspec.Struct, frozen=True, gc=False):
+    """Put the rows of a list that begin in `start <= s < end` together into one."""
+
+    channel: str
+    lineage: int
+    start: int
+    end: int
+
+
+class CheckpointRow(msgspec.Struct, frozen=True):
+    """A checkpoint: the coordination as JSON, and the rows that are new with it.
+
+    Attributes:
+        next: JSON list of the nodes that run next.
+        record: JSON; see `codec.records`. Leaves out what has its own column.
+        metadata: JSON object of what the caller declared.
+        created: microseconds since 1970-01-01 UTC, for display and retention only.
+    """
+
+    id: bytes
+    parent: bytes | None
+    step: int
+    source: str
+    run: bytes | None
+    next: str
+    record: str
+    metadata: str
+    created: int
+    blobs: tuple[BlobRow, ...] = ()
+    ranges: tuple[RangeRow, ...] = ()
+    merges: tuple[MergeRow, ...] = ()
+
+
+class LedgerRow(msgspec.Struct, frozen=True, gc=False):
+    """Writes of one task beside a checkpoint; insert-or-ignore by (base, task, index, generation).
+
+    Attributes:
+        asks: whether it holds questions, so that listings can show a waiting checkpoint.
+    """
+
+    base: bytes
+    task: bytes
+    path: str
+    index: int
+    generation: int
+    payload: bytes
+    asks: bool = False
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A run's claim of its thread: refused unless `head` is the thread's head.
+
+    Attributes:
+        input: the encoded input when no checkpoint of the same commit holds it.
+        resumes: ids of the interrupts that the run answers, comma separated.
+    """
+
+    head: bytes | None
+    mode: str
+    input: bytes | None = None
+    resumes: str = ""
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """One message's worth of rows.
+
+    Attributes:
+        run: the run that it belongs to, which must hold the thread's claim; None for an
+            operation from outside a run, which is not checked against claims.
+        epoch: the thread's epoch as the run knows it; EPOCH_ANY is not checked.
+        number: the run's number of this save.
+        head: the head that the thread must have when there are checkpoints or a ledger.
+        ends: the status that the run leaves with.
+        size: bytes of payload, for the bound of a batch.
+    """
+
+    thread_id: str
+    namespace: str
+    run: bytes | None
+    epoch: int
+    number: int
+    head: bytes | None
+    claim: Claim | None = None
+    ledger: tuple[LedgerRow, ...] = ()
+    checkpoints: tuple[CheckpointRow, ...] = ()
+    ends: str | None = None
+    size: int = 0
+
+
+class DeleteThread(msgspec.Struct, frozen=True, gc=False):
+    """Remove everything of a thread and raise its epoch, so that no late commit brings it back."""
+
+    thread_id: str
+    size: int = 0
+
+
+Request = Commit | DeleteThread
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """The request is durable. `sequence` is the newest one given to its checkpoints, or 0."""
+
+    sequence: int = 0
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The request was not stored; others of its batch were."""
+
+    error: BaseException
+
+
+Outcome = Stored | Refused
+
+
+# --- reading ---
+
+
+class LoadCheckpoint(msgspec.Struct, frozen=True, gc=False):
+    """Read one checkpoint: the newest of the namespace, or that of an id."""
+
+    thread_id: str
+    namespace: str = ""
+    id: bytes | None = None
+
+
+class ListCheckpoints(msgspec.Struct, frozen=True):
+    """Read a page of checkpoints, newest first.
+
+    Attributes:
+        thread_id, namespace: None for all of them.
+        before: an id; only checkpoints with a lower sequence.
+        where: metadata and columns that must be equal.
+        limit: rows of a page; None for all.
+    """
+
+    thread_id: str | None = None
+    namespace: str | None = None
+    before: bytes | None = None
+    where: tuple[tuple[str, object], ...] = ()
+    limit: int | None = None
+
+
+Query = LoadCheckpoint | ListCheckpoints
+
+
+class StoredRange(msgspec.Struct, frozen=True, gc=False):
+    """One row of a growing list, read."""
+
+    start: int
+    count: int
+    payload: bytes
+
+
+class StoredCheckpoint(msgspec.Struct, frozen=True):
+    """One checkpoint, read: its row, the rows that its values need, and its ledger.
+
+    Attributes:
+        blobs: channel -> payload.
+        ranges: (channel, lineage) -> rows in order, enough for the length that it names.
+        ends: (channel, lineage) -> items that the lineage has by now, maybe more than it names.
+    """
+
+    thread_id: str
+    namespace: str
+    sequence: int
+    row: CheckpointRow
+    blobs: dict[str, bytes]
+    ranges: dict[tuple[str, int], list[StoredRange]]
+    ends: dict[tuple[str, int], int]
+    ledger: tuple[LedgerRow, ...]
+
+
+class OpenRun(msgspec.Struct, frozen=True, gc=False):
+    """The run that holds the thread's claim and has not left."""
+
+    run: bytes
+    head: bytes | None
+    mode: str
+    input: bytes | None
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """The answer to `LoadCheckpoint`.
+
+    Attributes:
+        checkpoint: None when the thread, the namespace or the id has none.
+        head: the newest checkpoint of the namespace.
+        version_floor: the highest version of any channel of the namespace.
+    """
+
+    epoch: int = 1
+    checkpoint: StoredCheckpoint | None = None
+    head: bytes | None = None
+    open_run: OpenRun | None = None
+    version_floor: int = 0

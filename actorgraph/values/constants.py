@@ -1,0 +1,36 @@
+"""Names that stand in states, streams and stored records; programs compare with them."""
+
+from typing import Final
+
+START: Final = "__start__"
+END: Final = "__end__"
+INPUT: Final = "__input__"
+ROOT: Final = "__root__"
+
+INTERRUPT: Final = "__interrupt__"
+RESUME: Final = "__resume__"
+ERROR: Final = "__error__"
+NO_WRITES: Final = "__no_writes__"
+
+TASKS: Final = "__pregel_tasks"
+"""The channel that holds the Sends of the next superstep."""
+
+PULL: Final = "__pregel_pull"
+PUSH: Final = "__pregel_push"
+BRANCH_TO: Final = "branch:to:"
+
+NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
+"""The task id under which writes stand that no node made."""
+
+TAG_HIDDEN: Final = "langsmith:hidden"
+TAG_NOSTREAM: Final = "nostream"
+
+CONTROL_INDEX: Final = {ERROR: -1, INTERRUPT: -3, RESUME: -4}
+"""The ledger's index of each control write; the node's own writes count from 0."""
+
+RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__copy__"})
+RESERVED_CHANNELS: Final = frozenset({TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, INPUT})
+NAMESPACE_SEPARATOR: Final = "|"
+NAMESPACE_END: Final = ":"
+CHECKPOINT_FORMAT: Final = 4
+DEFAULT_RECURSION_LIMIT: Final = 10_007

@@ -1,0 +1,83 @@
+"""Ids as pure functions of their parts: the clock and the counter are arguments.
+
+A checkpoint id is a UUIDv6: its bytes sort by time, and its clock sequence carries the step.
+Task and interrupt ids are hashes of where they stand, so that the same checkpoint always
+gives the same ids, which is how stored writes find their tasks again after a crash.
+Source: RFC 9562 section 5.6 (UUIDv6).
+"""
+
+from hashlib import blake2b
+from typing import NewType
+
+CheckpointId = NewType("CheckpointId", bytes)
+"""16 bytes of a UUIDv6."""
+
+TaskId = NewType("TaskId", str)
+"""32 hex digits with dashes, as UUID text."""
+
+RunId = NewType("RunId", bytes)
+"""16 bytes of a UUIDv7."""
+
+GREGORIAN_OFFSET = 0x01B21DD213814000
+"""100 ns intervals between 1582-10-15 and 1970-01-01."""
+
+_STEP_MASK = 0x3FFF
+
+
+def uuid6(ticks: int, step: int, node: int) -> CheckpointId:
+    """The UUIDv6 of a moment and a step.
+
+    Args:
+        ticks: 100 ns intervals since 1582-10-15, 60 bits.
+        step: stored modulo 2^14 in the clock sequence; may be negative.
+        node: 48 bits that tell processes apart.
+    """
+    high = ((ticks >> 12) << 16) | 0x6000 | (ticks & 0x0FFF)
+    low = (0b10 << 62) | ((step & _STEP_MASK) << 48) | node
+    return CheckpointId(((high << 64) | low).to_bytes(16, "big"))
+
+
+def ticks_of(checkpoint: bytes) -> int:
+    """The moment inside a UUIDv6, in 100 ns intervals since 1582-10-15."""
+    high = int.from_bytes(checkpoint[:8], "big")
+    return ((high >> 16) << 12) | (high & 0x0FFF)
+
+
+def as_text(identifier: bytes) -> str:
+    """A 16-byte id as UUID text."""
+    h = identifier.hex()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def as_bytes(text: str) -> bytes:
+    """The 16 bytes of UUID text.
+
+    Raises:
+        ValueError: the text is not a UUID.
+    """
+    raw = bytes.fromhex(text.replace("-", ""))
+    if len(raw) != 16:
+        msg = f"{text!r} is not a UUID"
+        raise ValueError(msg)
+    return raw
+
+
+def task_id(base: bytes, namespace: str, step: int, *parts: str) -> TaskId:
+    """The id of one task: a hash of its checkpoint, namespace, step and path."""
+    data = "\0".join((namespace, str(step), *parts)).encode("utf-8", "surrogatepass")
+    h = blake2b(data, digest_size=16, key=base).hexdigest()
+    return TaskId(f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}")
+
+
+def interrupt_id(task_namespace: str, answered: int) -> str:
+    """The id of a task's question number `answered`, as 32 hex digits.
+
+    Each question of a task has its own id, so that an answer can't reach the next one.
+    """
+    place = task_namespace if answered == 0 else f"{task_namespace}|{answered}"
+    return blake2b(place.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def is_interrupt_id(text: object) -> bool:
+    """Whether this can be an interrupt's id: 32 lower-case hex digits."""
+    return isinstance(text, str) and len(text) == 32 and not set(text) - set("0123456789abcdef")

@@ -1,0 +1,57 @@
+"""How a run is to behave: chosen by the caller, read by everybody, changed by nobody."""
+
+from enum import Enum
+from typing import Any, Literal
+
+import msgspec
+
+from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
+
+
+class Durability(str, Enum):
+    """When what a run has done must be durable.
+
+    SYNC: before the next superstep starts. ASYNC: before the run returns. EXIT: once, when
+    the run leaves.
+    """
+
+    SYNC = "sync"
+    ASYNC = "async"
+    EXIT = "exit"
+
+
+DurabilityMode = Literal["sync", "async", "exit"]
+StreamMode = Literal["values", "updates", "custom", "checkpoints", "tasks", "debug"]
+STREAM_MODES: tuple[StreamMode, ...] = (
+    "values",
+    "updates",
+    "custom",
+    "checkpoints",
+    "tasks",
+    "debug",
+)
+All = Literal["*"]
+
+
+class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one run.
+
+    Attributes:
+        durability: see `Durability`.
+        recursion_limit: node supersteps that the run may take, START's not counted.
+        max_concurrency: tasks that may run at once; None for no bound.
+        max_unsaved_steps: in async mode, supersteps that may be done but not yet durable.
+        interrupt_before, interrupt_after: node names, or "*".
+        modes: which streams somebody reads.
+        strict: an unknown update key is an error rather than a warning.
+    """
+
+    durability: Durability = Durability.SYNC
+    recursion_limit: int = DEFAULT_RECURSION_LIMIT
+    max_concurrency: int | None = None
+    max_unsaved_steps: int = 16
+    interrupt_before: tuple[str, ...] = ()
+    interrupt_after: tuple[str, ...] = ()
+    modes: frozenset[str] = frozenset()
+    output_keys: tuple[str, ...] | None = None
+    metadata: dict[str, Any] = {}

@@ -1,0 +1,221 @@
+"""The words between the pure core and the actors: tasks, events that go in, effects that come out."""
+
+from typing import Any
+
+import msgspec
+
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.ids import TaskId
+
+Path = tuple[str | int, ...]
+"""Where a task stands in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""
+
+Write = tuple[str, Any]
+"""A channel and one value for it, visible from the next superstep on."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One call of one node in one superstep.
+
+    Attributes:
+        triggers: the channels that made it due.
+        input: a Send's `arg` as it was; the others read the state when they start.
+        answers: the resume values for its interrupts, in the order of the questions.
+        timeout: seconds, from the Send or the node.
+        namespace: `node:task id`, below the run's own.
+    """
+
+    id: TaskId
+    name: str
+    path: Path
+    triggers: tuple[str, ...]
+    input: Any
+    answers: tuple[Any, ...] = ()
+    timeout: float | None = None
+    namespace: str = ""
+
+
+class TaskResult(msgspec.Struct, frozen=True):
+    """A finished task: its writes in the node's order, and the answers it consumed."""
+
+    task: TaskId
+    writes: tuple[Write, ...]
+    answers: tuple[Any, ...] = ()
+
+
+# --- events: what happened ---
+
+
+class TaskSucceeded(msgspec.Struct, frozen=True):
+    """A node returned, and its conditional edges said where to go."""
+
+    result: TaskResult
+
+
+class TaskFailed(msgspec.Struct, frozen=True):
+    """A node, or one of its conditional edges, raised; nothing of the task is kept."""
+
+    task: TaskId
+    error: BaseException
+
+
+class TaskInterrupted(msgspec.Struct, frozen=True):
+    """A node asked questions that have no answer yet."""
+
+    task: TaskId
+    interrupts: tuple[Interrupt, ...]
+    answers: tuple[Any, ...] = ()
+
+
+class TaskCancelled(msgspec.Struct, frozen=True):
+    """A node was stopped because the run is leaving."""
+
+    task: TaskId
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """Every save up to this number is durable."""
+
+    number: int
+
+
+class SaveFailed(msgspec.Struct, frozen=True):
+    """A save was refused; it and all later ones of the run are not stored."""
+
+    number: int
+    error: BaseException
+
+
+class CancelRequested(msgspec.Struct, frozen=True):
+    """Somebody outside wants the run to end: a caller, a reader that left, a shutdown."""
+
+
+Event = (
+    TaskSucceeded
+    | TaskFailed
+    | TaskInterrupted
+    | TaskCancelled
+    | Saved
+    | SaveFailed
+    | CancelRequested
+)
+
+
+# --- effects: what the actors must now do ---
+
+
+class StartTask(msgspec.Struct, frozen=True):
+    """Give the task to its node's actor, with its input."""
+
+    task: Task
+    given: Any
+
+
+class CancelTasks(msgspec.Struct, frozen=True):
+    """Stop every running task; each one answers with an event."""
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """Writes of one task beside a checkpoint: `index` 0 for its own, negative for control."""
+
+    base: bytes
+    task: TaskId
+    path: Path
+    index: int
+    generation: int
+    writes: tuple[Write, ...]
+
+
+class NewCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint to store: what changed since the last stored one, and the coordination.
+
+    Attributes:
+        changed: channel -> value of the cells whose version rose; EMPTY where cleared.
+        versions, seen: complete; copies.
+        next: the nodes that run next, in definition order.
+    """
+
+    id: bytes
+    parent: bytes | None
+    step: int
+    source: str
+    changed: dict[str, Any]
+    versions: dict[str, Any]
+    seen: dict[str, dict[str, Any]]
+    updated: tuple[str, ...] | None
+    next: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+class ClaimIntent(msgspec.Struct, frozen=True):
+    """What a run says of itself before its first node starts.
+
+    Attributes:
+        head: the newest checkpoint that it knows; another one at commit is a conflict.
+        input: the input, where no checkpoint of this claim holds it; else None.
+        resumes: ids of the interrupts that it answers.
+    """
+
+    head: bytes | None
+    mode: str
+    input: Any = None
+    has_input: bool = False
+    resumes: tuple[str, ...] = ()
+
+
+class Save(msgspec.Struct, frozen=True):
+    """Store this, all or nothing, after every earlier save of the run.
+
+    Attributes:
+        number: counts the run's saves from 1.
+        head: the head that the thread must have.
+        ends: the status with which the run leaves; None while it goes on.
+    """
+
+    number: int
+    head: bytes | None
+    claim: ClaimIntent | None = None
+    ledger: tuple[LedgerEntry, ...] = ()
+    checkpoints: tuple[NewCheckpoint, ...] = ()
+    ends: str | None = None
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """Hand `(mode, chunk)` pairs to the readers, in order."""
+
+    chunks: tuple[tuple[str, Any], ...]
+
+
+class Succeeded(msgspec.Struct, frozen=True):
+    """The run has nothing left to do. `values` is its output."""
+
+    values: Any
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The run waits: for answers to `interrupts`, or, when there are none, to be continued."""
+
+    values: Any
+    interrupts: tuple[Interrupt, ...]
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The run stopped on an error."""
+
+    error: BaseException
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The run was told to end."""
+
+
+Outcome = Succeeded | Interrupted | Failed | Cancelled
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The run has left; everything that it could store is stored."""
+
+    outcome: Outcome
+
+
+Effect = StartTask | CancelTasks | Save | Emit | Finish

@@ -1,0 +1,73 @@
+"""What a caller sees of a thread: StateSnapshot and its tasks."""
+
+from typing import Any, NamedTuple
+
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.run import Path
+
+
+class PregelTask(NamedTuple):
+    """One task of the superstep that comes next, with what is known of it.
+
+    Attributes:
+        error: the text of what it raised. result: key -> what it wrote, once it has finished.
+        interrupts: the questions that it asked; in a live view only those that wait.
+        state: the config of its subgraph's state, or None.
+    """
+
+    id: str
+    name: str
+    path: Path
+    error: str | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    state: Any = None
+    result: Any = None
+
+
+class StateSnapshot(NamedTuple):
+    """The state of a thread at one checkpoint.
+
+    Attributes:
+        values: the state: a dict, or the bare value of a graph over one.
+        next: the nodes that run next; () at the end.
+        config: addresses this checkpoint. parent_config: its parent, or None.
+        metadata: source, step, parents, run_id, writes, and what the caller declared.
+        created_at: ISO 8601 UTC.
+        interrupts: the questions of all tasks.
+    """
+
+    values: Any
+    next: tuple[str, ...]
+    config: dict[str, Any]
+    metadata: dict[str, Any] | None
+    created_at: str | None
+    parent_config: dict[str, Any] | None
+    tasks: tuple[PregelTask, ...]
+    interrupts: tuple[Interrupt, ...]
+
+    @property
+    def next_nodes(self) -> tuple[str, ...]:
+        """Another name of `next`."""
+        return self.next
+
+    @property
+    def pending_interrupts(self) -> tuple[Interrupt, ...]:
+        """Another name of `interrupts`."""
+        return self.interrupts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The snapshot as plain data, in the shape of LangGraph's server."""
+        return {
+            "values": self.values,
+            "next": list(self.next),
+            "config": self.config,
+            "metadata": self.metadata,
+            "created_at": self.created_at,
+            "parent_config": self.parent_config,
+            "tasks": [_task_dict(task) for task in self.tasks],
+        }
+
+
+def _task_dict(task: PregelTask) -> dict[str, Any]:
+    asked = [{"value": i.value, "id": i.id} for i in task.interrupts]
+    return {"id": task.id, "name": task.name, "error": task.error, "interrupts": asked}

@@ -1,0 +1,168 @@
+"""The audit of one package, as a graph.
+
+    list_files -> measure, once per file, at the same time -> rank -> [review] -> write_report
+
+Receives   {"package": ..., "root": ..., "report": ..., "with_tests": ...}, once per thread
+Sends      the package's figures and verdict, as the thread's state; its report, as a file
+Invariant  every node gives the same answer when it runs again after a crash.
+Ends       with the report written; or waiting in `review` until somebody answers.
+"""
+
+import operator
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from actorgraph import END, START, Send, StateGraph, get_stream_writer, interrupt
+from audit.files import WriteText
+from audit.ledger import Ledger
+from audit.markdown import package_report
+from audit.measure import FileMeasure, measure_file
+from audit.score import (
+    RISK_THRESHOLD,
+    Question,
+    Ranking,
+    Verdict,
+    question_about,
+    rank_files,
+)
+from audit.summary import AuditedPackage
+from audit.targets import Package, list_sources
+
+# Parsing holds the interpreter's lock: more at once than there are cores only makes the event
+# loop wait longer for its turn. The rest of the worker threads wait here without the lock.
+PARSES_MAX = max(2, min(4, os.cpu_count() or 2))
+
+
+class Audit(TypedDict, total=False):
+    """The state of one package's thread: the input, then what each node adds."""
+
+    package: str
+    root: str
+    report: str
+    with_tests: bool
+    files: list[str]
+    measures: Annotated[list[FileMeasure], operator.add]
+    ranking: Ranking
+    verdict: Verdict
+    written: bool
+
+
+def package_of(state: Audit, *, waits: bool = False) -> AuditedPackage:
+    """What the reports say about a package, from its thread's state once it is ranked."""
+    return AuditedPackage(
+        name=state["package"],
+        report=state["report"],
+        measures=state.get("measures", []),
+        ranking=state["ranking"],
+        verdict=state.get("verdict"),
+        waits=waits,
+    )
+
+
+class MeasureTask(TypedDict):
+    """What one `Send` carries: one file."""
+
+    package: str
+    folder: str
+    file: str
+
+
+def input_of(package: Package) -> Audit:
+    """What a package's thread starts with."""
+    return Audit(
+        package=package.name,
+        root=package.root.as_posix(),
+        report=f"packages/{package.name}.md",
+        with_tests=package.with_tests,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the nodes need from this process, and the state must not hold.
+
+    Args:
+        out: the folder of the reports.
+        write_text: writes a file on the event loop in use.
+        ledger: told of each parse.
+        parses: held while a file is parsed.
+    """
+
+    out: Path
+    write_text: WriteText
+    ledger: Ledger
+    parses: threading.Semaphore
+
+
+def new_tools(out: Path, write_text: WriteText, ledger: Ledger) -> Tools:
+    """The tools of one process."""
+    return Tools(out, write_text, ledger, threading.Semaphore(PARSES_MAX))
+
+
+def list_files(state: Audit) -> Audit:
+    """Sync, because walking folders blocks: it runs in a worker thread."""
+    files = list_sources(Path(state["root"]), with_tests=state["with_tests"])
+    return Audit(files=files)
+
+
+def fan_out(state: Audit) -> str | Sequence[Send]:
+    """One task per file; the reducer of `measures` puts their answers back in this order."""
+    folder = Path(state["root"]).parent.as_posix()
+    tasks = [
+        Send("measure", MeasureTask(package=state["package"], folder=folder, file=file))
+        for file in state["files"]
+    ]
+    return tasks or "rank"
+
+
+async def rank(state: Audit) -> Audit:
+    """Weigh the package."""
+    return Audit(ranking=rank_files(state.get("measures", [])))
+
+
+def needs_review(state: Audit) -> str:
+    """Only a package above the threshold is worth a reviewer's time."""
+    return "review" if state["ranking"]["risk"] >= RISK_THRESHOLD else "write_report"
+
+
+async def review(state: Audit) -> Audit:
+    """Wait for a reviewer, for a moment or for a week: nothing of this thread stays in memory."""
+    question: Question = question_about(state["package"], state["ranking"])
+    return Audit(verdict=interrupt(question))
+
+
+def build_graph(tools: Tools) -> StateGraph:
+    """The graph, still to be compiled with a saver."""
+
+    def measure(task: MeasureTask) -> dict[str, Any]:
+        """Sync, because `ast` computes: it runs in a worker thread."""
+        file = task["file"]
+        with tools.parses:
+            get_stream_writer()({"parsing": file})
+            tools.ledger.start(task["package"], file)
+            figures = measure_file(Path(task["folder"], file), file)
+            tools.ledger.done(task["package"], file)
+        return {"measures": [figures]}
+
+    async def write_report(state: Audit) -> Audit:
+        """Written before its checkpoint: after a crash in between, the same text again."""
+        await tools.write_text(tools.out / state["report"], package_report(package_of(state)))
+        return Audit(written=True)
+
+    builder = StateGraph(Audit)
+    builder.add_node("list_files", list_files)
+    builder.add_node("measure", measure)
+    builder.add_node("rank", rank)
+    builder.add_node("review", review)
+    builder.add_node("write_report", write_report)
+    builder.add_edge(START, "list_files")
+    builder.add_conditional_edges("list_files", fan_out, ["measure", "rank"])
+    builder.add_edge("measure", "rank")
+    builder.add_conditional_edges("rank", needs_review, ["review", "write_report"])
+    builder.add_edge("review", "write_report")
+    builder.add_edge("write_report", END)
+    return builder

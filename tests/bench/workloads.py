@@ -1,0 +1,247 @@
+"""The measured programs, one source for both libraries: only `library` differs.
+
+Each workload is warmed up, then measured once after a garbage collection, with the collector
+on at its default thresholds; then its result is checked, because a wrong answer has no speed.
+Nodes and paths are `async def` unless a workload says otherwise: that is LangGraph's best case,
+because it hands each plain function to a thread.
+"""
+
+import gc
+import json
+import operator
+import random
+import sqlite3
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from tests.bench.gathering import gather
+from tests.bench.libraries import IMPORTS, Library
+
+WARM_UP_STEPS = 20
+READ_BACK_THREADS = 20
+IMPORT_SECONDS_MAX = 60
+
+
+class Count(TypedDict):
+    """The state of the loop: how often the node ran, and when to stop."""
+
+    count: int
+    limit: int
+
+
+class Fan(TypedDict):
+    """The state of the fan-out: how wide, and what came back."""
+
+    width: int
+    results: Annotated[list, operator.add]
+
+
+class Chat(TypedDict):
+    """The state of the chat."""
+
+    messages: Annotated[list, operator.add]
+
+
+async def measured(program: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, Any]]:
+    """Run a program; its result, and the seconds and CPU seconds that it took."""
+    gc.collect()
+    cpu = time.process_time()
+    started = time.perf_counter()
+    result = await program()
+    seconds = time.perf_counter() - started
+    return result, {"seconds": seconds, "cpu_seconds": time.process_time() - cpu}
+
+
+def counter_graph(library: Library, plain: Sequence[str] = ()) -> Any:
+    """A node that counts, with a conditional edge back to itself.
+
+    `plain` names what is a plain function instead of an async one: "node", "path".
+    """
+
+    def count(state: Count) -> dict:
+        return {"count": state["count"] + 1}
+
+    def again(state: Count) -> str:
+        return "count" if state["count"] < state["limit"] else library.END
+
+    async def count_async(state: Count) -> dict:
+        return count(state)
+
+    async def again_async(state: Count) -> str:
+        return again(state)
+
+    builder = library.StateGraph(Count)
+    builder.add_node("count", count if "node" in plain else count_async)
+    builder.add_edge(library.START, "count")
+    path = again if "path" in plain else again_async
+    builder.add_conditional_edges("count", path, ["count", library.END])
+    return builder
+
+
+async def count_to(graph: Any, limit: int, thread: str, durability: str | None) -> int:
+    """Run the counter on one thread; what it counted."""
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": limit + 10}
+    options = {} if durability is None else {"durability": durability}
+    result = await graph.ainvoke({"count": 0, "limit": limit}, config, **options)
+    return result["count"]
+
+
+def open_saver(
+    library: Library, kind: str | None, path: Path, synchronous: str = "FULL"
+) -> AbstractAsyncContextManager[Any]:
+    """The saver of a workload: none, in memory, or a SQLite file."""
+    match kind:
+        case None:
+            return nullcontext()
+        case "memory":
+            return nullcontext(library.InMemorySaver())
+        case _:
+            return library.open_sqlite(path, synchronous)
+
+
+async def loop(
+    library: Library,
+    path: Path,
+    *,
+    steps: int,
+    saver: str | None,
+    durability: str | None,
+    plain: Sequence[str] = (),
+) -> dict:
+    """One thread, a loop of `steps` supersteps."""
+    builder = counter_graph(library, plain)
+    # A file of its own, so that the measured file holds the measured rows only.
+    async with open_saver(library, saver, path.with_suffix(".warm")) as opened:
+        await count_to(builder.compile(checkpointer=opened), WARM_UP_STEPS, "warm", durability)
+    async with open_saver(library, saver, path) as opened:
+        graph = builder.compile(checkpointer=opened)
+        counted, figures = await measured(lambda: count_to(graph, steps, "one", durability))
+    assert counted == steps, counted
+    return {**figures, "units": steps}
+
+
+async def threads(
+    library: Library, path: Path, *, threads: int, steps: int, durability: str, synchronous: str
+) -> dict:
+    """Many threads at once, each a loop of `steps` supersteps, on one SQLite file."""
+    builder = counter_graph(library)
+    async with library.open_sqlite(path.with_suffix(".warm"), synchronous) as opened:
+        await count_to(builder.compile(checkpointer=opened), WARM_UP_STEPS, "warm", durability)
+    async with library.open_sqlite(path, synchronous) as opened:
+        graph = builder.compile(checkpointer=opened)
+        runs = [lambda n=n: count_to(graph, steps, f"t{n}", durability) for n in range(threads)]
+        counted, figures = await measured(lambda: gather(runs))
+        batches = library.statistics(opened)
+        assert counted == [steps] * threads
+        for n in range(0, threads, max(1, threads // READ_BACK_THREADS)):
+            state = await graph.aget_state({"configurable": {"thread_id": f"t{n}"}})
+            assert state.values["count"] == steps, (n, state.values)
+    return {**figures, "units": threads * steps, "batches": batches}
+
+
+async def fan_out(
+    library: Library, path: Path, *, tasks: int, saver: str | None, rounds: int
+) -> dict:
+    """A fan-out of `tasks` Sends to one node, gathered by a reducer; `rounds` times."""
+
+    async def spread(state: Fan) -> list:
+        return [library.Send("work", {"number": n}) for n in range(state["width"])]
+
+    async def work(task: dict) -> dict:
+        return {"results": [task["number"] * 2]}
+
+    builder = library.StateGraph(Fan)
+    builder.add_node("work", work)
+    builder.add_conditional_edges(library.START, spread, ["work"])
+    builder.add_edge("work", library.END)
+
+    async with open_saver(library, saver, path) as opened:
+        graph = builder.compile(checkpointer=opened)
+        options = {} if saver is None else {"durability": "sync"}
+
+        async def run(width: int, name: str) -> list:
+            config = {"configurable": {"thread_id": name}}
+            result = await graph.ainvoke({"width": width, "results": []}, config, **options)
+            return result["results"]
+
+        async def every_round() -> list:
+            return [await run(tasks, f"round {n}") for n in range(rounds)]
+
+        await run(WARM_UP_STEPS, "warm")
+        results, figures = await measured(every_round)
+    assert results == [[n * 2 for n in range(tasks)]] * rounds
+    return {**figures, "units": tasks * rounds}
+
+
+async def chat(library: Library, path: Path, *, turns: int, text_chars: int) -> dict:
+    """A chat of one user and one assistant message a turn; what it leaves on the disk.
+
+    The final state's size is the length of its compact JSON. The ledger of pending writes is
+    kept, as both libraries do; the WAL is truncated, so that only the database counts.
+    """
+    texts = random.Random(400)
+    alphabet = string.ascii_letters + string.digits + "  "
+
+    def message(role: str) -> dict:
+        return {"role": role, "content": "".join(texts.choices(alphabet, k=text_chars))}
+
+    async def answer(state: Chat) -> dict:
+        return {"messages": [message("assistant")]}
+
+    builder = library.StateGraph(Chat)
+    builder.add_node("answer", answer)
+    builder.add_edge(library.START, "answer")
+    builder.add_edge("answer", library.END)
+
+    async with library.open_sqlite(path, "FULL") as opened:
+        graph = builder.compile(checkpointer=opened)
+        config = {"configurable": {"thread_id": "chat"}}
+
+        async def every_turn() -> dict:
+            for _ in range(turns):
+                update = {"messages": [message("user")]}
+                result = await graph.ainvoke(update, config, durability="sync")
+            return result
+
+        state, figures = await measured(every_turn)
+        history = [snapshot async for snapshot in graph.aget_state_history(config)]
+    assert len(state["messages"]) == 2 * turns
+    return {
+        **figures,
+        "units": turns,
+        "checkpoints": len(history),
+        "disk_bytes": _truncated_size(path),
+        "state_bytes": len(json.dumps(state, separators=(",", ":")).encode()),
+    }
+
+
+def _truncated_size(path: Path) -> int:
+    """The bytes of a closed database after its write-ahead log went into it."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    parts = (path.with_name(path.name + suffix) for suffix in ("", "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+async def import_time(library: Library, path: Path) -> dict:
+    """The import statements of a program, timed by an interpreter that imported nothing else.
+
+    The first of two runs writes the byte code and fills the page cache; the second counts.
+    """
+    program = (
+        f"import time; started = time.perf_counter()\n{IMPORTS[library.name]}\n"
+        "print(time.perf_counter() - started)"
+    )
+    command = [sys.executable, "-c", program]
+    for _ in range(2):
+        done = subprocess.run(  # noqa: ASYNC221 - nothing else runs on this loop
+            command, check=True, capture_output=True, timeout=IMPORT_SECONDS_MAX
+        )
+    return {"seconds": float(done.stdout), "units": 1}

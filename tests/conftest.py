@@ -1,0 +1,23 @@
+"""What every test gets: both event loops, and one Hypothesis profile.
+
+Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
+"""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# No deadline: a shared machine may stop for longer than any example takes.
+# In CI the examples are the same at each run, so that a failure is about the change.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def anyio_backend(request):
+    """
+    The event loop of an async test; of module scope, so that fixtures may be wider than a test.
+    """
+    return request.param

@@ -1,0 +1,212 @@
+"""What the documentation shows runs: every Python block, and every example.
+
+The ```python blocks of one file are one program, top to bottom: later blocks use earlier names.
+A block marked ```python no-run is only compiled. Programs run in an empty folder, in a process
+of their own, as a reader would run them; lines keep their numbers, so that a traceback points
+into the Markdown file. Warnings are errors.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from textwrap import dedent
+
+import pytest
+
+from tests.source import ROOT
+
+SECONDS_MAX = 120
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+) *(?P<info>.*)$")
+
+PAGES = [
+    *([ROOT / "README.md"] if (ROOT / "README.md").exists() else []),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: the number of its first line, counted from 0, and its lines."""
+
+    info: str
+    first: int
+    lines: tuple[str, ...]
+
+    @property
+    def runs(self):
+        return self.info.split() == ["python"]
+
+    @property
+    def compiles(self):
+        return self.info.split()[:1] == ["python"]
+
+
+def blocks(text):
+    """The fenced blocks of a Markdown text, without the indent of their list item."""
+    lines, start, opening = text.splitlines(), 0, None
+    for number, line in enumerate(lines):
+        fence = FENCE.match(line)
+        if opening is None and fence:
+            start, opening = number + 1, fence
+        elif opening and line.strip().startswith(opening["ticks"]) and not fence["info"]:
+            inside = (x.removeprefix(opening["indent"]) for x in lines[start:number])
+            yield Block(opening["info"].strip(), start, tuple(inside))
+            opening = None
+    assert opening is None, f"line {start}: this block is never closed"
+
+
+def program(text):
+    """The blocks that run, as one program, each on the line where the page has it."""
+    lines = [""] * len(text.splitlines())
+    for block in blocks(text):
+        if block.runs:
+            lines[block.first : block.first + len(block.lines)] = block.lines
+    return "\n".join(lines) + "\n"
+
+
+def run_python(*arguments, cwd):
+    """Run Python as a reader would, warnings being errors; return what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+class TestPages:
+    def test_every_block_compiles(self, page):
+        """
+        Each Python block is Python, those that are not run too.
+        """
+        for block in blocks(page.read_text("utf-8")):
+            if block.compiles:
+                where = f"{page.name}, block at line {block.first + 1}"
+                compile("\n" * block.first + "\n".join(block.lines), where, "exec")
+
+    def test_the_page_runs(self, page, tmp_path):
+        """
+        The blocks of a page, run top to bottom in an empty folder, raise nothing.
+        """
+        text = program(page.read_text("utf-8"))
+        script = tmp_path / page.name
+        script.write_text(text, "utf-8")
+        folder = tmp_path / "empty"
+        folder.mkdir()
+
+        if text.strip():
+            run_python(script, cwd=folder)
+
+
+class TestExtraction:
+    PAGE = dedent(
+        """\
+        ```python
+        a = 1
+        ```
+        ```python no-run
+        wait_forever()
+        ```
+        ```console
+        $ make demo
+        ```
+        1. a list
+           ```python
+           if a:
+               b = a
+           ```
+        """
+    )
+
+    def test_blocks_become_one_program_that_keeps_its_lines(self):
+        """
+        Only blocks marked plainly as Python run, each on its line of the page.
+        """
+        lines = program(self.PAGE).splitlines()
+
+        assert [(n, x) for n, x in enumerate(lines, 1) if x] == [
+            (2, "a = 1"),
+            (12, "if a:"),
+            (13, "    b = a"),
+        ]
+
+    def test_a_block_that_is_not_run_is_known(self):
+        """
+        no-run blocks are compiled, foreign ones ignored.
+        """
+        assert [b.compiles for b in blocks(self.PAGE)] == [True, True, False, True]
+
+    def test_a_failing_page_fails(self, tmp_path):
+        """
+        An exception, or a warning, in a page fails its test and names the line of the page.
+        """
+        for line in ("1 / 0", "import warnings; warnings.warn('old')"):
+            page = tmp_path / "page.md"
+            page.write_text(program(f"# Title\n\n```python\n{line}\n```\n"), "utf-8")
+
+            with pytest.raises(AssertionError, match=r'page\.md", line 4'):
+                run_python(page, cwd=tmp_path)
+
+
+def test_the_readme_exists():
+    """
+    The first page that a reader opens is there, and so are its blocks for the tests above.
+    """
+    assert (ROOT / "README.md") in PAGES
+
+
+def test_every_example_is_tested_here():
+    """
+    A new example comes with a quick run below.
+    """
+    assert {e.name for e in (ROOT / "examples").glob("*.py")} == {"audit_packages.py"}
+
+
+class TestAuditPackages:
+    EXAMPLE = ROOT / "examples" / "audit_packages.py"
+
+    @pytest.fixture
+    def packages(self, tmp_path):
+        """Two small packages, one of them with a branch."""
+        for name in ("alpha", "beta"):
+            (tmp_path / "code" / name).mkdir(parents=True)
+            (tmp_path / "code" / name / "__init__.py").write_text(f'"""{name}."""\n', "utf-8")
+        branch = "def sign(x):\n    if x < 0:\n        return -1\n    return 1\n"
+        (tmp_path / "code" / "beta" / "sign.py").write_text(branch, "utf-8")
+        return tmp_path / "code"
+
+    def test_help_names_the_options(self, tmp_path):
+        """
+        --help ends well and names what a user can choose.
+        """
+        text = run_python(self.EXAMPLE, "--help", cwd=tmp_path)
+
+        for option in ("--db", "--out", "--durability", "--backend", "--ask", "--no-progress"):
+            assert option in text
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_a_small_folder_is_audited(self, tmp_path, packages, backend):
+        """
+        A folder of two packages gives a database, and reports that name both.
+        """
+        db, out = tmp_path / "audit.db", tmp_path / "out"
+        options = ("--db", db, "--out", out, "--no-progress", "--backend", backend)
+
+        run_python(self.EXAMPLE, packages, *options, cwd=tmp_path)
+
+        reports = [f for f in out.rglob("*") if f.suffix in {".md", ".html"}]
+        assert db.stat().st_size > 0
+        assert {f.suffix for f in reports} == {".md", ".html"}
+        text = "".join(f.read_text("utf-8") for f in reports)
+        assert "alpha" in text
+        assert "beta" in text

@@ -1,0 +1,79 @@
+"""The project's Python files, parsed once, for the tests that hold rules over source text.
+
+A rule is a function from a `Source` to the places that break it, each `(line, what)`. So the
+same function is tried on small made-up sources, which proves that the rule can fail, and then
+on every file of the project.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from textwrap import dedent
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Node = TypeVar("Node", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: its path from the project's root, with slashes, and its text."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.path)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def is_test(self) -> bool:
+        return self.path.startswith("tests/") and Path(self.path).name.startswith("test_")
+
+    def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+
+
+Place = tuple[int, str]
+Rule = Callable[[Source], Iterable[Place]]
+
+
+@cache
+def sources(*folders: str) -> tuple[Source, ...]:
+    """Every Python file below the folders, in order of path."""
+    files = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return tuple(Source(f.relative_to(ROOT).as_posix(), f.read_text("utf-8")) for f in files)
+
+
+def hold(rule: Rule, files: Iterable[Source]) -> None:
+    """Fail with every place that breaks the rule, as `path:line what`."""
+    places = [f"{file.path}:{line} {what}" for file in files for line, what in rule(file)]
+    assert not places, "\n" + "\n".join(places)
+
+
+def snippet(text: str, path: str = "actorgraph/made_up.py") -> Source:
+    """A made-up file, to try a rule on."""
+    return Source(path, dedent(text))
+
+
+def call_name(call: ast.Call) -> str:
+    """The dotted name that is called: `a.b.c(...)` -> "a.b.c"; unknown parts are "?"."""
+    return dotted(call.func)
+
+
+def dotted(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr):
+            return f"{dotted(value)}.{attr}"
+        case _:
+            return "?"

@@ -1,0 +1,217 @@
+"""Imports point one way, and the core is pure (docs/ARCHITECTURE.md, layers).
+
+Every import counts: at the top, inside a function, under `if TYPE_CHECKING`, by
+`import_module("actorgraph...")`. Each rule is first tried on made-up files that break it.
+"""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.source import ROOT, Place, Source, call_name, hold, snippet, sources
+
+# A layer may import those above it in this list. Layers in one row know nothing of each other.
+ORDER = [
+    {"errors"},
+    {"values"},
+    {"channels"},
+    {"plan"},
+    {"superstep"},
+    {"ports"},
+    {"codec"},
+    {"runtime", "savers", "stores"},
+    {"api"},
+    {"web", "cli", "testing"},
+    # `import actorgraph` re-exports everything, so nothing inside may import it back.
+    {"__init__"},
+    {"__main__"},
+]
+RANK = {layer: rank for rank, row in enumerate(ORDER) for layer in row}
+
+PURE = {"values", "channels", "plan", "superstep"}
+
+# What waits, reads a clock, rolls dice, or touches the world outside.
+IMPURE_MODULES = {
+    *("aiofiles", "fcntl", "http", "io", "os", "resource", "shutil", "socket", "ssl", "tempfile"),
+    *("anyio", "asyncio", "concurrent", "multiprocessing", "sched", "select", "selectors"),
+    *("queue", "signal", "subprocess", "threading", "trio", "urllib"),
+    *("aiosqlite", "psycopg", "sqlite3", "logging", "structlog"),
+    *("random", "secrets", "time", "uuid_utils"),
+}
+# The rest of these modules is fine: `datetime` and `uuid` are types of values.
+IMPURE_CALLS = {
+    *("open", "print", "input", "breakpoint"),
+    *("datetime.now", "datetime.utcnow", "datetime.today", "date.today"),
+    *("uuid.uuid1", "uuid.uuid4", "uuid.uuid6", "uuid.uuid7", "uuid1", "uuid4", "uuid7"),
+    *("Path.cwd", "Path.home", "gc.collect", "atexit.register"),
+}
+# Methods of a pathlib.Path that reach the disk.
+IMPURE_METHODS = {
+    *("read_text", "read_bytes", "write_text", "write_bytes"),
+    *("mkdir", "unlink", "touch", "iterdir"),
+}
+WAITING = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+def layer_of(path: str) -> str:
+    """The layer of a file: "actorgraph/savers/sqlite/rows.py" -> "savers"."""
+    return path.split("/")[1].removesuffix(".py")
+
+
+def imports(source: Source) -> Iterator[tuple[int, str]]:
+    """Every module that a file imports, with its line; `from a import b` gives "a.b"."""
+    for node in source.nodes(ast.Import, ast.ImportFrom, ast.Call):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, name.name) for name in names)
+            case ast.ImportFrom(module=module, names=names, level=0):
+                yield from ((node.lineno, f"{module}.{name.name}") for name in names)
+            case ast.ImportFrom(level=dots, module=module):
+                yield node.lineno, "." * dots + (module or "")
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if call_name(node).endswith(
+                ("import_module", "__import__")
+            ):
+                yield node.lineno, name
+
+
+def wrong_direction(source: Source) -> Iterator[Place]:
+    """Imports of a layer that stands later, or in the same row."""
+    here = layer_of(source.path)
+    for line, name in imports(source):
+        if name.startswith("."):
+            yield line, f"imports {name}: write the whole name"
+        elif name.split(".")[0] == "actorgraph":
+            # `from actorgraph import X` is the root package, unless X is a layer.
+            parts = [*name.split("."), "__init__"]
+            there = parts[1] if parts[1] in RANK else "__init__"
+            if there != here and RANK[there] >= RANK[here]:
+                yield line, f"{here} imports {name}, but {there} stands after or beside {here}"
+
+
+def impure(source: Source) -> Iterator[Place]:
+    """What makes a pure file wait, or depend on anything but its arguments."""
+    for line, name in imports(source):
+        if name.split(".")[0] in IMPURE_MODULES:
+            yield line, f"imports {name}"
+    for node in source.nodes(*WAITING):
+        yield node.lineno, f"waits: {type(node).__name__}"
+    for node in source.nodes(ast.comprehension):
+        if node.is_async:
+            yield node.target.lineno, "waits: async comprehension"
+    for node in source.nodes(ast.Call):
+        name = call_name(node)
+        last_two = ".".join(name.split(".")[-2:])
+        if {name, last_two} & IMPURE_CALLS or (
+            "." in name and name.rsplit(".", 1)[1] in IMPURE_METHODS
+        ):
+            yield node.lineno, f"calls {name}"
+
+
+class TestDirection:
+    def test_every_file_belongs_to_a_known_layer(self):
+        """
+        A new package takes its place in ORDER before it can be imported.
+        """
+        unknown = {f.path for f in sources("actorgraph") if layer_of(f.path) not in RANK}
+
+        assert unknown == set()
+        assert sources("actorgraph"), f"no files below {ROOT / 'actorgraph'}"
+
+    def test_imports_point_one_way(self):
+        """
+        No file imports a layer that stands after or beside its own.
+        """
+        known = [f for f in sources("actorgraph") if layer_of(f.path) in RANK]
+
+        hold(wrong_direction, known)
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("values/a.py", "import actorgraph.channels.base"),
+            ("errors.py", "from actorgraph.values.ids import TaskId"),
+            ("runtime/a.py", "from actorgraph.savers.memory import InMemorySaver"),
+            ("savers/a.py", "from actorgraph.runtime.mailbox import Inbox"),
+            ("api/a.py", "from actorgraph import StateGraph"),
+            ("api/a.py", "import actorgraph"),
+            ("cli/a.py", "from actorgraph import testing"),
+            ("plan/a.py", "from . import graph"),
+            ("plan/a.py", "def f():\n    from actorgraph.superstep import advance"),
+            ("plan/a.py", "if TYPE_CHECKING:\n    import actorgraph.api"),
+            ("plan/a.py", "importlib.import_module('actorgraph.savers.sqlite')"),
+        ],
+    )
+    def test_a_wrong_import_is_found(self, path, text):
+        """
+        The rule sees upward, sideways, deferred, type-only and dynamic imports.
+        """
+        assert list(wrong_direction(snippet(text, f"actorgraph/{path}")))
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("savers/sqlite/saver.py", "from actorgraph.savers.rows import Row"),
+            ("savers/a.py", "from actorgraph import errors"),
+            ("api/a.py", "from actorgraph.runtime.system import ActorSystem\nimport anyio"),
+            ("__init__.py", "from actorgraph.api.compiled import CompiledStateGraph"),
+            ("cli/a.py", "from actorgraph.api.compiled import CompiledStateGraph"),
+        ],
+    )
+    def test_a_right_import_is_not_found(self, path, text):
+        """
+        Downward imports, imports inside a layer, and foreign packages are fine.
+        """
+        assert list(wrong_direction(snippet(text, f"actorgraph/{path}"))) == []
+
+
+class TestPurity:
+    def test_the_core_is_pure(self):
+        """
+        values, channels, plan and superstep neither wait nor touch clock, chance or the world.
+
+        A run can be replayed only because the same state and event always give the same answer.
+        """
+        core = [f for f in sources("actorgraph") if layer_of(f.path) in PURE]
+
+        hold(impure, core)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "import time",
+            "from os import environ",
+            "def f():\n    import random",
+            "import anyio.to_thread",
+            "async def f(): ...",
+            "x = [y async for y in z]",
+            "import datetime\nnow = datetime.datetime.now()",
+            "from datetime import datetime\nnow = datetime.now()",
+            "import uuid\nx = uuid.uuid4()",
+            "from uuid import uuid4\nx = uuid4()",
+            "from pathlib import Path\nx = Path('a').read_text()",
+            "open('a')",
+            "print('a')",
+        ],
+    )
+    def test_an_impure_file_is_found(self, text):
+        """
+        The rule sees waiting, clocks, chance, and I/O.
+        """
+        assert list(impure(snippet(text)))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "import inspect\nx = inspect.iscoroutinefunction(f)",
+            "from uuid import UUID\nx = UUID(int=1)",
+            "from datetime import datetime, timedelta\nx = datetime.fromisoformat('2026-01-01')",
+            "from pathlib import PurePath\nx = PurePath('a').name",
+            "def uuid6(ticks, step, node): ...\nx = uuid6(1, 2, 3)",
+        ],
+    )
+    def test_a_pure_file_is_not_found(self, text):
+        """
+        Types of values, and functions of their arguments, are fine.
+        """
+        assert list(impure(snippet(text))) == []
