@@ -141,18 +141,20 @@ class CompiledStateGraph:
         """
         wanted: Any = stream_mode or "updates"
         modes = configs.modes_of(wanted)
-        options = {
-            "durability": durability,
-            "before": interrupt_before,
-            "after": interrupt_after,
-            "output_keys": _keys(output_keys) or self.plan.state_keys,
-            "modes": modes,
-        }
-        self._launch(input, config, **options)
 
-        def launch(broadcast: Broadcast) -> Launch:
-            return self._launch(input, config, broadcast=broadcast, **options)
+        def launch(broadcast: Broadcast | None) -> Launch:
+            return self._launch(
+                input,
+                config,
+                durability=durability,
+                before=interrupt_before,
+                after=interrupt_after,
+                output_keys=_keys(output_keys) or self.plan.state_keys,
+                modes=modes,
+                broadcast=broadcast,
+            )
 
+        launch(None)  # refuses bad arguments here, not at the first chunk
         return EventStream(launch, frozenset(modes), tagged=not isinstance(wanted, str))
 
     async def aget_state(self, config: Config, *, subgraphs: bool = False) -> StateSnapshot:
@@ -216,7 +218,9 @@ class CompiledStateGraph:
         """
         host = self._saver_host("update_state()")
         address = configs.address_of(config, needs_thread=True)
-        return await states.write_update(host, self._codec, self.plan, address, values, as_node)
+        return await states.write_update(
+            host, self._codec, self.plan, address, values=values, as_node=as_node
+        )
 
     # --- blocking twins: one facade over the methods above ---
 

@@ -5,12 +5,13 @@
 
 import os
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.codec import Codec
 from actorgraph.errors import RunningLoopError
-from actorgraph.runtime.hosting import Opened, close_hosted, host_of
+from actorgraph.ports import Saver
+from actorgraph.runtime.hosting import Opened, close_hosted
 from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.persistence import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
@@ -28,7 +29,7 @@ class HostedSaver(CheckpointMethods):
         Raises:
             StorageError: it can't be opened. SaverClosedError: it is open already.
         """
-        opened = Opened(self)
+        opened = Opened(cast("Saver", self))
         await opened.enter()
         self._opened = opened
         return self
@@ -67,11 +68,11 @@ class HostedSaver(CheckpointMethods):
 
     def close_blocking(self) -> None:
         """Close a saver that was used without `async with`. It may be used again after that."""
-        close_hosted(self)
+        close_hosted(cast("Saver", self))
 
     def statistics(self) -> PersistenceStatistics:
         """The figures of the saver's persistence actor."""
-        return host_of(self).writer.statistics()
+        return self._host().writer.statistics()
 
 
 class InMemorySaver(HostedSaver, MemoryBackend):

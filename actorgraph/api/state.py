@@ -103,6 +103,7 @@ async def write_update(
     codec: Codec,
     plan: Plan,
     address: Address,
+    *,
     values: Any,
     as_node: str | None,
 ) -> dict[str, Any]:

@@ -34,8 +34,8 @@ class BinaryOperatorAggregate(Channel[T]):
     def __init__(self, typ: Any, operator: Callable[[Any, Any], Any]) -> None:
         super().__init__(typ)
         self.operator = operator
-        origin = get_origin(typ) or typ
-        self._make: Callable[[], Any] = _CONCRETE.get(origin, origin)
+        origin: Any = get_origin(typ) or typ
+        self._make: Callable[[], Any] = _CONCRETE.get(origin) or origin
 
     def initial(self) -> Any:
         """`typ()`, made anew for each run, or EMPTY where it can't be called."""

@@ -61,6 +61,6 @@ class Topic(Channel[Sequence[T]]):
 def _flatten(writes: Sequence[Any]) -> Iterable[Any]:
     for write in writes:
         if isinstance(write, list):
-            yield from write  # pyright: ignore[reportUnknownVariableType]
+            yield from write
         else:
             yield write

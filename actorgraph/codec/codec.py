@@ -42,7 +42,7 @@ class Codec:
             if extension_of(kind) is None:
                 raise SerializationError(
                     f"type {kind!r} can't be put on the codec's list",
-                    do="use a dataclass, a pydantic model, a msgspec.Struct, an enum or a NamedTuple",
+                    do="use a dataclass, pydantic model, msgspec.Struct, enum or NamedTuple",
                 )
             self._types[name_of(kind)] = kind
 

@@ -86,7 +86,7 @@ def _hints_of(action: Any) -> dict[str, Any]:
     while isinstance(action, functools.partial):
         action = action.func
     if not inspect.isroutine(action) and not isinstance(action, type):
-        action = getattr(type(action), "__call__", action)
+        action = getattr(type(action), "__call__", action)  # noqa: B004 - not a test
     try:
         return get_type_hints(action)
     except Exception:  # noqa: BLE001 - hints are a convenience; whatever breaks them is the user's

@@ -82,7 +82,7 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
         raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
     annotation = _unwrap(annotation)
     if isinstance(annotation, Channel):
-        return annotation  # pyright: ignore[reportUnknownVariableType]
+        return annotation
     if get_origin(annotation) is Annotated:
         typ, *extras = get_args(annotation)
         return _annotated(key, _unwrap(typ), extras) or LastValue(typ)
@@ -92,9 +92,9 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
 def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
     for extra in extras:
         if isinstance(extra, Channel):
-            return extra  # pyright: ignore[reportUnknownVariableType]
+            return extra
         if isinstance(extra, type) and issubclass(extra, Channel):
-            return extra(typ)  # pyright: ignore[reportUnknownVariableType]
+            return extra(typ)
     last = extras[-1]
     if not callable(last) or isinstance(last, type):
         return None

@@ -12,6 +12,7 @@ import asyncio
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -79,10 +80,8 @@ class _AsyncioPlace:
         if threading.get_ident() == self._thread:
             self._set()
             return
-        try:
+        with suppress(RuntimeError):  # its loop has been closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._set)
-        except RuntimeError:
-            pass  # the reader's loop has been closed: nobody waits any more
 
     def _set(self) -> None:
         if not self._future.done():
@@ -118,10 +117,8 @@ class _TrioPlace:
         if threading.get_ident() == self._thread:
             self._set()
             return
-        try:
+        with suppress(trio.RunFinishedError):  # its loop has ended: nobody waits any more
             self._token.run_sync_soon(self._set)
-        except trio.RunFinishedError:
-            pass  # the reader's loop has ended: nobody waits any more
 
     def _set(self) -> None:
         import trio

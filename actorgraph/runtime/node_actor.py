@@ -7,7 +7,7 @@ Ends       when the run ends; `cancel` stops what runs, and each task still send
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
@@ -29,6 +29,7 @@ from actorgraph.values.run import (
     TaskInterrupted,
     TaskResult,
     TaskSucceeded,
+    Write,
 )
 
 
@@ -51,7 +52,7 @@ class Surroundings(msgspec.Struct):
     bare: list[Any]
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
-    pace: Callable[[], Any]
+    pace: Callable[[], Awaitable[None]] | None
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
@@ -149,13 +150,15 @@ class NodeActor:
     async def _attempt(self, task: Task, given: Any, scope: TaskScope, context: Context) -> Event:
         around, node = self._around, self._node
         calling = InContext(context, call_node(around.plan, node, around.values(), given, scope))
+        made: tuple[list[Write], list[str]] | None = None
         if task.timeout is None or not node.is_async:
-            writes, dropped = await calling
+            made = await calling
         else:
-            with anyio.move_on_after(task.timeout) as limit:
-                writes, dropped = await calling
-            if limit.cancelled_caught:
-                return TaskFailed(task.id, _timeout(task))
+            with anyio.move_on_after(task.timeout):
+                made = await calling
+        if made is None:
+            return TaskFailed(task.id, _timeout(task))
+        writes, dropped = made
         if scope.raised:
             around.warn("swallowed", task.name)
             return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))

@@ -36,7 +36,7 @@ from actorgraph.values.run import Saved, SaveFailed
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 ANSWERS_SLICE = 100
-BUSY_RETRIES_MAX = 3
+RETRIES_MAX = 3
 
 
 class Receipts:
@@ -193,18 +193,17 @@ class PersistenceActor:
 
     async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
         requests = [posted.request for posted in batch]
-        for attempt in range(1, BUSY_RETRIES_MAX + 1):
+        attempt = 1
+        while True:
             try:
                 outcomes = await self._saver.commit(requests)
-            except StorageError as error:
-                if error.retryable and attempt < BUSY_RETRIES_MAX:
-                    continue
-                return self._failed(batch, error)
             except Exception as error:  # noqa: BLE001 - a saver may be anybody's
-                return self._failed(batch, error)
+                if not _retryable(error) or attempt == RETRIES_MAX:
+                    return self._failed(batch, error)
+                attempt += 1
+                continue
             self._count(len(batch))
             return outcomes
-        raise AssertionError("unreachable")
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
         event("error", "commit.failed", messages=len(batch), error=repr(error))
@@ -318,6 +317,10 @@ class ReadActor:
             answers = [error] * len(asked)
         for (_, box), answer in zip(asked, answers, strict=True):
             box.put(answer)
+
+
+def _retryable(error: Exception) -> bool:
+    return isinstance(error, StorageError) and error.retryable
 
 
 def _closed_error() -> SaverClosedError:

@@ -8,7 +8,7 @@ import atexit
 import concurrent.futures
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import anyio
@@ -60,7 +60,7 @@ class _Portal:
         atexit.register(self._at_exit)
         return started.result()
 
-    def start(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    def start(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Start an async function; also from inside the portal."""
         portal = self.get()
         if threading.get_ident() == self._thread and self._group is not None:
@@ -96,7 +96,7 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
         raise
 
 
-def start(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+def start(function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
     """Start an async function in the portal and go on."""
     _PORTAL.start(function, *args)
 

@@ -138,9 +138,8 @@ class MemoryBackend:
         for thread in self._threads.values():
             if query.thread_id not in (None, thread.state.thread_id):
                 continue
-            for place in reversed(thread.places):
-                if _matches(thread, place, query):
-                    found.append(_read(thread, place))
+            places = reversed(thread.places)
+            found.extend(_read(thread, p) for p in places if _matches(thread, p, query))
         if query.thread_id is None:
             found.sort(key=lambda c: c.row.id, reverse=True)
         return found[: query.limit] if query.limit is not None else found

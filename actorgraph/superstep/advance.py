@@ -222,7 +222,7 @@ def next_superstep(
 
 
 def _breakpoint(state: RunState, names: Sequence[str], tasks: Sequence[Task] | deque[Task]) -> bool:
-    """Whether to pause here: a named node is concerned and something changed since the last pause."""
+    """Whether to pause: a named node is concerned, and something changed since the last pause."""
     if not names:
         return False
     seen = state.seen.get(INTERRUPT, {})

@@ -57,14 +57,14 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
     if isinstance(given, Command):
         return _from_command(state, restored, given)
     if given is not None:
-        return _from_input(state, restored, given)
+        return _from_input(state, given)
     if restored is None:
         raise EmptyInputError(
             f"Received no input for thread {state.thread_id!r}, which has no checkpoint",
             do="pass an input the first time; None goes on where a thread stands",
         )
     if restored.claim is not None and restored.claim.has_input:
-        return _from_input(state, restored, restored.claim.input)
+        return _from_input(state, restored.claim.input)
     return _go_on_with(state, restored, (), ())
 
 
@@ -87,7 +87,7 @@ def restore(state: RunState, restored: Restored) -> None:
         apply(state, [Ran(INPUT, (), accepted)])
 
 
-def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
+def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
     list(updates_in(start, given))  # refuse what can't be taken before anything changes

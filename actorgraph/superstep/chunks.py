@@ -51,12 +51,13 @@ def hold_values(state: RunState, changed: Iterable[str]) -> None:
 
 def hold_update(state: RunState, task: Task, result: TaskResult) -> None:
     """The `updates` and `tasks` chunks of a finished task."""
-    if state.plan.nodes[task.name].hidden:
+    if not state.policy.modes or state.plan.nodes[task.name].hidden:
         return
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
         hold(state, "updates", {task.name: update_of(keys, result.writes)})
-    hold_task(state, task, result=grouped(keys, result.writes))
+    if wants(state, "tasks") or wants(state, "debug"):
+        hold_task(state, task, result=grouped(keys, result.writes))
 
 
 def update_of(keys: Sequence[str], writes: Sequence[Write]) -> Any:

@@ -33,8 +33,9 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
     """
     writes: list[Write] = []
     dropped: list[str] = []
-    for part in _parts(returned):
-        if type(part) is dict:
+    bare = node.writes == {ROOT}
+    for part in _parts(returned, bare):
+        if type(part) is dict and not bare:
             _add_keys(plan, node, part.items(), writes, dropped)
         elif isinstance(part, Command):
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
@@ -51,12 +52,12 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
     return writes, dropped
 
 
-def _parts(returned: Any) -> Iterable[Any]:
+def _parts(returned: Any, bare: bool) -> Iterable[Any]:
+    """The parts of a list of updates; to a graph over one value, a list of dicts is the value."""
     if returned is None:
         return ()
-    if isinstance(returned, (list, tuple)) and any(
-        isinstance(part, (Command, Send, Mapping)) for part in returned
-    ):
+    parts = (Command, Send) if bare else (Command, Send, Mapping)
+    if isinstance(returned, (list, tuple)) and any(isinstance(part, parts) for part in returned):
         return returned
     return (returned,)
 
@@ -75,7 +76,8 @@ def _add_keys(
         else:
             hint = did_you_mean(key, plan.state_keys)
             dropped.append(
-                f"node {node.name!r} returned {key!r}, which is not a channel of this graph ({hint})"
+                f"node {node.name!r} returned {key!r}, which is not a channel of this graph "
+                f"({hint})"
             )
 
 
@@ -166,14 +168,15 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
     Raises:
         UnknownTargetError: it answered None, or what is neither in its map nor a node.
     """
-    answers = returned if isinstance(returned, list) else [returned]
+    answers = returned if isinstance(returned, (list, tuple)) else [returned]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(
-            f"Branch {branch.name!r} of {source!r} did not return a valid destination: {returned!r}",
+            f"Branch {branch.name!r} of {source!r} did not return a valid destination: "
+            f"{returned!r}",
             do="return a node's name, END, a Send, or a list of these",
         )
-    return list(routes(plan, f"{source}' branch '{branch.name}", targets))
+    return list(routes(plan, f"branch {branch.name} of {source}", targets))
 
 
 def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:

@@ -1,10 +1,10 @@
 """What a run asks its saver to store, and when: the durability modes as decisions on data.
 
-| mode  | a finished task's writes | a superstep's checkpoint | the next superstep |
-|-------|--------------------------|--------------------------|--------------------|
-| sync  | sent at once             | sent at once             | after its acknowledgement |
-| async | sent at once             | sent at once             | at once, while few enough are unsaved |
-| exit  | kept until the run leaves | only the last one, when the run leaves | at once |
+| mode  | a task's writes | a superstep's checkpoint | the next superstep starts       |
+|-------|-----------------|--------------------------|---------------------------------|
+| sync  | sent at once    | sent at once             | after its acknowledgement       |
+| async | sent at once    | sent at once             | at once, while few are unsaved  |
+| exit  | at the end      | the last one, at the end | at once                         |
 
 The last task's writes, the checkpoint and the head travel in one save, so that a crash leaves
 whole supersteps. Saves are numbered; the saver acknowledges a number and thereby all before it.

@@ -1,6 +1,6 @@
 """How a run is to behave: chosen by the caller, read by everybody, changed by nobody."""
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
 
 
-class Durability(str, Enum):
+class Durability(StrEnum):
     """When what a run has done must be durable.
 
     SYNC: before the next superstep starts. ASYNC: before the run returns. EXIT: once, when

@@ -1,4 +1,4 @@
-"""The words between the pure core and the actors: tasks, events that go in, effects that come out."""
+"""The words between the pure core and the actors: tasks, events in, effects out."""
 
 from typing import Any
 

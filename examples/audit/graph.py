@@ -9,7 +9,6 @@ Ends       with the report written; or waiting in `review` until somebody answer
 """
 
 import operator
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +30,6 @@ from audit.score import (
 )
 from audit.summary import AuditedPackage
 from audit.targets import Package, list_sources
-
-# Parsing holds the interpreter's lock: more at once than there are cores only makes the event
-# loop wait longer for its turn. The rest of the worker threads wait here without the lock.
-PARSES_MAX = max(2, min(4, os.cpu_count() or 2))
 
 
 class Audit(TypedDict, total=False):
@@ -89,18 +84,21 @@ class Tools:
         out: the folder of the reports.
         write_text: writes a file on the event loop in use.
         ledger: told of each parse.
-        parses: held while a file is parsed.
+        parsing: held while a file is measured. Parsing holds the interpreter's lock, so two at
+            once are no faster than one, but the event loop would wait twice as long for its
+            turn. And CPython up to 3.12 raises SystemError at times when two threads are in
+            `ast.parse` (python/cpython issue 106905).
     """
 
     out: Path
     write_text: WriteText
     ledger: Ledger
-    parses: threading.Semaphore
+    parsing: threading.Lock
 
 
 def new_tools(out: Path, write_text: WriteText, ledger: Ledger) -> Tools:
     """The tools of one process."""
-    return Tools(out, write_text, ledger, threading.Semaphore(PARSES_MAX))
+    return Tools(out, write_text, ledger, threading.Lock())
 
 
 def list_files(state: Audit) -> Audit:
@@ -141,7 +139,7 @@ def build_graph(tools: Tools) -> StateGraph:
     def measure(task: MeasureTask) -> dict[str, Any]:
         """Sync, because `ast` computes: it runs in a worker thread."""
         file = task["file"]
-        with tools.parses:
+        with tools.parsing:
             get_stream_writer()({"parsing": file})
             tools.ledger.start(task["package"], file)
             figures = measure_file(Path(task["folder"], file), file)

@@ -188,13 +188,29 @@ class Rows:
         if claim is not None:
             head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
             self.runs.append(
-                (commit.run, key, namespace, claim.mode, head, claim.input)
-                + (claim.resumes, thread.epoch)
+                (
+                    commit.run,
+                    key,
+                    namespace,
+                    claim.mode,
+                    head,
+                    claim.input,
+                    claim.resumes,
+                    thread.epoch,
+                )
             )
         for row in commit.ledger:
             self.writes.append(
-                (key, namespace, row.base, row.task, row.index, row.generation)
-                + (row.path, row.payload)
+                (
+                    key,
+                    namespace,
+                    row.base,
+                    row.task,
+                    row.index,
+                    row.generation,
+                    row.path,
+                    row.payload,
+                )
             )
             if row.asks:
                 self.interrupts.append((key, namespace, row.base))
@@ -207,8 +223,20 @@ class Rows:
         self, key: int | None, namespace: str, sequence: int, row: CheckpointRow
     ) -> None:
         self.checkpoints.append(
-            (key, namespace, sequence, row.id, row.parent, row.step, row.source)
-            + (row.run, row.next, row.created, row.metadata, row.record)
+            (
+                key,
+                namespace,
+                sequence,
+                row.id,
+                row.parent,
+                row.step,
+                row.source,
+                row.run,
+                row.next,
+                row.created,
+                row.metadata,
+                row.record,
+            )
         )
         for blob in row.blobs:
             self.blobs.append((key, namespace, blob.channel, blob.version, blob.payload))

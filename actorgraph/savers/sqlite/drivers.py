@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -27,12 +28,6 @@ class Driver(Protocol):
     async def close(self) -> None:
         """Close the connection and end the thread."""
         ...
-
-
-async def open_driver(path: str, uri: bool, timeout_s: float, prepare: Work[None]) -> Driver:
-    """The driver for the running event loop, connected and prepared."""
-    kind = ThreadDriver if _on_trio() else AiosqliteDriver
-    return await kind.open(path, uri, timeout_s, prepare)
 
 
 def _on_trio() -> bool:
@@ -68,6 +63,28 @@ class HopConnection(sqlite3.Connection):
         return super().executescript(script)
 
 
+class Target(msgspec.Struct, frozen=True):
+    """What to connect to, and how.
+
+    Attributes:
+        timeout_s: seconds to wait for another process's lock.
+        connection: the class of the connection; tests give one that fails on purpose.
+        prepare: run over the new connection, in its thread.
+    """
+
+    path: str
+    uri: bool
+    timeout_s: float
+    connection: type[HopConnection]
+    prepare: Work[None]
+
+
+async def open_driver(target: Target) -> Driver:
+    """The driver for the running event loop, connected and prepared."""
+    kind = ThreadDriver if _on_trio() else AiosqliteDriver
+    return await kind.open(target)
+
+
 class AiosqliteDriver:
     """The thread of an aiosqlite connection; asyncio only."""
 
@@ -75,23 +92,21 @@ class AiosqliteDriver:
         self._connection = connection
 
     @classmethod
-    async def open(
-        cls, path: str, uri: bool, timeout_s: float, prepare: Work[None]
-    ) -> "AiosqliteDriver":
+    async def open(cls, target: Target) -> "AiosqliteDriver":
         """Connect and prepare the connection, both in its thread."""
         import aiosqlite
 
         connection = await aiosqlite.connect(
-            path,
-            factory=HopConnection,
+            target.path,
+            factory=target.connection,
             isolation_level=None,
-            uri=uri,
-            timeout=timeout_s,
+            uri=target.uri,
+            timeout=target.timeout_s,
             cached_statements=256,
         )
         driver = cls(connection)
         try:
-            await driver.run(prepare)
+            await driver.run(target.prepare)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await driver.close()
@@ -117,22 +132,21 @@ class ThreadDriver:
         self._limiter = anyio.CapacityLimiter(1)
 
     @classmethod
-    async def open(
-        cls, path: str, uri: bool, timeout_s: float, prepare: Work[None]
-    ) -> "ThreadDriver":
+    async def open(cls, target: Target) -> "ThreadDriver":
         """Connect and prepare the connection, both in a worker thread."""
 
         def connect() -> sqlite3.Connection:
             connection = sqlite3.connect(
-                path,
+                target.path,
+                factory=target.connection,
                 isolation_level=None,
-                uri=uri,
-                timeout=timeout_s,
+                uri=target.uri,
+                timeout=target.timeout_s,
                 cached_statements=256,
                 check_same_thread=False,
             )
             try:
-                prepare(connection)
+                target.prepare(connection)
             except BaseException:
                 connection.close()
                 raise

@@ -21,7 +21,7 @@ from actorgraph.errors import (
 )
 from actorgraph.savers.sqlite import schema
 from actorgraph.savers.sqlite.batch import run_batch
-from actorgraph.savers.sqlite.drivers import Driver, open_driver
+from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open_driver
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.values.commits import Outcome, Query, Request
@@ -51,6 +51,8 @@ class SqliteBackend:
 
     durable = True
     immediate = False
+    connection_class: type[HopConnection] = HopConnection
+    """The class of the writing connection; a test's subclass may fail on purpose."""
 
     def __init__(
         self,
@@ -95,10 +97,12 @@ class SqliteBackend:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
         else:
             _make_private(Path(self.path))
-        wait = self._busy_timeout_s
+        wait, kind = self._busy_timeout_s, self.connection_class
         try:
-            self._writer = await open_driver(target, uri, wait, self._prepare_writer)
-            self._reader = await open_driver(target, uri, wait, self._prepare_reader)
+            self._writer = await open_driver(Target(target, uri, wait, kind, self._prepare_writer))
+            self._reader = await open_driver(
+                Target(target, uri, wait, HopConnection, self._prepare_reader)
+            )
         except sqlite3.Error as error:
             raise StorageError(
                 f"can't open {self.path!r} as an SQLite database: {error}",
