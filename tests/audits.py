@@ -53,9 +53,15 @@ class Place:
         assert process.returncode == 0, printed
         return printed
 
-    def kill_after(self, seconds: float) -> bool:
-        """Start the program and `kill -9` it; False when it had already ended."""
+    def kill_after(self, seconds: float, *, once: int = 0) -> bool:
+        """Start the program, and `kill -9` it some seconds later.
+
+        Args:
+            once: count the seconds from when the oracle has so many "done" lines.
+        Returns: False when it had ended by then.
+        """
         with self.start() as process:
+            self.wait_for("done", once, process)
             try:
                 process.wait(timeout=seconds)
             except subprocess.TimeoutExpired:
@@ -64,16 +70,24 @@ class Place:
             assert process.returncode == 0, process.stdout and process.stdout.read()
             return False
 
+    def wait_for(self, what: str, count: int, process: subprocess.Popen[str]) -> float:
+        """Wait until the oracle has so many lines of a kind, or the process has ended.
+
+        Returns: the moment, on the monotonic clock.
+        """
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while self.lines()[what] < count and process.poll() is None:
+            assert time.monotonic() < deadline, f"no {count} lines of {what!r}"
+            time.sleep(POLL_SECONDS)
+        return time.monotonic()
+
     def stop_when(self, what: str, count: int, signal: int) -> int:
         """Start the program, and send a signal once the oracle has so many lines of a kind.
 
         Returns: the exit status.
         """
         with self.start() as process:
-            deadline = time.monotonic() + RUN_SECONDS_MAX
-            while self.lines()[what] < count and process.poll() is None:
-                assert time.monotonic() < deadline, f"no {count} lines of {what!r}"
-                time.sleep(POLL_SECONDS)
+            self.wait_for(what, count, process)
             process.send_signal(signal)
             process.communicate(timeout=RUN_SECONDS_MAX)
         return process.returncode

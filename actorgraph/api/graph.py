@@ -80,15 +80,14 @@ class CompiledStateGraph:
         Args:
             input: the input; None to go on where the thread stands; a Command.
             config: see the class.
-            stream_mode: "values" (default) returns the last state; any other mode, the list
-                of its chunks.
+            stream_mode: default "values": the last state; any other: the list of its chunks.
             durability: "sync", "async" or "exit"; default the graph's, which is "sync".
             interrupt_before, interrupt_after: nodes to pause at, or "*"; default the graph's.
             output_keys: what to return of the state; default the output schema.
-        Returns: the output state, with `"__interrupt__"` if the run waits for answers; None
-            if no output key was ever written.
+        Returns: the output, with `"__interrupt__"` if the run waits for answers; None if no
+            output key was ever written.
         Raises:
-            EmptyInputError, InvalidUpdateError, InvalidConfigError: refused; nothing ran.
+            EmptyInputError, InvalidUpdateError, InvalidConfigError: nothing ran.
             ConflictError: another run has the thread; no node ran.
             GraphRecursionError: the limit was reached; what was done is stored.
             CheckpointError: a save failed; no node started after that.

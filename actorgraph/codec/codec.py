@@ -5,7 +5,8 @@ tuple. A type that is not on the list fails with the path of the value. Decoding
 nothing, and constructs only types on the list; an unknown name is an error.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import ormsgpack
@@ -74,11 +75,29 @@ class Codec:
         """
         try:
             return ormsgpack.unpackb(payload, ext_hook=self._extension)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            raise SerializationError(
-                f"a stored value can't be decoded: {error}",
-                do="check the database's integrity, or restore it from a backup",
-            ) from error
+        except Exception as error:
+            raise self._why(payload, error) from error
+
+    def _why(self, payload: bytes, error: Exception) -> Exception:
+        """The reason of a failure: ormsgpack forgets what its hook raised, so decode again."""
+        raised: list[Exception] = []
+
+        def extension(code: int, data: bytes) -> Any:
+            try:
+                return self._extension(code, data, extension)
+            except Exception as inner:
+                raised.append(inner)
+                raise
+
+        with suppress(Exception):
+            ormsgpack.unpackb(payload, ext_hook=extension)
+        reason = raised[0] if raised else error
+        if isinstance(reason, UnknownTypeError):
+            return reason
+        return SerializationError(
+            f"a stored value can't be decoded: {reason}",
+            do="check the database's integrity, or restore it from a backup",
+        )
 
     def _default(self, value: Any) -> ormsgpack.Ext:
         kind = type(value)
@@ -97,14 +116,16 @@ class Codec:
     def _pack(self, value: Any) -> bytes:
         return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
 
-    def _extension(self, code: int, payload: bytes) -> Any:
+    def _extension(
+        self, code: int, payload: bytes, inner: Callable[[int, bytes], Any] | None = None
+    ) -> Any:
         extension = EXTENSIONS.get(code)
         if extension is None:
             raise UnknownTypeError(
                 f"a stored value has the extension code {code}, which this version doesn't know",
                 do="upgrade actorgraph to the version that wrote it",
             )
-        plain = ormsgpack.unpackb(payload, ext_hook=self._extension)
+        plain = ormsgpack.unpackb(payload, ext_hook=inner or self._extension)
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
@@ -151,7 +172,14 @@ class Codec:
                 do="store plain data; or allow the type: annotate a state key with it, or pass "
                 "codec=Codec(types=[...]) to the saver; UntrackedValue keeps it out of checkpoints",
             )
-        packed = self._rewrite(inner.pack(value), path, depth + 1)
+        try:
+            data = inner.pack(value)
+        except Exception as error:
+            raise SerializationError(
+                f"{path} of type {name_of(kind)!r} can't be stored: {error}",
+                do="store plain data in the state",
+            ) from error
+        packed = self._rewrite(data, path, depth + 1)
         plain = [name_of(kind), packed] if inner.named else packed
         return Packed(inner.code, self._pack(plain))
 

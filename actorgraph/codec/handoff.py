@@ -1,8 +1,11 @@
 """Hand-off: a run's save becomes rows, before the run's next task starts.
 
 After that nothing that a node or a reducer does to an object can change what was handed over.
+A large save is encoded in slices, so that the event loop is never held for long: an encoder in
+C holds the interpreter's lock, so a thread would not help.
 """
 
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +32,8 @@ from actorgraph.values.ids import GREGORIAN_OFFSET, as_bytes, ticks_of
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save
 
 _ROW_OVERHEAD = 200
+SLICE_BYTES = 1_000_000
+SLICE_ITEMS = 2_000
 
 
 class HandOff:
@@ -57,19 +62,41 @@ class HandOff:
         self._run = run
         self._epoch = epoch
         self._placed = placed or Placement()
+        self._encoded = self._yielded = 0
 
     def commit(self, save: Save) -> Commit:
-        """The rows of a save.
+        """The rows of a save, encoded in one go.
+
+        Raises: as `slices`.
+        """
+        slices = self.slices(save)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as done:
+                return done.value
+
+    def slices(self, save: Save) -> Generator[None, None, Commit]:
+        """The rows of a save; yields wherever the event loop may have a turn.
 
         Raises:
             SerializationError: a value can't be stored; its path is in the text. Nothing of
                 the save may be stored then, and the run must end.
         """
-        ledger = tuple(self._ledger(entry) for entry in save.ledger)
-        checkpoints = tuple(self._checkpoint(point) for point in save.checkpoints)
-        claim = self._claim(save.claim) if save.claim else None
-        size = sum(_ROW_OVERHEAD + len(row.payload) for row in ledger)
-        size += sum(_size(row) for row in checkpoints)
+        self._encoded = self._yielded = 0
+        ledger: list[LedgerRow] = []
+        for entry in save.ledger:
+            ledger.append(self._ledger(entry))
+            if self._encoded - self._yielded > SLICE_BYTES:
+                yield self._breathe()
+        checkpoints: list[CheckpointRow] = []
+        for point in save.checkpoints:
+            rows = _Rows()
+            for channel, value in point.changed.items():
+                for _ in self._place(point, channel, value, rows):
+                    yield self._breathe()
+            checkpoints.append(self._checkpoint(point, rows))
+        overhead = _ROW_OVERHEAD * (len(ledger) + 2 * len(checkpoints))
         return Commit(
             thread_id=self._thread_id,
             namespace=self._namespace,
@@ -77,12 +104,21 @@ class HandOff:
             epoch=self._epoch,
             number=save.number,
             head=save.head,
-            claim=claim,
-            ledger=ledger,
-            checkpoints=checkpoints,
+            claim=None if save.claim is None else self._claim(save.claim),
+            ledger=tuple(ledger),
+            checkpoints=tuple(checkpoints),
             ends=save.ends,
-            size=size,
+            size=overhead + self._encoded,
         )
+
+    def _breathe(self) -> None:
+        """A slice's worth of bytes has been encoded; the next one begins."""
+        self._yielded = self._encoded
+
+    def _encode(self, value: Any, path: str) -> bytes:
+        payload = self._codec.encode(value, path)
+        self._encoded += len(payload)
+        return payload
 
     def _claim(self, claim: ClaimIntent) -> Claim:
         given = self._codec.encode(claim.input, "input") if claim.has_input else None
@@ -96,41 +132,43 @@ class HandOff:
             path=path_key(entry.path),
             index=entry.index,
             generation=entry.generation,
-            payload=self._codec.encode([list(write) for write in entry.writes], where),
+            payload=self._encode([[channel, value] for channel, value in entry.writes], where),
             asks=entry.index == CONTROL_INDEX[INTERRUPT],
         )
 
-    def _checkpoint(self, point: NewCheckpoint) -> CheckpointRow:
+    def _place(
+        self, point: NewCheckpoint, channel: str, value: Any, rows: "_Rows"
+    ) -> Iterable[None]:
+        """Choose where a changed value stands, and encode it; iterates at the end of a slice."""
         placed = self._placed
-        blobs: list[BlobRow] = []
-        ranges: list[RangeRow] = []
-        merges: list[MergeRow] = []
-        for channel, value in point.changed.items():
-            version = point.versions[channel]
-            placed.forget(channel)
-            if value is EMPTY:
-                continue
-            if is_inline(value):
-                placed.values[channel] = value
-            elif type(value) is list and self._grows(channel, value):
-                self._range(channel, value, version, ranges, merges)
-            else:
-                placed.blobs.add(channel)
-                payload = self._codec.encode(value, f"state[{channel!r}]")
-                blobs.append(BlobRow(channel, version, payload))
+        placed.forget(channel)
+        if value is EMPTY:
+            return ()
+        if is_inline(value):
+            placed.values[channel] = value
+            return ()
+        version = point.versions[channel]
+        if type(value) is list and self._grows(channel, value):
+            return self._extend(channel, value, version, rows)
+        placed.blobs.add(channel)
+        payload = self._encode(value, f"state[{channel!r}]")
+        rows.blobs.append(BlobRow(channel, version, payload))
+        return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
+
+    def _checkpoint(self, point: NewCheckpoint, rows: "_Rows") -> CheckpointRow:
         return CheckpointRow(
             id=point.id,
             parent=point.parent,
             step=point.step,
             source=point.source,
             run=self._run,
-            next=encode_json(point.next),
+            next=encode_json(point.next) if point.next else "[]",
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata),
             created=(ticks_of(point.id) - GREGORIAN_OFFSET) // 10,
-            blobs=tuple(blobs),
-            ranges=tuple(ranges),
-            merges=tuple(merges),
+            blobs=tuple(rows.blobs),
+            ranges=tuple(rows.ranges),
+            merges=tuple(rows.merges),
         )
 
     def _record(self, point: NewCheckpoint) -> Record:
@@ -158,14 +196,10 @@ class HandOff:
             known.items = list(value)
         return grown
 
-    def _range(
-        self,
-        channel: str,
-        value: list[Any],
-        version: int,
-        ranges: list[RangeRow],
-        merges: list[MergeRow],
-    ) -> None:
+    def _extend(
+        self, channel: str, value: list[Any], version: int, rows: "_Rows"
+    ) -> Iterator[None]:
+        """Store a list: what is new of it on its lineage, or all of it on a new one."""
         placed = self._placed
         growth = placed.growths.get(channel)
         new = growth.appended(value) if growth is not None and growth.chain else None
@@ -177,12 +211,27 @@ class HandOff:
         if not new:
             return
         placed.outgrown.discard(channel)
-        path = f"state[{channel!r}][{len(growth.items)}:]"
-        payload = frame(self._codec.encode(new, path))
-        spot = place(growth, new, len(payload))
         lineage = growth.chain[-1][0]
-        ranges.append(RangeRow(channel, lineage, spot.start, spot.before, len(new), payload))
-        merges.extend(MergeRow(channel, lineage, start, end) for start, end in spot.merges)
+        for first in range(0, len(new), SLICE_ITEMS):
+            items = new[first : first + SLICE_ITEMS]
+            payload = frame(self._encode(items, f"state[{channel!r}][{len(growth.items)}:]"))
+            spot = place(growth, items, len(payload))
+            row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
+            rows.ranges.append(row)
+            rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)
+            if self._encoded - self._yielded > SLICE_BYTES:
+                yield
+
+
+class _Rows:
+    """The rows that are new with one checkpoint."""
+
+    __slots__ = ("blobs", "merges", "ranges")
+
+    def __init__(self) -> None:
+        self.blobs: list[BlobRow] = []
+        self.ranges: list[RangeRow] = []
+        self.merges: list[MergeRow] = []
 
 
 class Placement:
@@ -223,8 +272,3 @@ def encode_metadata(metadata: dict[str, Any]) -> str:
             f"config['metadata'] can't be stored as JSON: {error}",
             do="use text, numbers, booleans, None, lists and dicts",
         ) from error
-
-
-def _size(row: CheckpointRow) -> int:
-    payloads = sum(len(b.payload) for b in row.blobs) + sum(len(r.payload) for r in row.ranges)
-    return _ROW_OVERHEAD + len(row.record) + payloads

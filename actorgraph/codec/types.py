@@ -8,7 +8,7 @@ import datetime as dt
 from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -46,16 +46,32 @@ def name_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _pack_datetime(value: dt.datetime) -> list[Any]:
-    zone = value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else None
-    naive = value.replace(tzinfo=None) if zone else value
-    return [naive.isoformat(), zone, value.fold]
+def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
+    """Text, zone and fold. Zones are values of their own, so that an unknown kind is refused."""
+    if value.tzinfo is None or value.tzinfo is dt.UTC:
+        return [value.isoformat(), None, value.fold]
+    return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
 
 
-def _build_datetime(_: Any, data: list[Any]) -> dt.datetime:
-    text, zone, fold = data
-    value = dt.datetime.fromisoformat(text).replace(fold=fold)
-    return value.replace(tzinfo=ZoneInfo(zone)) if zone else value
+def _build_moment(kind: type[dt.datetime] | type[dt.time]) -> Callable[[Any, Any], Any]:
+    def build(_: Any, data: list[Any]) -> Any:
+        text, zone, fold = data
+        value = kind.fromisoformat(text).replace(fold=fold)
+        return value if zone is None else value.replace(tzinfo=zone)
+
+    return build
+
+
+def _pack_timezone(zone: dt.timezone) -> list[Any]:
+    offset, name = zone.utcoffset(None), zone.tzname(None)
+    return [offset] if dt.timezone(offset).tzname(None) == name else [offset, name]
+
+
+def _pack_zone(zone: ZoneInfo) -> str:
+    if not isinstance(zone.key, str):
+        msg = "a ZoneInfo without a key can't be stored"
+        raise TypeError(msg)
+    return zone.key
 
 
 def _pack_fields(value: Any) -> dict[str, Any]:
@@ -84,43 +100,54 @@ def _pack_struct(value: Any) -> dict[str, Any]:
 
 def _pack_model(value: Any) -> list[Any]:
     fields = {name: getattr(value, name) for name in type(value).model_fields}
-    return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {})]
+    private = value.__getstate__()["__pydantic_private__"]
+    return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {}), private]
 
 
 def _build_model(kind: Any, data: list[Any]) -> Any:
-    fields, given, extra = data
-    return kind.model_construct(_fields_set=set(given), **fields, **extra)
+    fields, given, extra, private = data
+    made = kind.model_construct(_fields_set=set(given), **fields, **extra)
+    # An alias may be another field's name, so the fields are set by their own names once more.
+    made.__dict__.update({name: v for name, v in fields.items() if name in kind.model_fields})
+    if private:
+        private = {**(made.__pydantic_private__ or {}), **private}
+        object.__setattr__(made, "__pydantic_private__", private)
+    return made
+
+
+def _pack_enum(value: Enum) -> Any:
+    return value.value if isinstance(value, Flag) else value.name
+
+
+def _build_enum(kind: type[Enum], data: Any) -> Enum:
+    return kind(data) if issubclass(kind, Flag) else kind[data]
 
 
 DATACLASS = Extension(40, _pack_fields, _build_fields, named=True)
 STRUCT = Extension(41, _pack_struct, lambda kind, data: kind(**data), named=True)
 MODEL = Extension(42, _pack_model, _build_model, named=True)
-ENUM = Extension(43, lambda v: v.name, lambda kind, data: kind[data], named=True)
+ENUM = Extension(43, _pack_enum, _build_enum, named=True)
 NAMED_TUPLE = Extension(44, list, lambda kind, data: kind(*data), named=True)
 
 BUILTIN: dict[type, Extension] = {
     tuple: Extension(1, list, lambda _, d: tuple(d)),
     set: Extension(2, list, lambda _, d: set(d)),
     frozenset: Extension(3, list, lambda _, d: frozenset(d)),
-    dt.datetime: Extension(4, _pack_datetime, _build_datetime),
+    dt.datetime: Extension(4, _pack_moment, _build_moment(dt.datetime)),
     dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
-    dt.time: Extension(6, dt.time.isoformat, lambda _, d: dt.time.fromisoformat(d)),
+    dt.time: Extension(6, _pack_moment, _build_moment(dt.time)),
     dt.timedelta: Extension(
         7, lambda v: [v.days, v.seconds, v.microseconds], lambda _, d: dt.timedelta(*d)
     ),
-    dt.timezone: Extension(
-        8,
-        lambda v: v.utcoffset(None).total_seconds(),
-        lambda _, d: dt.timezone(dt.timedelta(seconds=d)),
-    ),
+    dt.timezone: Extension(8, _pack_timezone, lambda _, d: dt.timezone(*d)),
     UUID: Extension(9, lambda v: v.bytes, lambda _, d: UUID(bytes=d)),
     Decimal: Extension(10, str, lambda _, d: Decimal(d)),
     PosixPath: Extension(11, str, lambda _, d: Path(d)),
     PurePosixPath: Extension(12, str, lambda _, d: PurePosixPath(d)),
-    int: Extension(13, str, lambda _, d: int(d)),
+    int: Extension(13, hex, lambda _, d: int(d, 16)),
     complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
-    ZoneInfo: Extension(16, lambda v: v.key, lambda _, d: ZoneInfo(d)),
+    ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
     Send: Extension(30, lambda v: [v.node, v.arg, v.timeout], lambda _, d: Send(*d)),
     Interrupt: Extension(31, lambda v: [v.value, v.id], lambda _, d: Interrupt(*d)),
     Command: Extension(

@@ -11,7 +11,7 @@ from types import TracebackType
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from actorgraph.errors import SaverClosedError
+from actorgraph.errors import CheckpointError, SaverClosedError
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
@@ -72,7 +72,7 @@ class Host:
 
     def _fail(self, error: BaseException) -> None:
         """The saver can't be opened: everybody who waits for it hears why."""
-        closed = error if isinstance(error, SaverClosedError) else _cannot_open(error)
+        closed = error if isinstance(error, CheckpointError) else _cannot_open(error)
         self.writer.stop(closed)
         self.reader.stop(closed)
         self.writer.withdraw()
@@ -92,33 +92,33 @@ def _cannot_open(error: BaseException) -> SaverClosedError:
     return closed
 
 
-class _Hosts:
-    """Which saver is hosted where."""
-
-    def __init__(self) -> None:
-        self.of: dict[int, Host] = {}
-
-    def get(self, saver: Saver) -> Host | None:
-        host = self.of.get(id(saver))
-        return host if host is not None and not host.ended else None
+_ATTRIBUTE = "_actorgraph_host"
 
 
-_HOSTS = _Hosts()
+def _known(saver: Saver) -> Host | None:
+    """The saver's living host. It hangs on the saver, so that both are collected together."""
+    host: Host | None = getattr(saver, _ATTRIBUTE, None)
+    return host if host is not None and not host.ended else None
 
 
 def _forget(host: Host) -> None:
     with _LOCK:
-        if _HOSTS.of.get(id(host.saver)) is host:
-            del _HOSTS.of[id(host.saver)]
+        if getattr(host.saver, _ATTRIBUTE, None) is host:
+            setattr(host.saver, _ATTRIBUTE, None)
+
+
+def _adopt(saver: Saver, host: Host) -> Host:
+    setattr(saver, _ATTRIBUTE, host)
+    return host
 
 
 def host_of(saver: Saver) -> Host:
     """The saver's host; one in the portal if nobody has opened it."""
     with _LOCK:
-        host = _HOSTS.get(saver)
+        host = _known(saver)
         if host is not None:
             return host
-        host = _HOSTS.of[id(saver)] = Host(saver)
+        host = _adopt(saver, Host(saver))
         if saver.immediate:
             return host  # needs no task
     portal.start(_serve_quietly, host)
@@ -130,7 +130,7 @@ async def _serve_quietly(host: Host) -> None:
     try:
         await host.serve()
     except Exception as error:  # noqa: BLE001 - whoever waits has been told
-        event("error", "saver.failed", error=repr(error))
+        event("info", "saver.failed", error=repr(error))
 
 
 def _closer(host: Host) -> "_Closer":
@@ -152,9 +152,9 @@ class _Closer:
 def close_hosted(saver: Saver) -> None:
     """Close a saver that the portal hosts, from a blocking program. No-op if nobody uses it."""
     with _LOCK:
-        host = _HOSTS.get(saver)
+        host = _known(saver)
         if host is not None and saver.immediate:
-            del _HOSTS.of[id(saver)]
+            setattr(saver, _ATTRIBUTE, None)
             return
     if host is not None:
         portal.call(_Closer(host))
@@ -175,9 +175,9 @@ class Opened:
         """
         saver = self._host.saver
         with _LOCK:
-            already = _HOSTS.get(saver)
+            already = _known(saver)
             if already is None:
-                _HOSTS.of[id(saver)] = self._host
+                _adopt(saver, self._host)
         if already is not None:
             raise SaverClosedError(
                 "this saver is open or in use already",
@@ -191,7 +191,10 @@ class Opened:
             await self._group.start(self._host.serve)
         except BaseException as error:
             group, self._group = self._group, None
-            await group.__aexit__(type(error), error, error.__traceback__)
+            try:
+                await group.__aexit__(type(error), error, error.__traceback__)
+            except BaseExceptionGroup:
+                pass  # it holds this error and no other: the host was the only task
             raise
 
     async def exit(

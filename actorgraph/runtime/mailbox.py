@@ -13,7 +13,10 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import trio
 
 T = TypeVar("T")
 
@@ -21,11 +24,13 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """A first-in first-out queue between one reader and any senders."""
 
-    __slots__ = ("_items", "_parked")
+    __slots__ = ("_items", "_loop", "_parked", "_thread")
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
-        self._parked: _AsyncioPlace | _TrioPlace | None = None
+        self._parked: Any = None
+        self._loop: asyncio.AbstractEventLoop | trio.lowlevel.TrioToken | None = None
+        self._thread = 0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -33,15 +38,15 @@ class Mailbox(Generic[T]):
     def put(self, item: T) -> None:
         """Add an item and wake the reader. Never waits."""
         self._items.append(item)
-        parked = self._parked
-        if parked is not None:
-            parked.wake()
+        if self._parked is not None:
+            self._wake()
 
     async def get(self) -> T:
         """The next item; waits for one. The caller is the only reader."""
-        while not self._items:
+        items = self._items
+        while not items:
             await self.wait()
-        return self._items.popleft()
+        return items.popleft()
 
     def get_nowait(self) -> T | None:
         """The next item, or None."""
@@ -49,83 +54,76 @@ class Mailbox(Generic[T]):
 
     async def wait(self) -> None:
         """Wait until there may be an item."""
-        place = self._parked = _TrioPlace() if on_trio() else _AsyncioPlace()
+        if self._loop is None:
+            self._bind()
+        if not isinstance(self._loop, asyncio.AbstractEventLoop):
+            await self._wait_on_trio()
+            return
+        place = self._parked = self._loop.create_future()
         try:
             if not self._items:
-                await place.park()
+                await place
         finally:
             self._parked = None
+
+    def _bind(self) -> None:
+        """Remember the reader's loop and thread, for senders in other ones."""
+        self._thread = threading.get_ident()
+        if on_trio():
+            import trio
+
+            self._loop = trio.lowlevel.current_trio_token()
+        else:
+            self._loop = asyncio.get_running_loop()
+
+    async def _wait_on_trio(self) -> None:
+        import trio
+
+        def abort(_: Any) -> trio.lowlevel.Abort:
+            self._parked = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._parked = trio.lowlevel.current_task()
+        if self._items:
+            self._parked = None
+            return
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _wake(self) -> None:
+        """Wake the reader, from wherever the sender stands."""
+        loop = self._loop
+        if isinstance(loop, asyncio.AbstractEventLoop):
+            with suppress(RuntimeError):  # its loop has been closed: nobody waits any more
+                if threading.get_ident() == self._thread:
+                    self._wake_on_asyncio()
+                else:
+                    loop.call_soon_threadsafe(self._wake_on_asyncio)
+        elif loop is not None:
+            import trio
+
+            with suppress(trio.RunFinishedError):
+                if threading.get_ident() == self._thread and trio.lowlevel.in_trio_run():
+                    self._wake_on_trio()
+                else:
+                    loop.run_sync_soon(self._wake_on_trio)
+
+    def _wake_on_asyncio(self) -> None:
+        place = self._parked
+        if place is not None and not place.done():
+            place.set_result(None)
+
+    def _wake_on_trio(self) -> None:
+        import trio
+
+        task, self._parked = self._parked, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
 
 
 def on_trio() -> bool:
     """Whether the running event loop is trio's."""
     trio = sys.modules.get("trio")
     return trio is not None and trio.lowlevel.in_trio_run()
-
-
-class _AsyncioPlace:
-    """Where an asyncio task waits."""
-
-    __slots__ = ("_future", "_loop", "_thread")
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.get_ident()
-
-    async def park(self) -> None:
-        await self._future
-
-    def wake(self) -> None:
-        if threading.get_ident() == self._thread:
-            self._set()
-            return
-        with suppress(RuntimeError):  # its loop has been closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._set)
-
-    def _set(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
-
-
-class _TrioPlace:
-    """Where a trio task waits."""
-
-    __slots__ = ("_task", "_thread", "_token")
-
-    def __init__(self) -> None:
-        import trio
-
-        self._task: trio.lowlevel.Task | None = None
-        self._token = trio.lowlevel.current_trio_token()
-        self._thread = threading.get_ident()
-
-    async def park(self) -> None:
-        import trio
-
-        self._task = trio.lowlevel.current_task()
-
-        def abort(_: Any) -> Any:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abort)
-
-    def wake(self) -> None:
-        import trio
-
-        if threading.get_ident() == self._thread:
-            self._set()
-            return
-        with suppress(trio.RunFinishedError):  # its loop has ended: nobody waits any more
-            self._token.run_sync_soon(self._set)
-
-    def _set(self) -> None:
-        import trio
-
-        task, self._task = self._task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
 
 
 class Gate:

@@ -56,11 +56,16 @@ class Surroundings(msgspec.Struct):
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
-    """What a node actor has done: calls ended, calls running now, most at once."""
+    """What a node actor has done: calls ended, calls running now, most at once.
+
+    Attributes:
+        abandoned: calls of a sync node that were cancelled and go on in their thread.
+    """
 
     calls: int
     running: int
     running_max: int
+    abandoned: int
 
 
 class NodeActor:
@@ -73,7 +78,8 @@ class NodeActor:
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
         self._idle = True
-        self._calls = self._running = self._most = 0
+        self._cancelled = False
+        self._calls = self._running = self._most = self._abandoned = 0
 
     def assign(self, start: StartTask) -> None:
         """Give it a task. Never waits."""
@@ -87,6 +93,7 @@ class NodeActor:
 
     def cancel(self) -> None:
         """Stop every call; what was assigned and not begun is reported as cancelled too."""
+        self._cancelled = True
         for scope in tuple(self._scopes):
             scope.cancel()
         while (start := self._inbox.get_nowait()) is not None:
@@ -99,7 +106,7 @@ class NodeActor:
 
     def statistics(self) -> NodeActorStatistics:
         """What it has done so far."""
-        return NodeActorStatistics(self._calls, self._running, self._most)
+        return NodeActorStatistics(self._calls, self._running, self._most, self._abandoned)
 
     async def serve(self) -> None:
         """Run one assigned task after the other."""
@@ -110,6 +117,9 @@ class NodeActor:
                 self._idle = True
 
     async def _child(self, start: StartTask) -> None:
+        if self._cancelled:
+            self._end(TaskCancelled(start.task.id))
+            return
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             await self._perform(start)
@@ -137,15 +147,18 @@ class NodeActor:
             event = await self._attempt(task, start.given, scope, context)
         except cancelled as error:
             scope.cancelled = True
+            self._abandoned += not self._node.is_async
             if anyio.current_effective_deadline() == -math.inf:
                 self._end(TaskCancelled(task.id))
                 raise
             event = TaskFailed(task.id, _own_cancellation(task, error))
         except BaseException as error:  # noqa: BLE001 - the run decides what an error means
             event = self._verdict(task, scope, error)
-        if around.pace is not None:
-            await around.pace()
-        self._end(event)
+        try:
+            if around.pace is not None:
+                await around.pace()
+        finally:
+            self._end(event)
 
     async def _attempt(self, task: Task, given: Any, scope: TaskScope, context: Context) -> Event:
         around, node = self._around, self._node

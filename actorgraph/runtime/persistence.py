@@ -53,7 +53,7 @@ class Receipts:
         self.failed: BaseException | None = None
 
 
-class Posted(msgspec.Struct, frozen=True):
+class Posted(msgspec.Struct, frozen=True, gc=False):
     """A request on its way, with where its answer goes."""
 
     request: Request
@@ -142,6 +142,7 @@ class PersistenceActor:
                 continue
             batch, stopping = self._take()
             if batch:
+                outcomes: Sequence[Outcome | BaseException] = ()
                 with anyio.CancelScope(shield=True):
                     outcomes = await self._commit(batch)
                 await self._answer(batch, outcomes)
@@ -217,10 +218,13 @@ class PersistenceActor:
             self._fail(posted, refusal)
             return
         commit_now: Any = getattr(self._saver, "commit_now")  # noqa: B009 - only immediate savers
-        (outcome,) = commit_now([posted.request])
-        self._count(1)
-        self._settle(posted, outcome)
-        if isinstance(outcome, Stored):
+        try:
+            (outcome,) = commit_now([posted.request])
+        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+            (outcome,) = self._failed([posted], error)
+        else:
+            self._count(1)
+        if self._settle(posted, outcome):
             posted.receipts.deliver(Saved(posted.number))
 
     def _count(self, size: int) -> None:
@@ -258,11 +262,20 @@ class PersistenceActor:
             posted.receipts.deliver(SaveFailed(posted.number, error))
 
 
+class ReadStatistics(msgspec.Struct, frozen=True):
+    """What the read actor has done: queries answered, batches, queries waiting now."""
+
+    queries: int
+    batches: int
+    waiting: int
+
+
 class ReadActor:
     """Answers reads in batches, over the saver's reading connection."""
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._queries = self._batches = 0
         self._inbox: Mailbox[tuple[Query, Mailbox[Any]] | None] = Mailbox()
         self._closed: CheckpointError | None = None
 
@@ -283,6 +296,10 @@ class ReadActor:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    def statistics(self) -> ReadStatistics:
+        """What it has done so far."""
+        return ReadStatistics(self._queries, self._batches, len(self._inbox))
 
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is answered."""
@@ -311,6 +328,8 @@ class ReadActor:
                 return
 
     async def _reply(self, asked: Sequence[tuple[Query, Mailbox[Any]]]) -> None:
+        self._queries += len(asked)
+        self._batches += 1
         try:
             answers = await self._saver.query([query for query, _ in asked])
         except Exception as error:  # noqa: BLE001 - a saver may be anybody's

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, assert_never
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -32,6 +33,7 @@ from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surrou
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
+from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     Cancelled,
     CancelRequested,
@@ -156,6 +158,14 @@ class Supervisor:
                 self._release()
         if crash is not None:
             raise crash
+        log_event(
+            "info",
+            "run.left",
+            thread_id=self._state.thread_id,
+            run_id=as_text(self._run),
+            outcome=type(outcome).__name__,
+            step=self._state.step,
+        )
         return outcome
 
     async def _drive(self, effects: Sequence[Effect]) -> Outcome:
@@ -172,7 +182,7 @@ class Supervisor:
             case StartTask(task):
                 self._actor(task.name).assign(effect)
             case Save():
-                self._save(effect)
+                await self._save(effect)
             case Emit(chunks):
                 if self._broadcast is not None:
                     await self._broadcast.publish(chunks)
@@ -195,24 +205,30 @@ class Supervisor:
             self._group.start_soon(actor.serve)
         return actor
 
-    def _save(self, save: Save) -> None:
+    async def _save(self, save: Save) -> None:
         """Encode a save and hand it over. One that can't be encoded ends the run's saves."""
         if self._unsendable:
             return
         assert self._host is not None
         assert self._handoff is not None
+        slices = self._handoff.slices(save)
         try:
-            commit = self._handoff.commit(save)
+            while True:
+                next(slices)
+                with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
+                    await anyio.lowlevel.checkpoint()
+        except StopIteration as done:
+            self._host.writer.post(done.value, self._receipts)
         except Exception as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._unsendable = True
             self._inbox.put(SaveFailed(save.number, error))
-            return
-        self._host.writer.post(commit, self._receipts)
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store what was done, whoever is impatient, within the deadline."""
         thread_id = self._state.thread_id
         self._announce_leaving()
+        if self._broadcast is not None:
+            self._broadcast.leave()  # a reader that is behind must not hold up the farewell
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
             outcome = await self._drive(advance(self._state, CancelRequested()))
             if isinstance(outcome, Failed):

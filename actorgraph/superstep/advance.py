@@ -73,8 +73,8 @@ def advance(state: RunState, event: Event) -> list[Effect]:
         case Saved(number):
             acknowledged(state, number)
             return go_on(state)
-        case SaveFailed(_, error):
-            return _on_save_failure(state, error)
+        case SaveFailed(number, error):
+            return _on_save_failure(state, number, error)
         case CancelRequested():
             return leave(state, Cancelled())
         case _:
@@ -138,10 +138,10 @@ def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
     return [save(state, ledger=kept)] if kept else []
 
 
-def _on_save_failure(state: RunState, error: BaseException) -> list[Effect]:
+def _on_save_failure(state: RunState, number: int, error: BaseException) -> list[Effect]:
     """A run whose state can't be saved ends now, with the saver's error and no other."""
-    if state.failure is not None:
-        return []
+    if number <= state.durable:
+        return []  # the run has given up its saves already
     state.failure = error
     state.farewell = False
     if isinstance(state.outcome, Failed):
@@ -249,7 +249,7 @@ def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Eff
         saved: the last save carried the status already, or there is nothing to say.
     """
     if state.outcome is not None:
-        return []
+        return go_on(state)  # it is leaving; once it has left, each event gets its Finish again
     state.outcome = outcome
     state.due.clear()
     state.farewell = state.has_saver and not saved and state.sent > 0

@@ -17,7 +17,7 @@ from actorgraph.values.constants import RESERVED_CHANNELS, TASKS
 from actorgraph.values.run import Write
 
 
-class Ran(msgspec.Struct, frozen=True):
+class Ran(msgspec.Struct, frozen=True, gc=False):
     """What `apply` needs of a finished task: its node, triggers and writes."""
 
     name: str

@@ -209,6 +209,8 @@ def _go_on_with(
     tasks = due_tasks(state, None)
     state.last_values = chunks.output(state)
     if not tasks and not own:
+        if chunks.wants(state, "values"):
+            chunks.hold(state, "values", state.last_values)
         return leave(state, Succeeded(state.last_values), saved=True)
     state.seen[INTERRUPT] = dict(state.versions)
     stored: tuple[NewCheckpoint, ...] = ()

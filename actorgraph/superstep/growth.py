@@ -1,10 +1,10 @@
 """How a growing list is laid out in rows, as decisions on counts and sizes.
 
 A list has a lineage; appending adds items to its last row while that is small, else opens a new
-one. When RADIX rows of one size class stand at the end, they are merged into one. So a list of
-n items takes O(n) bytes and O(log n) rows. A checkpoint names a lineage and a length, never a
-row, so merging changes no record. A list that is cut off, reordered or forked gets a new
-lineage; a fork's begins where the old one ends for it.
+one. When RADIX rows at the end are of the last one's size class or smaller, they are merged into
+one. So a list of n items takes O(n) bytes and O(log n) rows. A checkpoint names a lineage and a
+length, never a row, so merging changes no record. A list that is cut off, reordered or forked
+gets a new lineage; a fork's begins where the old one ends for it.
 """
 
 from operator import is_
@@ -94,20 +94,28 @@ def place(growth: Growth, items: list[Any], size: int) -> Placed:
         before = 0
         row = Row(start, len(items), size)
         rows.append(row)
+    row.level = level_of(row.count, row.size)  # as a reader of the row will see it
     return Placed(row.start, before, tuple(_merges(rows)))
 
 
 def _merges(rows: list[Row]) -> list[tuple[int, int]]:
     done: list[tuple[int, int]] = []
-    while len(rows) >= RADIX and rows[-1].full:
-        last = rows[-RADIX:]
-        total = sum(row.size for row in last)
-        if any(row.level != last[0].level for row in last) or total > MERGED_BYTES_MAX:
+    while rows[-1].full:
+        last = rows[_first_to_merge(rows) :]
+        count, size = sum(row.count for row in last), sum(row.size for row in last)
+        if len(last) < RADIX or size > MERGED_BYTES_MAX:
             break
-        merged = Row(last[0].start, sum(r.count for r in last), total, last[0].level + 1)
-        rows[-RADIX:] = [merged]
-        done.append((merged.start, merged.start + merged.count))
+        rows[-len(last) :] = [Row(last[0].start, count, size, level_of(count, size))]
+        done.append((last[0].start, last[0].start + count))
     return done
+
+
+def _first_to_merge(rows: list[Row]) -> int:
+    """Where the rows at the end begin that are no larger than the last one."""
+    first = len(rows) - 1
+    while first and rows[first - 1].level <= rows[-1].level:
+        first -= 1
+    return first
 
 
 def level_of(count: int, size: int) -> int:

@@ -47,6 +47,8 @@ def control_entry(state: RunState, task: Task | None, kind: str, value: object) 
 
 def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
     """The entries to send now; in exit mode none, they wait for the run to leave."""
+    if state.failure is not None:
+        return ()  # a save was refused: nobody would acknowledge another one
     if state.policy.durability is Durability.EXIT or not state.has_saver:
         if state.has_saver:
             state.unflushed.extend(entries)

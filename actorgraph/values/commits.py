@@ -45,7 +45,7 @@ class MergeRow(msgspec.Struct, frozen=True, gc=False):
     end: int
 
 
-class CheckpointRow(msgspec.Struct, frozen=True):
+class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
     """A checkpoint: the coordination as JSON, and the rows that are new with it.
 
     Attributes:
@@ -99,7 +99,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     resumes: str = ""
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """One message's worth of rows.
 
     Attributes:

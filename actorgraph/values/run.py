@@ -1,4 +1,9 @@
-"""The words between the pure core and the actors: tasks, events in, effects out."""
+"""The words between the pure core and the actors: tasks, events in, effects out.
+
+Most are `gc=False`: thousands are alive at once, none is ever part of a reference cycle (nothing
+that they hold knows them), and the collector need not walk them. Those that hold an exception
+are tracked, because its traceback's frames may hold them.
+"""
 
 from typing import Any
 
@@ -14,7 +19,7 @@ Write = tuple[str, Any]
 """A channel and one value for it, visible from the next superstep on."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, gc=False):
     """One call of one node in one superstep.
 
     Attributes:
@@ -35,7 +40,7 @@ class Task(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class TaskResult(msgspec.Struct, frozen=True):
+class TaskResult(msgspec.Struct, frozen=True, gc=False):
     """A finished task: its writes in the node's order, and the answers it consumed."""
 
     task: TaskId
@@ -46,7 +51,7 @@ class TaskResult(msgspec.Struct, frozen=True):
 # --- events: what happened ---
 
 
-class TaskSucceeded(msgspec.Struct, frozen=True):
+class TaskSucceeded(msgspec.Struct, frozen=True, gc=False):
     """A node returned, and its conditional edges said where to go."""
 
     result: TaskResult
@@ -59,7 +64,7 @@ class TaskFailed(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-class TaskInterrupted(msgspec.Struct, frozen=True):
+class TaskInterrupted(msgspec.Struct, frozen=True, gc=False):
     """A node asked questions that have no answer yet."""
 
     task: TaskId
@@ -67,13 +72,13 @@ class TaskInterrupted(msgspec.Struct, frozen=True):
     answers: tuple[Any, ...] = ()
 
 
-class TaskCancelled(msgspec.Struct, frozen=True):
+class TaskCancelled(msgspec.Struct, frozen=True, gc=False):
     """A node was stopped because the run is leaving."""
 
     task: TaskId
 
 
-class Saved(msgspec.Struct, frozen=True):
+class Saved(msgspec.Struct, frozen=True, gc=False):
     """Every save up to this number is durable."""
 
     number: int
@@ -86,7 +91,7 @@ class SaveFailed(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-class CancelRequested(msgspec.Struct, frozen=True):
+class CancelRequested(msgspec.Struct, frozen=True, gc=False):
     """Somebody outside wants the run to end: a caller, a reader that left, a shutdown."""
 
 
@@ -104,18 +109,18 @@ Event = (
 # --- effects: what the actors must now do ---
 
 
-class StartTask(msgspec.Struct, frozen=True):
+class StartTask(msgspec.Struct, frozen=True, gc=False):
     """Give the task to its node's actor, with its input."""
 
     task: Task
     given: Any
 
 
-class CancelTasks(msgspec.Struct, frozen=True):
+class CancelTasks(msgspec.Struct, frozen=True, gc=False):
     """Stop every running task; each one answers with an event."""
 
 
-class LedgerEntry(msgspec.Struct, frozen=True):
+class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """Writes of one task beside a checkpoint: `index` 0 for its own, negative for control."""
 
     base: bytes
@@ -126,7 +131,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     writes: tuple[Write, ...]
 
 
-class NewCheckpoint(msgspec.Struct, frozen=True):
+class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
     """A checkpoint to store: what changed since the last stored one, and the coordination.
 
     Attributes:
@@ -147,7 +152,7 @@ class NewCheckpoint(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
 
 
-class ClaimIntent(msgspec.Struct, frozen=True):
+class ClaimIntent(msgspec.Struct, frozen=True, gc=False):
     """What a run says of itself before its first node starts.
 
     Attributes:
@@ -163,7 +168,7 @@ class ClaimIntent(msgspec.Struct, frozen=True):
     resumes: tuple[str, ...] = ()
 
 
-class Save(msgspec.Struct, frozen=True):
+class Save(msgspec.Struct, frozen=True, gc=False):
     """Store this, all or nothing, after every earlier save of the run.
 
     Attributes:
@@ -180,7 +185,7 @@ class Save(msgspec.Struct, frozen=True):
     ends: str | None = None
 
 
-class Emit(msgspec.Struct, frozen=True):
+class Emit(msgspec.Struct, frozen=True, gc=False):
     """Hand `(mode, chunk)` pairs to the readers, in order."""
 
     chunks: tuple[tuple[str, Any], ...]

@@ -116,7 +116,8 @@ class Board:
         )
         saver = batch_figures(self._read_statistics())
         now = Text(progress.parsing[-NAME_CHARACTERS_MAX:], style="dim italic")
-        lines = [bars, Text(), *(_figures(line) for line in (speed, saver) if line), now]
+        figures = (_figures(line) for line in (speed, saver) if line)
+        lines: list[RenderableType] = [bars, Text(), *figures, now]
         return Panel(Group(*lines), title=self.title, border_style="cyan")
 
 

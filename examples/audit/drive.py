@@ -95,14 +95,14 @@ async def audit(job: Job, answer: Answer) -> Outcome:
         graph = build_graph(job.tools).compile(checkpointer=saver)
         job.board.watch(lambda: _statistics(saver))
         with anyio.CancelScope() as work:
-            async with anyio.create_task_group() as helpers:
-                helpers.start_soon(_stop_at_signal, work)
-                helpers.start_soon(job.board.keep_fresh)
+            async with anyio.create_task_group() as background:
+                background.start_soon(_stop_at_signal, work)
+                background.start_soon(job.board.keep_fresh)
                 async with anyio.create_task_group() as threads:
                     for package in job.packages:
                         thread = _Thread(job, graph, package, outcome)
                         threads.start_soon(thread.run, answer)
-                helpers.cancel_scope.cancel()
+                background.cancel_scope.cancel()
         outcome.stopped = work.cancelled_caught
         outcome.statistics = _statistics(saver)
     outcome.seconds = time.perf_counter() - began

@@ -31,9 +31,15 @@ from audit.score import (
 from audit.summary import AuditedPackage
 from audit.targets import Package, list_sources
 
+# What a node returns: some of the keys of `Audit`.
+Update = dict[str, Any]
 
-class Audit(TypedDict, total=False):
-    """The state of one package's thread: the input, then what each node adds."""
+
+class Audit(TypedDict):
+    """The state of one package's thread: the input, then what each node adds.
+
+    A key is there once its node has run; a node reads only what stands before it.
+    """
 
     package: str
     root: str
@@ -44,6 +50,24 @@ class Audit(TypedDict, total=False):
     ranking: Ranking
     verdict: Verdict
     written: bool
+
+
+class MeasureTask(TypedDict):
+    """What one `Send` carries: one file."""
+
+    package: str
+    folder: str
+    file: str
+
+
+def input_of(package: Package) -> Update:
+    """What a package's thread starts with."""
+    return {
+        "package": package.name,
+        "root": package.root.as_posix(),
+        "report": f"packages/{package.name}.md",
+        "with_tests": package.with_tests,
+    }
 
 
 def package_of(state: Audit, *, waits: bool = False) -> AuditedPackage:
@@ -58,24 +82,6 @@ def package_of(state: Audit, *, waits: bool = False) -> AuditedPackage:
     )
 
 
-class MeasureTask(TypedDict):
-    """What one `Send` carries: one file."""
-
-    package: str
-    folder: str
-    file: str
-
-
-def input_of(package: Package) -> Audit:
-    """What a package's thread starts with."""
-    return Audit(
-        package=package.name,
-        root=package.root.as_posix(),
-        report=f"packages/{package.name}.md",
-        with_tests=package.with_tests,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What the nodes need from this process, and the state must not hold.
@@ -86,8 +92,8 @@ class Tools:
         ledger: told of each parse.
         parsing: held while a file is measured. Parsing holds the interpreter's lock, so two at
             once are no faster than one, but the event loop would wait twice as long for its
-            turn. And CPython up to 3.12 raises SystemError at times when two threads are in
-            `ast.parse` (python/cpython issue 106905).
+            turn. And CPython 3.11 now and then raises SystemError when two threads are in
+            `ast.parse` at once (gh-106905).
     """
 
     out: Path
@@ -101,10 +107,10 @@ def new_tools(out: Path, write_text: WriteText, ledger: Ledger) -> Tools:
     return Tools(out, write_text, ledger, threading.Lock())
 
 
-def list_files(state: Audit) -> Audit:
+def list_files(state: Audit) -> Update:
     """Sync, because walking folders blocks: it runs in a worker thread."""
     files = list_sources(Path(state["root"]), with_tests=state["with_tests"])
-    return Audit(files=files)
+    return {"files": files}
 
 
 def fan_out(state: Audit) -> str | Sequence[Send]:
@@ -117,9 +123,9 @@ def fan_out(state: Audit) -> str | Sequence[Send]:
     return tasks or "rank"
 
 
-async def rank(state: Audit) -> Audit:
+async def rank(state: Audit) -> Update:
     """Weigh the package."""
-    return Audit(ranking=rank_files(state.get("measures", [])))
+    return {"ranking": rank_files(state.get("measures", []))}
 
 
 def needs_review(state: Audit) -> str:
@@ -127,16 +133,16 @@ def needs_review(state: Audit) -> str:
     return "review" if state["ranking"]["risk"] >= RISK_THRESHOLD else "write_report"
 
 
-async def review(state: Audit) -> Audit:
+async def review(state: Audit) -> Update:
     """Wait for a reviewer, for a moment or for a week: nothing of this thread stays in memory."""
     question: Question = question_about(state["package"], state["ranking"])
-    return Audit(verdict=interrupt(question))
+    return {"verdict": interrupt(question)}
 
 
 def build_graph(tools: Tools) -> StateGraph:
     """The graph, still to be compiled with a saver."""
 
-    def measure(task: MeasureTask) -> dict[str, Any]:
+    def measure(task: MeasureTask) -> Update:
         """Sync, because `ast` computes: it runs in a worker thread."""
         file = task["file"]
         with tools.parsing:
@@ -146,10 +152,10 @@ def build_graph(tools: Tools) -> StateGraph:
             tools.ledger.done(task["package"], file)
         return {"measures": [figures]}
 
-    async def write_report(state: Audit) -> Audit:
+    async def write_report(state: Audit) -> Update:
         """Written before its checkpoint: after a crash in between, the same text again."""
         await tools.write_text(tools.out / state["report"], package_report(package_of(state)))
-        return Audit(written=True)
+        return {"written": True}
 
     builder = StateGraph(Audit)
     builder.add_node("list_files", list_files)

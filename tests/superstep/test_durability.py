@@ -288,7 +288,7 @@ class TestEveryMode:
             (2, "loop", ()),
         ]
         assert [p.parent for p in made] == [None, *(p.id for p in made[:-1])]
-        assert [run.store.values[p.id]["log"] for p in made] == [[], [], ["."], [".", "."]]
+        assert [run.store.values[p.id].get("log", []) for p in made] == [[], [], ["."], [".", "."]]
         assert [p.updated for p in made][2:] == [("branch:to:b", "log"), ("log",)]
 
     def test_a_task_without_writes_leaves_a_row(self):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
+
 from actorgraph.codec import Codec
 from actorgraph.errors import (
     FormatVersionError,
@@ -103,7 +105,11 @@ class SqliteBackend:
             self._reader = await open_driver(
                 Target(target, uri, wait, HopConnection, self._prepare_reader)
             )
-        except sqlite3.Error as error:
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await self.close()
+            if not isinstance(error, sqlite3.Error):
+                raise
             raise StorageError(
                 f"can't open {self.path!r} as an SQLite database: {error}",
                 do="check the path and its permissions",

@@ -1,0 +1,19 @@
+"""Test doubles for programs that use actorgraph: savers that fail, or wait, on demand."""
+
+from actorgraph.testing.faults import (
+    FaultPlan,
+    FaultySaver,
+    When,
+    failing_connection,
+    sqlite_failure,
+)
+from actorgraph.testing.gated import GatedSaver
+
+__all__ = [
+    "FaultPlan",
+    "FaultySaver",
+    "GatedSaver",
+    "When",
+    "failing_connection",
+    "sqlite_failure",
+]

@@ -1,0 +1,213 @@
+"""Storage that fails at the k-th operation: SQLite's own way to test crashes, for any saver.
+
+A `FaultPlan` counts operations and fails one of them, before or after its effect. Two doubles
+ask it: `failing_connection`, at each SQL statement of an `SqliteSaver`, COMMIT included, and
+`FaultySaver`, at each call of any saver's port. To enumerate every crash point, run a program
+with `fail_at=1`, open a new saver on what is left, look; then 2, 3 ... until `plan.fired` is
+False (https://www.sqlite.org/testing.html, section 3.1).
+
+Invariant  an operation that fails "before" has no effect; one that fails "after" has all of it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, TypeVar, cast
+
+from actorgraph.api.savers import HostedSaver
+from actorgraph.codec import Codec
+from actorgraph.errors import SaverBrokenError
+from actorgraph.ports import Saver
+from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.values.commits import Outcome, Query, Request, Stored
+
+T = TypeVar("T")
+When = Literal["before", "after"]
+
+
+class FaultPlan:
+    """Counts storage operations, and fails one of them. Safe to use from several threads.
+
+    Args:
+        fail_at: which operation fails, counted from 1; None only counts.
+        when: "before" its effect, or "after" it.
+        error: makes the error; default what suits the double that asks: an I/O error of SQLite,
+            or SaverBrokenError.
+        lasting: whether every later operation fails too, as if the process had died there
+            (default); otherwise the fault happens once.
+    Attributes:
+        operations: the names of the operations so far, in order: "BEGIN IMMEDIATE", "commit" ...
+        fired: whether the fault has happened.
+    """
+
+    def __init__(
+        self,
+        fail_at: int | None = None,
+        when: When = "before",
+        *,
+        error: Callable[[], Exception] | None = None,
+        lasting: bool = True,
+    ) -> None:
+        self.fail_at = fail_at
+        self.when = when
+        self.lasting = lasting
+        self.operations: list[str] = []
+        self.fired = False
+        self._error = error
+        self._lock = threading.Lock()
+
+    def run(self, name: str, operation: Callable[[], T], default: Callable[[], Exception]) -> T:
+        """Carry out an operation, or fail.
+
+        Args:
+            name: for `operations`.
+            default: makes the error if the plan has none.
+        """
+        fails_after = self._count(name, default)
+        result = operation()
+        if fails_after:
+            del result  # a cursor that lives on in the traceback would keep its lock
+            raise self._make(default)
+        return result
+
+    async def arun(
+        self,
+        name: str,
+        operation: Callable[[], Awaitable[T]],
+        default: Callable[[], Exception],
+    ) -> T:
+        """`run` for an operation that waits."""
+        fails_after = self._count(name, default)
+        result = await operation()
+        if fails_after:
+            del result  # a cursor that lives on in the traceback would keep its lock
+            raise self._make(default)
+        return result
+
+    def _count(self, name: str, default: Callable[[], Exception]) -> bool:
+        """Whether the operation that begins now fails after its effect; raises if before."""
+        with self._lock:
+            down = self.fired and self.lasting
+            self.operations.append(name)
+            hit = len(self.operations) == self.fail_at
+            self.fired = self.fired or hit
+        if down or (hit and self.when == "before"):
+            raise self._make(default)
+        return hit
+
+    def _make(self, default: Callable[[], Exception]) -> Exception:
+        return (self._error or default)()
+
+
+def sqlite_failure(code: int = sqlite3.SQLITE_IOERR) -> sqlite3.OperationalError:
+    """An error as SQLite raises it, e.g. for a `FaultPlan(error=...)`.
+
+    Args:
+        code: one of `sqlite3.SQLITE_...`: SQLITE_IOERR (default), SQLITE_FULL, SQLITE_BUSY ...
+    """
+    error = sqlite3.OperationalError(f"injected fault, SQLite code {code}")
+    error.sqlite_errorcode = code
+    return error
+
+
+def failing_connection(plan: FaultPlan) -> type[HopConnection]:
+    """A class of connections whose statements ask the plan: BEGIN, each statement, COMMIT.
+
+        class Failing(SqliteSaver):
+            connection_class = failing_connection(FaultPlan(fail_at=7))
+
+    Its error is one of `sqlite3`, so that the saver's own handling of errors is under test.
+    """
+
+    class FailingConnection(HopConnection):
+        def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+            execute = super().execute
+            return plan.run(_verb(sql), lambda: execute(sql, parameters), sqlite_failure)
+
+        def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+            executemany = super().executemany
+            return plan.run(_verb(sql), lambda: executemany(sql, parameters), sqlite_failure)
+
+        def executescript(self, script: Any, /) -> sqlite3.Cursor:
+            executescript = super().executescript
+            if not isinstance(script, str):
+                return executescript(script)  # a hop: its statements are counted one by one
+            return plan.run("script", lambda: executescript(script), sqlite_failure)
+
+    return FailingConnection
+
+
+def _verb(sql: str) -> str:
+    """What a statement does, for people: `INSERT INTO runs (run, ...` -> "INSERT INTO runs"."""
+    return " ".join(sql.split()[:3])
+
+
+class FaultySaver(HostedSaver):
+    """Any saver, with a plan at its port: `open`, each `commit`, each `query`.
+
+    Make a new one over the same saver to go on after a crash: what the old one stored is there.
+
+    Args:
+        saver: where checkpoints go.
+        plan: what fails; default nothing.
+        immediate: False sends everything through the persistence actor, as for a saver on
+            disk, also when `saver` needs no task; default as `saver` is.
+        on_stored: called with each request that the store has acknowledged.
+    """
+
+    def __init__(
+        self,
+        saver: Saver,
+        plan: FaultPlan | None = None,
+        *,
+        immediate: bool | None = None,
+        on_stored: Callable[[Request], None] | None = None,
+    ) -> None:
+        self.saver = saver
+        self.plan = plan or FaultPlan()
+        self.durable = saver.durable
+        self.immediate = saver.immediate if immediate is None else immediate
+        self.codec = cast("Codec | None", getattr(saver, "codec", None)) or Codec()
+        self._on_stored = on_stored
+
+    async def open(self) -> None:
+        """See `ports.Saver.open`."""
+        await self.plan.arun("open", self.saver.open, _broken)
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """See `ports.Saver.commit`."""
+        outcomes = await self.plan.arun("commit", lambda: self.saver.commit(batch), _broken)
+        return self._told(batch, outcomes)
+
+    async def query(self, queries: Sequence[Query]) -> list[Any]:
+        """See `ports.Saver.query`."""
+        return await self.plan.arun("query", lambda: self.saver.query(queries), _broken)
+
+    async def close(self) -> None:
+        """See `ports.Saver.close`; never fails, as a crashed process can't."""
+        await self.saver.close()
+
+    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+        """`commit` of an immediate saver."""
+        inner: Any = self.saver
+        outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
+        return self._told(batch, outcomes)
+
+    def query_now(self, queries: Sequence[Query]) -> list[Any]:
+        """`query` of an immediate saver."""
+        inner: Any = self.saver
+        return self.plan.run("query", lambda: inner.query_now(queries), _broken)
+
+    def _told(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+        if self._on_stored is not None:
+            for request, outcome in zip(batch, outcomes, strict=True):
+                if isinstance(outcome, Stored):
+                    self._on_stored(request)
+        return outcomes
+
+
+def _broken() -> SaverBrokenError:
+    return SaverBrokenError(
+        "injected fault: the outcome of the operation is unknown",
+        do="open a new saver on the same store",
+    )

@@ -1,0 +1,137 @@
+"""Which checkpoints a run leaves behind, on every saver and both event loops."""
+
+import pytest
+
+from actorgraph import END, START
+from tests.graphs import ab, at, chain, count, history
+
+FOUR = [
+    ({"bar": []}, (START,), "input", -1),
+    ({"bar": []}, ("a",), "loop", 0),
+    ({"foo": "a", "bar": ["a"]}, ("b",), "loop", 1),
+    ({"foo": "b", "bar": ["a", "b"]}, (), "loop", 2),
+]
+
+
+class TestTheFourCheckpoints:
+    @pytest.mark.parametrize("durability", ["sync", "async"])
+    async def test_two_nodes_leave_exactly_four(self, saver, durability):
+        """
+        START -> a -> b -> END stores the empty state, the input, a's output and b's output.
+        Promise: S002, S143, S144, D7.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({"foo": ""}, at(), durability=durability)
+        found = [
+            (s.values, s.next, s.metadata["source"], s.metadata["step"])
+            for s in reversed(await history(graph, at()))
+        ]
+
+        first, second, *rest = FOUR
+        assert found[0] == first
+        assert found[1] == ({"foo": "", **second[0]}, *second[1:])
+        assert found[2:] == rest
+
+    async def test_a_chain_of_n_nodes_leaves_n_plus_two(self, saver):
+        """
+        Each superstep stores one checkpoint, the input and START one each. Promise: S002.
+        """
+        graph = chain("abcdefg", checkpointer=saver)
+
+        await graph.ainvoke({}, at())
+
+        assert await count(graph, at()) == 9
+
+    async def test_each_is_the_child_of_the_one_before(self, saver):
+        """
+        Walking the parents from the newest checkpoint reaches the root. Promise: S039, S138.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({}, at())
+        found = await history(graph, at())
+
+        assert [s.parent_config for s in found[:-1]] == [s.config for s in found[1:]]
+        assert found[-1].parent_config is None
+
+    async def test_one_run_stamps_all_of_them(self, saver):
+        """
+        The checkpoints of one call share a run id, and a second call has its own. Promise: S028.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({}, at())
+        first = {s.metadata["run_id"] for s in await history(graph, at())}
+        await graph.ainvoke({}, at())
+        both = {s.metadata["run_id"] for s in await history(graph, at())}
+
+        assert len(first) == 1
+        assert len(both) == 2
+        assert first < both
+
+    async def test_metadata_names_what_each_node_wrote(self, saver):
+        """
+        `writes` beside source and step is what the superstep's nodes returned. Promise: S044.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({"foo": "x"}, at())
+        writes = [s.metadata["writes"] for s in await history(graph, at())]
+
+        assert writes[:2] == [
+            {"b": {"foo": "b", "bar": ["b"]}},
+            {"a": {"foo": "a", "bar": ["a"]}},
+        ]
+
+    async def test_the_callers_metadata_is_on_each(self, saver):
+        """
+        `config["metadata"]` is stored with every checkpoint and can be filtered by.
+        """
+        graph = ab(saver)
+        config = {**at(), "metadata": {"user": "ada"}}
+
+        await graph.ainvoke({}, config)
+
+        assert len(await history(graph, at(), filter={"user": "ada"})) == 4
+        assert await history(graph, at(), filter={"user": "bob"}) == []
+
+
+class TestThreads:
+    async def test_a_second_run_goes_on_from_the_first(self, saver):
+        """
+        Invoking a thread again starts from its stored state. Promise: S009, D11.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({"bar": ["1"]}, at())
+        result = await graph.ainvoke({"bar": ["2"]}, at())
+
+        assert result["bar"] == ["1", "a", "b", "2", "a", "b"]
+
+    async def test_threads_do_not_see_each_other(self, saver):
+        """
+        Two threads on one saver share nothing. Promise: S005, S010.
+        """
+        graph = ab(saver)
+
+        await graph.ainvoke({"bar": ["1"]}, at("one"))
+        result = await graph.ainvoke({"bar": ["2"]}, at("two"))
+
+        assert result["bar"] == ["2", "a", "b"]
+        assert (await graph.aget_state(at("one"))).values["bar"] == ["1", "a", "b"]
+
+    async def test_a_run_without_a_saver_keeps_nothing(self):
+        """
+        A graph without a checkpointer runs the same and needs no thread id.
+        """
+        graph = ab()
+
+        assert await graph.ainvoke({"bar": ["1"]}) == {"foo": "b", "bar": ["1", "a", "b"]}
+        assert await graph.ainvoke({"bar": ["2"]}) == {"foo": "b", "bar": ["2", "a", "b"]}
+
+    def test_end_and_start_are_langgraphs(self):
+        """
+        The names of the graph's ends are stored in checkpoints, so they stay what they are.
+        """
+        assert (START, END) == ("__start__", "__end__")

@@ -1,0 +1,347 @@
+"""Values <-> bytes: exact or refused, and damaged bytes never do anything but raise."""
+
+import collections
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+import ormsgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from actorgraph.codec import Codec
+from actorgraph.errors import CheckpointError, SerializationError, UnknownTypeError
+from actorgraph.values.commands import Send
+from tests.codec import shapes
+from tests.codec.shapes import CODEC, TYPES, VALUES, same
+
+
+@given(VALUES)
+@example([float("nan"), float("-inf"), -0.0])
+@example({1: "int", "1": "text", (1,): "tuple", None: "none", b"1": "bytes"})
+@example({"": {}, "deep": [(), [], set(), frozenset(), {}, "", b""]})
+@example([True, 1, 1.0, Decimal(1), complex(1)])
+@example([Decimal("NaN"), Decimal("sNaN12"), Decimal("-0"), Decimal("1.10")])
+@example([10**5000, -(10**5000)])
+def test_what_comes_back_is_equal_and_of_the_same_type(value):
+    """
+    Every value that can be stored comes back equal and of the same type, all the way down.
+    """
+    assert same(CODEC.decode(CODEC.encode(value)), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin")),
+        dt.datetime(2024, 10, 27, 2, 30, fold=0, tzinfo=ZoneInfo("Europe/Berlin")),
+        dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")),
+        dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(seconds=3601, microseconds=7))),
+        dt.time(1, 2, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
+        dt.time(1, 2, 3, 4, tzinfo=dt.UTC),
+        dt.timedelta.max,
+        dt.timedelta.min,
+        dt.datetime.max,
+    ],
+)
+def test_moments_keep_their_zone_and_fold(value):
+    """
+    A moment comes back with its zone's name, its offset and its side of a clock change.
+    """
+    back = CODEC.decode(CODEC.encode(value))
+
+    assert same(back, value)
+    if isinstance(value, dt.datetime):
+        assert back.utcoffset() == value.utcoffset()
+        assert back.tzname() == value.tzname()
+
+
+def test_a_model_keeps_everything():
+    """
+    A pydantic model comes back with its extra fields, its private attributes, and the same
+    fields set, whatever its aliases say.
+    """
+    made = shapes.Open(left=1, right_=2, more=[3])
+    made._secret = {"key": (1, 2)}
+    back = CODEC.decode(CODEC.encode(made))
+
+    assert same(back, made)
+    assert (back.left, back.right_, back.more, back._secret) == (1, 2, [3], {"key": (1, 2)})
+    assert back == made
+
+
+def test_user_code_does_not_run_when_a_dataclass_is_loaded():
+    """
+    Loading sets fields; it calls neither __init__ nor __post_init__.
+    """
+    calls = []
+
+    @dataclass
+    class Counted:
+        value: int
+
+        def __post_init__(self) -> None:
+            calls.append(self.value)
+
+    codec = Codec([Counted])
+    payload = codec.encode(Counted(1))
+
+    assert codec.decode(payload) == Counted(1)
+    assert calls == [1, 1], "one for each line of this test that makes one"
+
+
+def test_a_new_field_with_a_default_loads():
+    """
+    A type that has got a field since loads with the field's default.
+    """
+
+    def make(**fields: Any) -> list[type]:
+        kinds = [
+            type("Old", (), {"__annotations__": dict.fromkeys(fields, int), **defaults(fields)}),
+            type(
+                "OldStruct",
+                (msgspec.Struct,),
+                {"__annotations__": dict.fromkeys(fields, int), **defaults(fields)},
+            ),
+        ]
+        return [dataclass(kinds[0]), kinds[1]]
+
+    def defaults(fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if value is not ...}
+
+    old, new = make(a=...), make(a=..., b=7)
+    for before, after in zip(old, new, strict=True):
+        loaded = Codec([after]).decode(Codec([before]).encode(before(a=1)))
+        assert (type(loaded), loaded.a, loaded.b) == (after, 1, 7)
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Items(list):
+    pass
+
+
+class Moment(dt.datetime):
+    pass
+
+
+class Away(dt.tzinfo):
+    def utcoffset(self, when: Any) -> dt.timedelta:
+        return dt.timedelta(hours=1)
+
+    def dst(self, when: Any) -> dt.timedelta:
+        return dt.timedelta(0)
+
+    def tzname(self, when: Any) -> str:
+        return "away"
+
+
+@dataclass
+class Stranger:
+    value: int
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (object(), "state['log'] has the type 'builtins:object'"),
+    ([1, [object()]], "state['log'][1][0] has the type 'builtins:object'"),
+    ({"a": {"b": {1, 2}, "c": print}}, "state['log']['a']['c'] has the type 'builtins:builtin"),
+    ({1: object()}, "state['log'][1] has the type"),
+    ({Text("k"): 1}, "state['log'] key 'k' has the type"),
+    ((1, Stranger(1)), "state['log'][1] has the type 'tests.codec.test_codec:Stranger'"),
+    (shapes.Note("x", [Stranger(1)]), "state['log']['tags'][0] has the type"),
+    (shapes.Model(name="x", parts=Stranger(1)), "['parts'] has the type"),
+    (Send("a", [lambda: 1]), "[1][0] has the type 'builtins:function'"),
+    (Text("x"), "state['log'] has the type 'tests.codec.test_codec:Text'"),
+    (Items(), "state['log'] has the type 'tests.codec.test_codec:Items'"),
+    (collections.OrderedDict(a=1), "state['log'] has the type 'collections:OrderedDict'"),
+    (collections.defaultdict(int), "state['log'] has the type 'collections:defaultdict'"),
+    (Moment(2024, 1, 1), "state['log'] has the type 'tests.codec.test_codec:Moment'"),
+    (dt.datetime(2024, 1, 1, tzinfo=Away()), "has the type 'tests.codec.test_codec:Away'"),
+    (int, "state['log'] has the type 'builtins:type'"),
+    (["ok", "\ud800"], "state['log'][1] holds a lone surrogate at position 0"),
+    ({"x\ud800": 1}, "holds a lone surrogate at position 1"),
+    ([Path("\udcff")], "state['log'][0] holds a lone surrogate"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), REFUSED)
+def test_what_cannot_be_stored_exactly_is_refused_with_its_path(value, text):
+    """
+    A value of another type fails with the place where it stands, and with advice.
+    """
+    with pytest.raises(SerializationError) as refused:
+        CODEC.encode(value, "state['log']")
+
+    assert text in refused.value.what
+    assert refused.value.what.startswith("state['log']")
+    assert refused.value.do
+
+
+@pytest.mark.xfail(strict=True, reason="ormsgpack packs both as bytes, and asks nobody")
+@pytest.mark.parametrize("value", [bytearray(b"x"), memoryview(b"x")])
+def test_buffers_are_refused_or_exact(value):
+    """
+    A bytearray or a memoryview doesn't come back as bytes.
+    """
+    try:
+        payload = CODEC.encode([value])
+    except SerializationError:
+        return
+    assert same(CODEC.decode(payload), [value])
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict, set])
+def test_what_contains_itself_or_is_too_deep_is_refused(kind):
+    """
+    Endless and very deep values are refused, never a crash; what is accepted can be read back.
+    """
+    wrap = {
+        list: lambda v: [v],
+        tuple: lambda v: (v,),
+        dict: lambda v: {1: v},
+        set: lambda v: frozenset([v]),
+    }[kind]
+    value: Any = 0
+    for depth in range(1, 400):
+        value = wrap(value)
+        if depth % 40:
+            continue
+        try:
+            payload = CODEC.encode(value)
+        except SerializationError as refused:
+            assert "nested more than 200 levels" in refused.what
+            break
+        assert same(CODEC.decode(payload), value)
+    else:
+        pytest.fail("400 levels were accepted")
+
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(SerializationError, match="contains itself"):
+        CODEC.encode(endless)
+
+
+@pytest.mark.parametrize(
+    "value", [shapes.Color.RED, shapes.Note("x"), shapes.Model(name="x"), shapes.Struct("x")]
+)
+@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: [{1: (v,)}]])
+def test_an_unknown_type_is_named_and_never_made(value, wrap):
+    """
+    Bytes that name a type which this program doesn't allow raise UnknownTypeError with its name,
+    however deep they stand.
+    """
+    payload = CODEC.encode(wrap(value))
+    with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
+        Codec().decode(payload)
+
+    assert "Codec(types=[...])" in no.value.do
+
+
+@pytest.mark.parametrize("name", ["os:system", "builtins:eval", "tests.codec.shapes:Nope"])
+@pytest.mark.parametrize("code", [40, 41, 42, 43, 44])
+def test_a_name_in_bytes_imports_nothing(name, code):
+    """
+    A forged type name is an unknown type, whatever it names.
+    """
+    forged = ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb([name, {}])))
+
+    with pytest.raises(UnknownTypeError, match=name):
+        CODEC.decode(forged)
+
+
+def test_an_unknown_extension_asks_for_an_upgrade():
+    """
+    An extension code that this version doesn't know is an error that says so.
+    """
+    newer = ormsgpack.packb([ormsgpack.Ext(99, b"")])
+
+    with pytest.raises(UnknownTypeError, match="extension code 99") as refused:
+        CODEC.decode(newer)
+    assert "upgrade actorgraph" in refused.value.do
+
+
+FORGED: list[tuple[int, Any]] = [
+    (10, "xyz"),
+    (7, [10**12, 0, 0]),
+    (2, [[1]]),
+    (16, "No/Zone"),
+    (15, [[1], -1]),
+    (20, 7),
+    (20, [[[1], 2]]),
+    (4, ["2020-01-01", None, 5]),
+    (13, "not a number"),
+    (43, ["tests.codec.shapes:Color", "GREEN"]),
+    (40, ["tests.codec.shapes:Note", {"tags": []}]),
+    (41, ["tests.codec.shapes:Color", {}]),
+    (42, ["tests.codec.shapes:Note", [{}, [], {}, None]]),
+    (44, ["tests.codec.shapes:Point", [1]]),
+]
+
+
+@pytest.mark.parametrize(("code", "data"), FORGED)
+def test_an_extension_with_wrong_data_is_damaged(code, data):
+    """
+    Data that doesn't fit its extension raises SerializationError, whatever the type raised.
+    """
+    payload = ormsgpack.packb([ormsgpack.Ext(code, ormsgpack.packb(data))])
+
+    with pytest.raises(SerializationError, match="can't be decoded"):
+        CODEC.decode(payload)
+
+
+@given(VALUES, st.data())
+def test_damaged_bytes_raise_the_codecs_errors_only(value, data):
+    """
+    Bytes that are cut or changed anywhere either decode to something or raise SerializationError
+    or UnknownTypeError: nothing else.
+    """
+    payload = bytearray(CODEC.encode(value))
+    place = data.draw(st.integers(0, len(payload) - 1))
+    payload[place] = data.draw(st.integers(0, 255))
+    del payload[data.draw(st.integers(place, len(payload))) :]
+
+    try:
+        CODEC.decode(bytes(payload))
+    except CheckpointError as error:
+        assert isinstance(error, SerializationError | UnknownTypeError)
+        assert error.do
+
+
+@given(st.binary(max_size=60))
+def test_noise_raises_the_codecs_errors_only(noise):
+    """
+    Bytes that were never a value are refused in the same way.
+    """
+    try:
+        CODEC.decode(noise)
+    except CheckpointError as error:
+        assert isinstance(error, SerializationError | UnknownTypeError)
+
+
+@pytest.mark.parametrize("kind", [int, object, str, dict, Away])
+def test_only_data_types_can_be_allowed(kind):
+    """
+    The list takes dataclasses, models, Structs, enums and named tuples, and no other class.
+    """
+    with pytest.raises(SerializationError, match="can't be put on the codec's list"):
+        Codec([kind])
+
+
+def test_a_codec_with_more_types_leaves_the_first_as_it_was():
+    """
+    with_types gives a new codec, or the same one when it knows them all.
+    """
+    first = Codec([shapes.Color])
+    second = first.with_types(TYPES)
+
+    assert second.decode(second.encode(shapes.Level.HIGH)) is shapes.Level.HIGH
+    with pytest.raises(SerializationError):
+        first.encode(shapes.Level.HIGH)
+    assert second.with_types(TYPES) is second

@@ -1,0 +1,112 @@
+"""Crash-point enumeration: fail at the k-th storage operation, reopen, resume, judge.
+
+A crash is an operation that raises, and every operation after it. The saver is dropped, a new
+one is opened on what is left, and the thread is finished. This for every k until none fires.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actorgraph.testing import FaultPlan, When
+from tests.faults.oracle import Oracle
+from tests.faults.scenarios import CONFIG, INPUT, Scenario, go_on, run_through
+from tests.faults.stores import Store, numbers, recorded
+
+WHENS: tuple[When, ...] = ("before", "after")
+JUDGED = ("wrong", "lost", "re-run", "unreported", "claim lost")
+"""What must be 0 at every point."""
+
+
+async def crash_everywhere(scenario: Scenario, kind: str, mode: str, path: Path) -> Counter[str]:
+    """Every crash point of a scenario, before and after.
+
+    Returns: how many points, and how many of each of `JUDGED`.
+    """
+    seen: Counter[str] = Counter()
+    most = 0
+    for when in WHENS:
+        for k in numbers():
+            plan = FaultPlan(k, when)
+            found = await crash_at(scenario, kind, mode, plan, path)
+            most = max(most, len(plan.operations))
+            if not plan.fired and k > most:
+                break  # in `async` the number of operations differs from run to run
+            bad = {name: found[name] for name in JUDGED if found[name]}
+            if bad:
+                at = f"{when} operation {k} ({plan.operations[k - 1]!r})"
+                print(f"{scenario.name}, {mode}, {kind}, {at}: {bad}")
+            seen += found
+    return seen
+
+
+async def crash_at(
+    scenario: Scenario, kind: str, mode: str, plan: FaultPlan, path: Path
+) -> Counter[str]:
+    """One crash and what came of it."""
+    oracle = Oracle()
+    store = Store(kind, path, oracle)
+    store.remove()
+    error = await _until_the_crash(scenario, store, mode, plan)
+    oracle.crash()
+    began = len(oracle.lines)
+    async with store.saver() as saver:
+        graph = scenario.build(oracle).compile(checkpointer=saver)
+        text = await recorded(saver, CONFIG)
+        lost = [label for label in oracle.acknowledged if label not in text]
+        claim_lost = False
+        try:
+            result = await go_on(graph, mode, oracle)
+        except AssertionError:
+            claim_lost, result = True, {}
+        state = await graph.aget_state(CONFIG)
+    final = (*result.get("log", ()),)
+    fine = final == scenario.log and (*state.values["log"],) == final and state.next == ()
+    again = oracle.labels("start", since=began)
+    finished = set(oracle.labels("done", until=began))
+    return Counter(
+        {
+            "points": int(plan.fired),
+            "wrong": int(not fine),
+            "lost": len(lost),
+            "re-run": len(oracle.run_again()),
+            "unreported": int(plan.fired and error is None),
+            "claim lost": int(claim_lost),
+            "acknowledged": len(oracle.acknowledged),
+            "unacknowledged run again": sum(label in finished for label in again),
+        }
+    )
+
+
+async def _until_the_crash(
+    scenario: Scenario, store: Store, mode: str, plan: FaultPlan
+) -> Exception | None:
+    """Run until an operation fails; the error that the caller saw."""
+    try:
+        async with store.saver(plan) as saver:
+            graph = scenario.build(store.oracle).compile(checkpointer=saver)
+            await run_through(graph, INPUT, mode, store.oracle)
+    except Exception as error:  # noqa: BLE001 - the fault, in whatever dress; judged by the caller
+        return error
+    return None
+
+
+def check(seen: Counter[str]) -> None:
+    """Nothing went wrong at any point."""
+    assert {name: seen[name] for name in JUDGED if seen[name]} == {}
+    assert seen["points"] > 0
+
+
+def row(*cells: Any) -> str:
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def report(config: pytest.Config, table: str, line: str) -> None:
+    """Keep a line of figures for the end of the run."""
+    tables: dict[str, list[str]] = config.stash.setdefault(FIGURES, {})
+    tables.setdefault(table, []).append(line)
+
+
+FIGURES: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()

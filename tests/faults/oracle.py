@@ -1,0 +1,69 @@
+"""An oracle: an append-only list, outside of every store, of what really happened.
+
+Nodes write `start` and `done`, readers write `ack`, a saver's double writes `stored`. A crash
+of the storage can't reach it, so it judges what a reopened store says.
+
+Labels are unique within a thread and end in ";", so that none is part of another one.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from actorgraph.values.commits import Commit, Request
+
+LABEL = re.compile(rb"[a-z0-9.]+;")
+
+
+class Oracle:
+    """What happened, in order: `(what, label)`."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.crashes: list[int] = []
+
+    def write(self, what: str, label: str) -> None:
+        self.lines.append((what, label))
+
+    def crash(self) -> None:
+        """From here on it is another process."""
+        self.crashes.append(len(self.lines))
+
+    def stored(self, request: Request) -> None:
+        """Note every label of a request that the store has acknowledged."""
+        if isinstance(request, Commit):
+            for label in labels_of(request):
+                self.write("stored", label)
+
+    def chunk(self, chunk: dict[str, Any]) -> None:
+        """Note what a delivered `updates` chunk acknowledges."""
+        for update in chunk.values():
+            if isinstance(update, dict):
+                for label in update.get("log", ()):
+                    self.write("ack", label)
+
+    def labels(self, *what: str, since: int = 0, until: int | None = None) -> list[str]:
+        return [label for kind, label in self.lines[since:until] if kind in what]
+
+    @property
+    def acknowledged(self) -> set[str]:
+        """What was acknowledged before the last crash."""
+        return set(self.labels("ack", "stored", until=self.crashes[-1] if self.crashes else None))
+
+    def run_again(self) -> list[str]:
+        """What started after it had been acknowledged; must be empty."""
+        seen, again = set[str](), list[str]()
+        for what, label in self.lines:
+            if what in {"ack", "stored"}:
+                seen.add(label)
+            elif what == "start" and label in seen:
+                again.append(label)
+        return again
+
+
+def labels_of(commit: Commit) -> Iterable[str]:
+    """The labels whose bytes are in a commit's rows."""
+    rows = [row.payload for row in commit.ledger]
+    for point in commit.checkpoints:
+        rows += [row.payload for row in (*point.blobs, *point.ranges)]
+    return dict.fromkeys(label.decode() for row in rows for label in LABEL.findall(row))

@@ -1,0 +1,139 @@
+"""The graphs that are crashed, cancelled and killed: small, with each way to move on.
+
+Every node run writes `start` and `done` with its label into an oracle, and puts the label into
+the state's `log`, so that the state tells which runs it is made of.
+"""
+
+import operator
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+import anyio.lowlevel
+
+from actorgraph import END, START, Command, EmptyInputError, Send, StateGraph, interrupt
+from tests.faults.oracle import Oracle
+
+Node = Callable[[Any], Awaitable[dict[str, Any]]]
+
+
+class State(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+    turns: int
+
+
+def task(oracle: Oracle, name: str) -> Node:
+    """A node that writes to the oracle and adds its label to the log."""
+
+    async def run(state: Any) -> dict[str, Any]:
+        label = f"{name}{state['item']};" if "item" in state else f"{name};"
+        oracle.write("start", label)
+        await anyio.lowlevel.checkpoint()
+        oracle.write("done", label)
+        return {"log": [label]}
+
+    return run
+
+
+def chain(oracle: Oracle) -> StateGraph:
+    graph = StateGraph(State)
+    graph.add_sequence([(name, task(oracle, name)) for name in ("a", "b", "c")])
+    graph.add_edge(START, "a")
+    return graph
+
+
+def fan_out(oracle: Oracle) -> StateGraph:
+    graph = StateGraph(State)
+    for name in ("plan", "work", "gather"):
+        graph.add_node(name, task(oracle, name))
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", lambda _: [Send("work", {"item": i}) for i in range(3)])
+    graph.add_edge("work", "gather")
+    return graph
+
+
+def question(oracle: Oracle) -> StateGraph:
+    async def ask(_: State) -> dict[str, Any]:
+        oracle.write("start", "ask;")
+        answer = interrupt("go on?")
+        oracle.write("done", "ask;")
+        return {"log": ["ask;", answer]}
+
+    graph = StateGraph(State)
+    graph.add_node("before", task(oracle, "before"))
+    graph.add_node("ask", ask)
+    graph.add_node("after", task(oracle, "after"))
+    for one, two in ((START, "before"), ("before", "ask"), ("ask", "after"), ("after", END)):
+        graph.add_edge(one, two)
+    return graph
+
+
+def loop(oracle: Oracle) -> StateGraph:
+    async def turn(state: State) -> dict[str, Any]:
+        turns = state.get("turns", 0) + 1
+        label = f"turn{turns};"
+        oracle.write("start", label)
+        await anyio.lowlevel.checkpoint()
+        oracle.write("done", label)
+        return {"log": [label], "turns": turns}
+
+    graph = StateGraph(State)
+    graph.add_node("turn", turn)
+    graph.add_edge(START, "turn")
+    graph.add_conditional_edges("turn", lambda s: "turn" if s["turns"] < 4 else END)
+    return graph
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A graph and the log of a run that nothing disturbed."""
+
+    name: str
+    build: Callable[[Oracle], StateGraph]
+    log: tuple[str, ...]
+
+
+SCENARIOS = (
+    Scenario("chain", chain, ("a;", "b;", "c;")),
+    Scenario("fan-out", fan_out, ("plan;", "work0;", "work1;", "work2;", "gather;")),
+    Scenario("interrupt", question, ("before;", "ask;", "yes", "after;")),
+    Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
+)
+MODES = ("sync", "async", "exit")
+CONFIG = {"configurable": {"thread_id": "thread"}}
+INPUT: dict[str, Any] = {"log": []}
+
+
+async def call(graph: Any, given: Any, mode: str, oracle: Oracle) -> Any:
+    """One run to its return. In `sync` each delivered chunk goes to the oracle."""
+    if mode != "sync":
+        return await graph.ainvoke(given, CONFIG, durability=mode)
+    result: dict[str, Any] = {}
+    modes = ["updates", "values"]
+    async with graph.astream(given, CONFIG, stream_mode=modes, durability=mode) as stream:
+        async for kind, chunk in stream:
+            if kind == "values":
+                result |= chunk
+            elif "__interrupt__" in chunk:
+                result |= chunk
+            else:
+                oracle.chunk(chunk)
+                result.pop("__interrupt__", None)
+    return result
+
+
+async def run_through(graph: Any, given: Any, mode: str, oracle: Oracle) -> Any:
+    """Run, and answer what the graph asks, until it ends."""
+    result = await call(graph, given, mode, oracle)
+    while "__interrupt__" in result:
+        result = await call(graph, Command(resume="yes"), mode, oracle)
+    return result
+
+
+async def go_on(graph: Any, mode: str, oracle: Oracle) -> Any:
+    """Finish the thread after a crash; with its input again if nothing was ever accepted."""
+    try:
+        return await run_through(graph, None, mode, oracle)
+    except EmptyInputError:
+        assert oracle.labels("start") == [], "nodes ran before their input was durable"
+        return await run_through(graph, INPUT, mode, oracle)

@@ -1,0 +1,60 @@
+"""Where the fault tests keep checkpoints: memory and SQLite, each with a way to fail.
+
+| name             | fails at                              | path through the runtime     |
+|------------------|---------------------------------------|------------------------------|
+| memory           | each call of the saver's port         | at once, in the run's task   |
+| memory, by actor | the same                              | the persistence actor's task |
+| sqlite           | each SQL statement, BEGIN, COMMIT     | the persistence actor's task |
+| sqlite port      | each call of the saver's port         | the persistence actor's task |
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from actorgraph import InMemorySaver, SqliteSaver
+from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
+from tests.faults.oracle import Oracle
+
+STORES = ("memory", "memory, by actor", "sqlite", "sqlite port")
+
+
+class Store:
+    """One store that outlives its savers. Every saver tells the oracle what it has stored."""
+
+    def __init__(self, kind: str, path: Path, oracle: Oracle) -> None:
+        self.kind = kind
+        self.path = path
+        self.oracle = oracle
+        self._memory = InMemorySaver()
+
+    def saver(self, plan: FaultPlan | None = None) -> FaultySaver:
+        """A new saver on the store, as a new process would open it."""
+        told = self.oracle.stored
+        if self.kind.startswith("memory"):
+            immediate = self.kind == "memory"
+            return FaultySaver(self._memory, plan, immediate=immediate, on_stored=told)
+        if self.kind == "sqlite port" or plan is None:
+            return FaultySaver(SqliteSaver(self.path), plan, on_stored=told)
+
+        class Failing(SqliteSaver):
+            connection_class: type[HopConnection] = failing_connection(plan)
+
+        return FaultySaver(Failing(self.path), on_stored=told)
+
+    def remove(self) -> None:
+        for file in self.path.parent.glob(f"{self.path.name}*"):
+            file.unlink()
+
+
+async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
+    """Everything that the thread's newest checkpoint and its ledger hold, as text."""
+    found = await saver.aget_tuple(config)
+    return "" if found is None else repr((found.checkpoint["channel_values"], found.pending_writes))
+
+
+def numbers() -> Iterator[int]:
+    """1, 2, 3 ... up to a bound that no scenario reaches."""
+    yield from range(1, 2_000)
+    raise AssertionError("the fault never stops firing")

@@ -1,0 +1,57 @@
+"""Every saver, for tests that hold on each of them.
+
+`store` is a fixture of the folders whose conftest.py imports it: a place for checkpoints of one
+kind. `store.saver()` opens nothing; `store.again()` is what a new process would make.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actorgraph import InMemorySaver, SqliteSaver
+
+KINDS = ["memory", "sqlite", "sqlite-memory"]
+
+
+class Store:
+    """A place for checkpoints, and savers over it."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.path = folder / "runs.db"
+        self._saver: Any = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether what is stored outlives the saver object."""
+        return self.kind == "sqlite"
+
+    def saver(self) -> Any:
+        """The saver over this place."""
+        if self._saver is None:
+            self._saver = self._make()
+        return self._saver
+
+    def again(self) -> Any:
+        """A new saver object over the same place, where the kind has such; else the same one."""
+        return self._make() if self.on_disk else self.saver()
+
+    def _make(self) -> Any:
+        if self.kind == "memory":
+            return InMemorySaver()
+        return SqliteSaver(self.path if self.on_disk else ":memory:")
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A place for checkpoints; the test runs once per kind."""
+    return Store(request.param, tmp_path)
+
+
+@pytest.fixture
+async def saver(store: Store) -> AsyncIterator[Any]:
+    """An open saver; the test runs once per kind."""
+    async with store.saver() as opened:
+        yield opened
