@@ -14,7 +14,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frame
 from actorgraph.codec.records import Record, encode_json, encode_record, is_inline
-from actorgraph.errors import InvalidConfigError
+from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
 from actorgraph.superstep.tasks import path_key
@@ -125,16 +125,24 @@ class HandOff:
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes))
 
     def _ledger(self, entry: LedgerEntry) -> LedgerRow:
-        where = f"writes of {entry.path[-1] if entry.path else 'the input'!s}"
         return LedgerRow(
             base=entry.base,
             task=as_bytes(entry.task),
             path=path_key(entry.path),
             index=entry.index,
             generation=entry.generation,
-            payload=self._encode([[channel, value] for channel, value in entry.writes], where),
+            payload=self._writes(entry),
             asks=entry.index == CONTROL_INDEX[INTERRUPT],
         )
+
+    def _writes(self, entry: LedgerEntry) -> bytes:
+        where = f"writes of {entry.path[-1] if entry.path else 'the input'!s}"
+        try:
+            return self._encode([[channel, value] for channel, value in entry.writes], where)
+        except SerializationError:
+            for channel, value in entry.writes:  # the culprit's path begins with its channel
+                self._codec.encode(value, f"{where}: {channel}")
+            raise
 
     def _place(
         self, point: NewCheckpoint, channel: str, value: Any, rows: "_Rows"

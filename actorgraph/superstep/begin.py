@@ -112,6 +112,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         points = tuple(stored)
         effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
         state.unsaved_steps.clear()  # the claim is awaited: these are durable before step 1
+        chunks.hold_behind_save(state)
     if not start.branches:
         chunks.hold_values(state, state.updated or ())
         chunks.hold_checkpoint(state, tasks)

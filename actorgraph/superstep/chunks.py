@@ -5,8 +5,9 @@
 wrapped. In sync mode a chunk is held until what it tells is durable (`saves.chunk_gate`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,12 @@ def hold(state: RunState, mode: str, chunk: Any) -> None:
     state.held.append((chunk_gate(state), (mode, chunk)))
 
 
+def hold_behind_save(state: RunState) -> None:
+    """Let the chunks that are queued wait for the save just made, which holds what they tell."""
+    gate = chunk_gate(state)
+    state.held = deque((gate, chunk) for _, chunk in state.held)
+
+
 def wants(state: RunState, mode: str) -> bool:
     """Whether somebody reads this mode."""
     return mode in state.policy.modes
@@ -40,13 +47,18 @@ def output(state: RunState) -> Any:
     return {key: value for key, value in pairs if value is not EMPTY}
 
 
-def hold_values(state: RunState, changed: Iterable[str]) -> None:
+def last_output(state: RunState) -> Any:
+    """The output of the last `values` chunk; None when no superstep changed an output key."""
+    return output(state) if state.has_output else None
+
+
+def hold_values(state: RunState, changed: AbstractSet[str]) -> None:
     """The `values` chunk of a superstep, if it changed an output key."""
     keys = state.policy.output_keys or state.plan.output_keys
-    if not set(keys).isdisjoint(changed):
-        state.last_values = output(state)
+    if not changed.isdisjoint(keys):
+        state.has_output = True
         if wants(state, "values"):
-            hold(state, "values", state.last_values)
+            hold(state, "values", output(state))
 
 
 def hold_update(state: RunState, task: Task, result: TaskResult) -> None:

@@ -1,5 +1,6 @@
 """Outcomes as text: the facts, one table of comparisons, one of single figures. Markdown."""
 
+import statistics
 from typing import Any
 
 from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, Against, Comparison, Unit
@@ -62,6 +63,7 @@ def notes(outcome: Outcome) -> list[str]:
     """What the tables have no column for: failures, batches, what the floor did, bytes."""
     name = outcome.measure.name
     lines = [f"- {name}, {SIDES[side]} failed: {why}" for side, why in outcome.failures.items()]
+    lines += _cpu_note(outcome)
     for side, runs in outcome.runs.items():
         last, who = runs[-1], SIDES[side]
         if last.get("batches"):
@@ -83,6 +85,19 @@ def notes(outcome: Outcome) -> list[str]:
                 f"{last['seconds']:.1f} s"
             )
     return lines
+
+
+def _cpu_note(outcome: Outcome) -> list[str]:
+    """CPU time per step or task, by side: the part of a figure that a busy machine leaves alone."""
+    spent = {
+        side: statistics.median(run["cpu_seconds"] / run["units"] * 1e6 for run in runs)
+        for side, runs in outcome.runs.items()
+        if "cpu_seconds" in runs[0]
+    }
+    if not spent or outcome.measure.unit is Unit.MULTIPLE:
+        return []
+    told = ", ".join(f"{SIDES[side]} {number:,.1f}" for side, number in spent.items())
+    return [f"- {outcome.measure.name}, CPU us each: {told}"]
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
