@@ -6,6 +6,7 @@ C holds the interpreter's lock, so a thread would not help.
 """
 
 from collections.abc import Generator, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frame
-from actorgraph.codec.records import Record, encode_json, encode_record, is_inline
+from actorgraph.codec.records import Record, encode_json, encode_names, encode_record, is_inline
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
@@ -29,7 +30,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_bytes, ticks_of
-from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
 _ROW_OVERHEAD = 200
 SLICE_BYTES = 1_000_000
@@ -136,7 +137,7 @@ class HandOff:
         )
 
     def _writes(self, entry: LedgerEntry) -> bytes:
-        where = f"writes of {entry.path[-1] if entry.path else 'the input'!s}"
+        where = _whose(entry.path)
         try:
             return self._encode([[channel, value] for channel, value in entry.writes], where)
         except SerializationError:
@@ -170,7 +171,7 @@ class HandOff:
             step=point.step,
             source=point.source,
             run=self._run,
-            next=encode_json(point.next) if point.next else "[]",
+            next=encode_names(point.next),
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata),
             created=(ticks_of(point.id) - GREGORIAN_OFFSET) // 10,
@@ -229,6 +230,11 @@ class HandOff:
             rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)
             if self._encoded - self._yielded > SLICE_BYTES:
                 yield
+
+
+@lru_cache(maxsize=4096)
+def _whose(path: Path) -> str:
+    return f"writes of {path[-1] if path else 'the input'!s}"
 
 
 class _Rows:

@@ -5,6 +5,7 @@ for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blob
 whose value is a row of its own, at their version. A channel with a version and no value is empty.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -47,7 +48,9 @@ def is_inline(value: Any) -> bool:
 def encode_record(record: Record) -> str:
     """The record as JSON text. `v` is always written: it says how to read the rest."""
     text = _ENCODER.encode(record).decode()
-    return text if text.startswith('{"v"') else f'{{"v":{record.v},{text[1:]}'
+    if text.startswith('{"v"'):
+        return text
+    return f'{{"v":{record.v}}}' if text == "{}" else f'{{"v":{record.v},{text[1:]}'
 
 
 def decode_record(text: str) -> Record:
@@ -74,6 +77,12 @@ def decode_record(text: str) -> Record:
 def encode_json(value: Any) -> str:
     """Compact JSON of plain data."""
     return _ENCODER.encode(value).decode()
+
+
+@lru_cache(maxsize=4096)
+def encode_names(names: tuple[str, ...]) -> str:
+    """A JSON list of node names; a graph has few different ones."""
+    return encode_json(names)
 
 
 def decode_json(text: str) -> Any:

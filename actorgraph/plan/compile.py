@@ -120,10 +120,11 @@ def _node(
 
 def _branches(builder: GraphBuilder, node: str, schema: Schema) -> tuple[BranchPlan, ...]:
     specs = builder.branches.get(node, {}).values()
-    return tuple(_branch(spec, spec.schema or schema) for spec in specs)
+    return tuple(_branch(builder, spec, spec.schema or schema) for spec in specs)
 
 
-def _branch(spec: BranchSpec, schema: Schema) -> BranchPlan:
+def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPlan:
+    ends = spec.ends or {name: name for name in builder.nodes}
     return BranchPlan(
         name=spec.name,
         path=spec.path,
@@ -132,6 +133,7 @@ def _branch(spec: BranchSpec, schema: Schema) -> BranchPlan:
         ends=spec.ends,
         reads=schema.keys,
         coerce=schema.make,
+        routes={a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)},
     )
 
 

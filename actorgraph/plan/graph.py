@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
-from actorgraph.values.constants import START
+from actorgraph.values.constants import ROOT, START
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class BranchPlan:
     ends: Mapping[Any, str] | None
     reads: tuple[str, ...]
     coerce: Callable[..., Any] | None
+    routes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Answers that name a node -> the channel that makes it due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ class NodePlan:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ends: tuple[str, ...] = ()
     hidden: bool = False
+    bare: bool = field(init=False)
+    """Whether it belongs to a graph over one value."""
+
+    def __post_init__(self) -> None:
+        """Compute what follows from the rest."""
+        object.__setattr__(self, "bare", self.writes == {ROOT})
 
 
 @dataclass(frozen=True, slots=True)

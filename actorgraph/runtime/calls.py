@@ -20,6 +20,9 @@ from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.values.run import Write
 
 T = TypeVar("T")
+Made = tuple[list[Write], list[str]]
+"""What a call made: the task's writes, and a sentence for each dropped key."""
+
 MAX_THREADS = 256
 """Worker threads for sync nodes, per event loop. Anyio's default of 40, shared with the
 application, deadlocks when 40 sync nodes each wait for a graph with a sync node."""
@@ -71,7 +74,7 @@ class InContext(Generic[T]):
 
 async def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
-) -> tuple[list[Write], list[str]]:
+) -> Made:
     """Run a node and its conditional edges.
 
     Args:
@@ -79,11 +82,15 @@ async def call_node(
             task's own writes. Not modified.
     Returns: the task's writes, and a sentence for each dropped key.
     """
-    returned = await _call(node.call, node.is_async, given, _injected(node.inject, scope))
-    writes, dropped = writes_of(plan, node, returned)
+    if node.is_async and not node.inject:
+        returned = await node.call(given)
+    else:
+        returned = await _call(node.call, node.is_async, given, _injected(node.inject, scope))
+    made = writes_of(plan, node, returned)
     if node.branches:
+        writes = made[0]
         writes.extend(await branch_writes(plan, node, values, writes, scope))
-    return writes, dropped
+    return made
 
 
 async def branch_writes(
@@ -97,8 +104,11 @@ async def branch_writes(
     targets: list[Write] = []
     for branch in node.branches:
         seen = branch_view(plan, values, branch, writes)
-        injected = _injected(branch.inject, scope) if scope else {}
-        answer = await _call(branch.path, branch.is_async, seen, injected)
+        if branch.is_async and not branch.inject:
+            answer = await branch.path(seen)
+        else:
+            injected = _injected(branch.inject, scope) if scope else {}
+            answer = await _call(branch.path, branch.is_async, seen, injected)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -119,7 +129,7 @@ async def _call(
 def _injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
     if not names:
         return {}
-    known = {"config": scope.config, "writer": scope.writer}
+    known = {"config": scope.config, "writer": scope.write}
     return {name: known[name] for name in names}
 
 

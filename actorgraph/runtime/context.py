@@ -11,6 +11,7 @@ from typing import Any
 from actorgraph.errors import GraphInterrupt, OutsideRunError
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
+from actorgraph.values.run import Task
 
 StreamWriter = Callable[[Any], None]
 
@@ -25,24 +26,26 @@ class TaskScope:
         cancelled: set when the task was abandoned; a sync node in its thread may look.
     """
 
-    __slots__ = ("answers", "asked", "bare", "cancelled", "config", "namespace", "raised", "writer")
+    __slots__ = ("_config", "answers", "asked", "bare", "cancelled", "raised", "task", "write")
 
     def __init__(
-        self,
-        namespace: str,
-        config: dict[str, Any],
-        writer: StreamWriter,
-        answers: tuple[Any, ...],
-        bare: list[Any],
+        self, task: Task, config: dict[str, Any], write: StreamWriter, bare: list[Any]
     ) -> None:
-        self.namespace = namespace
-        self.config = config
-        self.writer = writer
-        self.answers = list(answers)
+        self.task = task
+        self._config = config
+        self.write = write
+        self.answers = list(task.answers)
         self.bare = bare
         self.asked = 0
         self.raised: list[Interrupt] = []
         self.cancelled = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The caller's config with the task's own namespace."""
+        own = {"checkpoint_ns": self.task.namespace, "langgraph_task_id": self.task.id}
+        place = {**(self._config.get("configurable") or {}), **own}
+        return {**self._config, "configurable": place}
 
     def ask(self, value: Any) -> Any:
         """The answer to the task's next question, or the end of this attempt."""
@@ -57,7 +60,7 @@ class TaskScope:
                 pass
             else:
                 return self.answers[index]
-        question = Interrupt(value, interrupt_id(self.namespace, index))
+        question = Interrupt(value, interrupt_id(self.task.namespace, index))
         self.raised.append(question)
         raise GraphInterrupt((question,))
 
@@ -107,4 +110,4 @@ def get_stream_writer() -> StreamWriter:
     Raises:
         OutsideRunError: not called in a node.
     """
-    return _current("get_stream_writer()").writer
+    return _current("get_stream_writer()").write

@@ -12,11 +12,9 @@ import asyncio
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    import trio
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -24,13 +22,14 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """A first-in first-out queue between one reader and any senders."""
 
-    __slots__ = ("_items", "_loop", "_parked", "_thread")
+    __slots__ = ("_future", "_items", "_loop", "_parked", "_thread")
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
         self._parked: Any = None
-        self._loop: asyncio.AbstractEventLoop | trio.lowlevel.TrioToken | None = None
+        self._loop: Any = None
         self._thread = 0
+        self._future: Callable[[], asyncio.Future[None]] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -56,10 +55,10 @@ class Mailbox(Generic[T]):
         """Wait until there may be an item."""
         if self._loop is None:
             self._bind()
-        if not isinstance(self._loop, asyncio.AbstractEventLoop):
+        if self._future is None:
             await self._wait_on_trio()
             return
-        place = self._parked = self._loop.create_future()
+        place = self._parked = self._future()
         try:
             if not self._items:
                 await place
@@ -74,7 +73,8 @@ class Mailbox(Generic[T]):
 
             self._loop = trio.lowlevel.current_trio_token()
         else:
-            self._loop = asyncio.get_running_loop()
+            loop = self._loop = asyncio.get_running_loop()
+            self._future = loop.create_future
 
     async def _wait_on_trio(self) -> None:
         import trio
@@ -91,21 +91,26 @@ class Mailbox(Generic[T]):
 
     def _wake(self) -> None:
         """Wake the reader, from wherever the sender stands."""
-        loop = self._loop
-        if isinstance(loop, asyncio.AbstractEventLoop):
-            with suppress(RuntimeError):  # its loop has been closed: nobody waits any more
-                if threading.get_ident() == self._thread:
-                    self._wake_on_asyncio()
-                else:
-                    loop.call_soon_threadsafe(self._wake_on_asyncio)
-        elif loop is not None:
-            import trio
+        if self._future is None:
+            self._wake_trio()
+            return
+        try:
+            if threading.get_ident() == self._thread:
+                self._wake_on_asyncio()
+            else:
+                self._loop.call_soon_threadsafe(self._wake_on_asyncio)
+        except RuntimeError:
+            if not self._loop.is_closed():  # a closed loop's reader waits no more
+                raise
 
-            with suppress(trio.RunFinishedError):
-                if threading.get_ident() == self._thread and trio.lowlevel.in_trio_run():
-                    self._wake_on_trio()
-                else:
-                    loop.run_sync_soon(self._wake_on_trio)
+    def _wake_trio(self) -> None:
+        import trio
+
+        with suppress(trio.RunFinishedError):  # a finished loop's reader waits no more
+            if threading.get_ident() == self._thread and trio.lowlevel.in_trio_run():
+                self._wake_on_trio()
+            else:
+                self._loop.run_sync_soon(self._wake_on_trio)
 
     def _wake_on_asyncio(self) -> None:
         place = self._parked

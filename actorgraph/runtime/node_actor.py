@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, NodeTimeoutError
 from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.runtime.calls import InContext, call_node, real_error
+from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, StreamWriter, TaskScope
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.run import (
@@ -29,7 +29,6 @@ from actorgraph.values.run import (
     TaskInterrupted,
     TaskResult,
     TaskSucceeded,
-    Write,
 )
 
 
@@ -48,7 +47,7 @@ class Surroundings(msgspec.Struct):
     values: Callable[[], dict[str, Any]]
     config: dict[str, Any]
     context: Context
-    writer: Callable[[str], StreamWriter]
+    write: StreamWriter
     bare: list[Any]
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
@@ -77,6 +76,7 @@ class NodeActor:
         self._group = group
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
+        self._cancellation = anyio.get_cancelled_exc_class()
         self._idle = True
         self._cancelled = False
         self._calls = self._running = self._most = self._abandoned = 0
@@ -133,19 +133,19 @@ class NodeActor:
     async def _perform(self, start: StartTask) -> None:
         """Call the node; whatever happens, send exactly one event."""
         task, around = start.task, self._around
-        scope = TaskScope(
-            task.namespace,
-            {**around.config, "configurable": _below(around.config, task)},
-            around.writer(task.namespace),
-            task.answers,
-            around.bare,
-        )
+        scope = TaskScope(task, around.config, around.write, around.bare)
         context = around.context.copy()
         context.run(CURRENT.set, scope)
-        cancelled = anyio.get_cancelled_exc_class()
+        plan, values = around.plan, around.values()
+        calling = InContext(context, call_node(plan, self._node, values, start.given, scope))
         try:
-            event = await self._attempt(task, start.given, scope, context)
-        except cancelled as error:
+            if task.timeout is None or not self._node.is_async:
+                event = self._event(task, scope, await calling)
+            else:
+                event = TaskFailed(task.id, _timeout(task))
+                with anyio.move_on_after(task.timeout):
+                    event = self._event(task, scope, await calling)
+        except self._cancellation as error:
             scope.cancelled = True
             self._abandoned += not self._node.is_async
             if anyio.current_effective_deadline() == -math.inf:
@@ -154,29 +154,22 @@ class NodeActor:
             event = TaskFailed(task.id, _own_cancellation(task, error))
         except BaseException as error:  # noqa: BLE001 - the run decides what an error means
             event = self._verdict(task, scope, error)
+        if around.pace is None:
+            self._end(event)
+            return
         try:
-            if around.pace is not None:
-                await around.pace()
+            await around.pace()
         finally:
             self._end(event)
 
-    async def _attempt(self, task: Task, given: Any, scope: TaskScope, context: Context) -> Event:
-        around, node = self._around, self._node
-        calling = InContext(context, call_node(around.plan, node, around.values(), given, scope))
-        made: tuple[list[Write], list[str]] | None = None
-        if task.timeout is None or not node.is_async:
-            made = await calling
-        else:
-            with anyio.move_on_after(task.timeout):
-                made = await calling
-        if made is None:
-            return TaskFailed(task.id, _timeout(task))
+    def _event(self, task: Task, scope: TaskScope, made: Made) -> Event:
+        """What a call that returned means."""
         writes, dropped = made
         if scope.raised:
-            around.warn("swallowed", task.name)
+            self._around.warn("swallowed", task.name)
             return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
         for sentence in dropped:
-            around.warn("dropped", sentence)
+            self._around.warn("dropped", sentence)
         return TaskSucceeded(TaskResult(task.id, tuple(writes), tuple(scope.answers)))
 
     def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
@@ -186,11 +179,6 @@ class NodeActor:
         if isinstance(counts, Exception):
             counts.add_note(f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
-
-
-def _below(config: dict[str, Any], task: Task) -> dict[str, Any]:
-    own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
-    return {**config.get("configurable", {}), **own}
 
 
 def _timeout(task: Task) -> NodeTimeoutError:

@@ -11,7 +11,6 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
 import warnings
 from collections.abc import Sequence
 from contextvars import Context
-from functools import partial
 from typing import Any, assert_never
 
 import anyio
@@ -107,7 +106,7 @@ class Supervisor:
             values=lambda: state.values,
             config=config,
             context=context,
-            writer=self._writer if custom else _silent,
+            write=self._custom if custom else _drop,
             bare=list(state.bare_answer),
             report=self._inbox.put,
             warn=self._warn,
@@ -172,28 +171,22 @@ class Supervisor:
         state, inbox = self._state, self._inbox
         while True:
             for effect in effects:
-                outcome = await self._carry_out(effect)
-                if outcome is not None:
-                    return outcome
+                match effect:
+                    case StartTask():
+                        self._actor(effect.task.name).assign(effect)
+                    case Save():
+                        await self._save(effect)
+                    case Emit():
+                        if self._broadcast is not None:
+                            await self._broadcast.publish(effect.chunks)
+                    case CancelTasks():
+                        for actor in self._actors.values():
+                            actor.cancel()
+                    case Finish():
+                        return effect.outcome
+                    case _:
+                        assert_never(effect)
             effects = advance(state, await inbox.get())
-
-    async def _carry_out(self, effect: Effect) -> Outcome | None:
-        match effect:
-            case StartTask(task):
-                self._actor(task.name).assign(effect)
-            case Save():
-                await self._save(effect)
-            case Emit(chunks):
-                if self._broadcast is not None:
-                    await self._broadcast.publish(chunks)
-            case CancelTasks():
-                for actor in self._actors.values():
-                    actor.cancel()
-            case Finish(outcome):
-                return outcome
-            case _:
-                assert_never(effect)
-        return None
 
     def _actor(self, name: str) -> NodeActor:
         """The node's actor, started at its first task."""
@@ -253,10 +246,7 @@ class Supervisor:
                 del self._host.leaving[thread_id]
         self._gone.open()
 
-    def _writer(self, namespace: str) -> Any:
-        return partial(self._custom, namespace)
-
-    def _custom(self, _: str, value: Any) -> None:
+    def _custom(self, value: Any) -> None:
         assert self._broadcast is not None
         self._broadcast.offer(("custom", value))
 
@@ -269,10 +259,6 @@ class Supervisor:
                 SwallowedInterruptWarning,
                 stacklevel=2,
             )
-
-
-def _silent(_: str) -> Any:
-    return _drop
 
 
 def _drop(_: Any) -> None:

@@ -49,7 +49,6 @@ class _Thread(msgspec.Struct):
     ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
     ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
     runs: dict[bytes, OpenRun] = {}
-    versions: dict[str, int] = {}
 
 
 class MemoryBackend:
@@ -130,7 +129,7 @@ class MemoryBackend:
             checkpoint=None if place is None else _read(thread, place),
             head=head,
             open_run=None if run is None else thread.runs[run],
-            version_floor=thread.versions.get(query.namespace, 0),
+            version_floor=_floor(thread, query.namespace, head),
         )
 
     def _page(self, query: ListCheckpoints) -> list[StoredCheckpoint]:
@@ -145,6 +144,13 @@ class MemoryBackend:
         return found[: query.limit] if query.limit is not None else found
 
 
+def _floor(thread: _Thread, namespace: str, head: bytes | None) -> int:
+    """The highest version of the namespace: its head has it, as branches count above it."""
+    place = thread.by_id.get((namespace, head)) if head else None
+    versions = decode_record(place.row.record).channel_versions if place else {}
+    return max(versions.values(), default=0)
+
+
 def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
     namespace = commit.namespace
     if commit.claim is not None and commit.run is not None:
@@ -156,12 +162,11 @@ def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
         rows.setdefault((entry.task, entry.index, entry.generation), entry)
     for offset, row in enumerate(commit.checkpoints):
         _store_values(thread, namespace, row)
-        bare = msgspec.structs.replace(row, blobs=(), ranges=(), merges=())
-        place = _Place(sequence + offset, namespace, bare)
+        if row.ranges:  # their bytes are kept where the list is, once
+            row = msgspec.structs.replace(row, ranges=(), merges=())  # noqa: PLW2901
+        place = _Place(sequence + offset, namespace, row)
         thread.places.append(place)
         thread.by_id[namespace, row.id] = place
-        top = max(decode_record(row.record).channel_versions.values(), default=0)
-        thread.versions[namespace] = max(thread.versions.get(namespace, 0), top)
 
 
 def _store_values(thread: _Thread, namespace: str, row: CheckpointRow) -> None:

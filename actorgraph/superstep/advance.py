@@ -63,15 +63,15 @@ def advance(state: RunState, event: Event) -> list[Effect]:
     match event:
         case TaskSucceeded(result):
             return _on_success(state, result)
+        case Saved(number):
+            acknowledged(state, number)
+            return go_on(state)
         case TaskInterrupted(task, interrupts, answers):
             return _on_interrupt(state, task, interrupts, answers)
         case TaskFailed(task, error):
             return _on_failure(state, task, error)
         case TaskCancelled(task):
             state.running.pop(task, None)
-            return go_on(state)
-        case Saved(number):
-            acknowledged(state, number)
             return go_on(state)
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
@@ -177,7 +177,7 @@ def _end_superstep(
     chunks.hold_checkpoint(state, tasks)
     if stops and tasks:
         chunks.hold_interrupt(state, ())
-        return effects + leave(state, Interrupted(state.last_values, ()))
+        return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     return next_superstep(state, effects)
 
 
@@ -209,11 +209,11 @@ def next_superstep(
 ) -> list[Effect]:
     """Go on to the due tasks, unless there are none, a breakpoint or the limit says stop."""
     if not state.due:
-        done = Succeeded(state.last_values)
+        done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
     if not resuming and _breakpoint(state, state.policy.interrupt_before, state.due):
         chunks.hold_interrupt(state, ())
-        return effects + leave(state, Interrupted(state.last_values, ()))
+        return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     if not all(task.name == START for task in state.due):
         if state.steps_left <= 0:
             return effects + leave(state, Failed(_recursion_error(state)))
@@ -309,6 +309,8 @@ def _next_allowed(state: RunState) -> Task | None:
 
 
 def _deliver(state: RunState, effects: list[Effect]) -> None:
+    if not state.held:
+        return
     ready: list[tuple[str, Any]] = []
     while state.held and state.held[0][0] <= state.durable:
         ready.append(state.held.popleft()[1])
@@ -320,7 +322,7 @@ def _interrupted(state: RunState) -> Interrupted:
     """The questions of this superstep, in task-path order, and the state that a reader sees."""
     tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
-    return Interrupted(state.last_values, asked)
+    return Interrupted(chunks.last_output(state), asked)
 
 
 def _finish_restored(state: RunState) -> list[Effect]:

@@ -13,7 +13,6 @@ import msgspec
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.state import RunState
-from actorgraph.values.constants import RESERVED_CHANNELS, TASKS
 from actorgraph.values.run import Write
 
 
@@ -38,7 +37,7 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
     Raises:
         InvalidUpdateError: a channel can't take these writes.
     """
-    plan, values = state.plan, state.values
+    plan, values, channels = state.plan, state.values, state.plan.channels
     bump = any(task.triggers for task in ran)
     new: dict[str, Any] = {}
     if plan.consumable:
@@ -46,20 +45,19 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
     pending = _group(ran, plan)
     for channel, writes in pending.items():
         before = new[channel] if channel in new else values.get(channel, EMPTY)
-        folded = plan.channels[channel].fold(channel, before, writes)
+        folded = channels[channel].fold(channel, before, writes)
         if folded is not UNCHANGED:
             new[channel] = folded
     if bump:
         for channel in plan.clearing:
             if channel in values and channel not in pending:
-                _stage(new, channel, plan.channels[channel].idle(values[channel]))
+                _stage(new, channel, channels[channel].idle(values[channel]))
         if plan.finishing and not any(c in plan.subscribers for c in _available(plan, new)):
             for channel in plan.finishing:
                 value = new[channel] if channel in new else values.get(channel, EMPTY)
-                _stage(new, channel, plan.channels[channel].finish(value))
+                _stage(new, channel, channels[channel].finish(value))
     _see(state, ran)
-    _commit(state, new)
-    return _available(plan, new)
+    return _commit(state, new) if new else set()
 
 
 def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
@@ -92,18 +90,22 @@ def _see(state: RunState, ran: Iterable[Ran]) -> None:
                 seen[channel] = versions[channel]
 
 
-def _commit(state: RunState, new: dict[str, Any]) -> None:
-    if not new:
-        return
+def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
+    """Take the new cells over, all with one new version; returns the available ones."""
     version = state.max_version = next_version(state.max_version)
+    values, versions, opaque = state.values, state.versions, state.plan.opaque
+    available: set[str] = set()
     for channel, value in new.items():
-        state.versions[channel] = version
+        versions[channel] = version
         if value is EMPTY:
-            state.values.pop(channel, None)
-        else:
-            state.values[channel] = value
+            values.pop(channel, None)
+            continue
+        values[channel] = value
+        if channel not in opaque or state.plan.channels[channel].read(value) is not EMPTY:
+            available.add(channel)
     if state.has_saver:
         state.dirty.update(new)
+    return available
 
 
 def next_version(version: Any) -> Any:
@@ -116,6 +118,8 @@ def _group(ran: Iterable[Ran], plan: Plan) -> dict[str, list[Any]]:
     channels = plan.channels
     for task in ran:
         for channel, value in task.writes:
-            if channel in channels and (channel not in RESERVED_CHANNELS or channel == TASKS):
-                pending.setdefault(channel, []).append(value)
+            if channel in pending:
+                pending[channel].append(value)
+            elif channel in channels:
+                pending[channel] = [value]
     return pending

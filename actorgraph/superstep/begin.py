@@ -36,6 +36,10 @@ from actorgraph.values.run import (
 )
 
 
+_ANY_QUESTION = "*"
+"""What a run answers that finds a question answered and its task unfinished: maybe the next."""
+
+
 def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
     """The first effects of a run.
 
@@ -114,7 +118,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         state.unsaved_steps.clear()  # the claim is awaited: these are durable before step 1
         chunks.hold_behind_save(state)
     if not start.branches:
-        chunks.hold_values(state, state.updated or ())
+        chunks.hold_values(state, frozenset(state.updated or ()))
         chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
 
@@ -172,7 +176,8 @@ def _answers(
     if not tasks:
         raise _already(state)
     state.bare_answer = [resume]
-    return [control_entry(state, None, RESUME, [resume])], ()
+    asked = any(known[task.id].interrupts for task in tasks if task.id in known)
+    return [control_entry(state, None, RESUME, [resume])], (_ANY_QUESTION,) if asked else ()
 
 
 def _answers_by_id(
@@ -181,12 +186,22 @@ def _answers_by_id(
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
         raise _already(state)
-    rows = [_answer(state, *asking[i], resume[i]) for i in fitting]
+    concerned = {task.id: (task, attempt) for task, attempt in (asking[i] for i in fitting)}
+    rows: list[LedgerEntry] = []
+    for task, attempt in concerned.values():
+        given = [resume[i.id] for i in attempt.interrupts if i.id in resume]
+        if any(i.id not in resume for i in attempt.interrupts[: len(given)]):
+            raise UnknownInterruptError(
+                f"node {task.name!r} asked several questions at once; a later one got an answer "
+                "and an earlier one did not",
+                do="answer them in their order, or all in one Command(resume={id: answer, ...})",
+            )
+        rows.append(_answer(state, task, attempt, *given))
     return rows, tuple(fitting)
 
 
-def _answer(state: RunState, task: Task, attempt: Attempt, value: Any) -> LedgerEntry:
-    return control_entry(state, task, RESUME, [*attempt.answers, value])
+def _answer(state: RunState, task: Task, attempt: Attempt, *given: Any) -> LedgerEntry:
+    return control_entry(state, task, RESUME, [*attempt.answers, *given])
 
 
 def _already(state: RunState) -> AlreadyResumedError:
@@ -208,11 +223,11 @@ def _go_on_with(
     own = tuple(w for e in entries if e.task == NULL_TASK and e.index >= 0 for w in e.writes)
     changed = apply(state, [Ran(INPUT, (), own)]) if own else set[str]()
     tasks = due_tasks(state, None)
-    state.last_values = chunks.output(state)
+    state.has_output = True
     if not tasks and not own:
         if chunks.wants(state, "values"):
-            chunks.hold(state, "values", state.last_values)
-        return leave(state, Succeeded(state.last_values), saved=True)
+            chunks.hold(state, "values", chunks.output(state))
+        return leave(state, Succeeded(chunks.output(state)), saved=True)
     state.seen[INTERRUPT] = dict(state.versions)
     stored: tuple[NewCheckpoint, ...] = ()
     if forks or not tasks:
@@ -228,7 +243,7 @@ def _go_on_with(
         effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
         state.unsaved_steps.clear()
     if chunks.wants(state, "values"):
-        chunks.hold(state, "values", state.last_values)
+        chunks.hold(state, "values", chunks.output(state))
     if tasks and not state.due:
         return effects + go_on(state)
     return next_superstep(state, effects, resuming=True)

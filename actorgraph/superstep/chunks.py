@@ -150,7 +150,7 @@ def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
 
 def hold_checkpoint(state: RunState, tasks: Sequence[Task]) -> None:
     """The `checkpoints` chunk of the newest checkpoint."""
-    if not (wants(state, "checkpoints") or wants(state, "debug")):
+    if not state.policy.modes or not (wants(state, "checkpoints") or wants(state, "debug")):
         return
     keys = state.plan.state_keys
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}

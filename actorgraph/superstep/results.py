@@ -31,9 +31,11 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
         InvalidUpdateError: the value is none of these, or a key is unknown and the plan strict.
         UnknownTargetError: a route names no node.
     """
+    if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
+        return [*returned.items(), *node.targets], []  # what nearly every call returns
     writes: list[Write] = []
     dropped: list[str] = []
-    bare = node.writes == {ROOT}
+    bare = node.bare
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
             _add_keys(plan, node, part.items(), writes, dropped)
@@ -168,6 +170,10 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
     Raises:
         UnknownTargetError: it answered None, or what is neither in its map nor a node.
     """
+    if type(returned) is str:
+        channel = branch.routes.get(returned)
+        if channel is not None:
+            return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
@@ -199,18 +205,18 @@ def branch_view(
     fresh = dict(values)
     grouped: dict[str, list[Any]] = {}
     for channel, value in writes:
-        if channel in branch.reads:
-            grouped.setdefault(channel, []).append(value)
+        if channel in grouped:
+            grouped[channel].append(value)
+        elif channel in branch.reads:
+            grouped[channel] = [value]
     for channel, new in grouped.items():
-        rule = plan.channels[channel]
-        folded = rule.fold(channel, _copied(fresh.get(channel), channel in fresh), new)
+        before = _copied(fresh[channel]) if channel in fresh else EMPTY
+        folded = plan.channels[channel].fold(channel, before, new)
         if folded is not UNCHANGED:
             fresh[channel] = folded
     return view(plan, fresh, branch.reads, branch.coerce)
 
 
-def _copied(value: Any, present: bool) -> Any:
+def _copied(value: Any) -> Any:
     """A cell that an in-place reducer may change without changing the state."""
-    if not present:
-        return EMPTY
-    return copy(value) if isinstance(value, (list, dict, set)) else value
+    return copy(value) if type(value) in (list, dict, set) else value

@@ -81,7 +81,7 @@ def new_checkpoint(
         seen={node: dict(seen) for node, seen in state.seen.items()},
         updated=state.updated,
         next=next_nodes(state.plan, next_tasks),
-        metadata={**state.policy.metadata, **metadata},
+        metadata={**state.policy.metadata, **metadata} if metadata else state.policy.metadata,
     )
 
 

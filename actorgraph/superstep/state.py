@@ -37,11 +37,11 @@ class RunState:
         "failure",
         "farewell",
         "generation",
+        "has_output",
         "has_saver",
         "head",
         "held",
         "interrupted",
-        "last_values",
         "max_version",
         "mint",
         "namespace",
@@ -97,7 +97,7 @@ class RunState:
         self.dirty: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, tuple[str, Any]]] = deque()
-        self.last_values: Any = None
+        self.has_output = False
         self.outcome: Outcome | None = None
         self.open = False
         self.farewell = False

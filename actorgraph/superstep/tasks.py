@@ -5,6 +5,7 @@ node has not seen. Pending Sends come first, by their order; then nodes, by name
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from actorgraph.channels import EMPTY
@@ -53,26 +54,30 @@ def _candidates(plan: Plan, changed: Iterable[str] | None) -> Sequence[str]:
 
 def due_triggers(state: RunState, node: NodePlan) -> tuple[str, ...]:
     """The triggers that make a node due now; empty when it isn't."""
-    seen = state.seen.get(node.name)
-    return tuple(
-        channel
-        for channel in node.triggers
-        if state.read(channel) is not EMPTY
-        and is_newer(state.versions.get(channel), seen and seen.get(channel))
-    )
+    seen = state.seen.get(node.name, _NOTHING)
+    values, opaque = state.values, state.plan.opaque
+    due: tuple[str, ...] = ()
+    for channel in node.triggers:
+        available = state.read(channel) is not EMPTY if channel in opaque else channel in values
+        if available and is_newer(state.versions.get(channel), seen.get(channel)):
+            due = (*due, channel)
+    return due
+
+
+_NOTHING: Mapping[str, Any] = {}
 
 
 def is_newer(version: Any, seen: Any) -> bool:
     """Whether a version is above the one seen, by the null value of its own type."""
     if version is None:
         return False
-    return version > (type(version)() if seen is None else seen)
+    if seen is None:
+        seen = type(version)()
+    return version > seen
 
 
 def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
-    identifier = task_id(
-        state.checkpoint, state.namespace, state.step + 1, node.name, PULL, *triggers
-    )
+    identifier = task_id(state.checkpoint, state.namespace, node.name, PULL, *triggers)
     return Task(
         id=identifier,
         name=node.name,
@@ -85,9 +90,7 @@ def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
 
 
 def _push(state: RunState, index: int, send: Send) -> Task:
-    identifier = task_id(
-        state.checkpoint, state.namespace, state.step + 1, send.node, PUSH, str(index)
-    )
+    identifier = task_id(state.checkpoint, state.namespace, send.node, PUSH, str(index))
     node = state.plan.nodes[send.node]
     return Task(
         id=identifier,
@@ -151,9 +154,13 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
 
 def next_nodes(plan: Plan, tasks: Iterable[Task]) -> tuple[str, ...]:
     """The nodes of these tasks in the order in which the graph defines them."""
-    return tuple(sorted((t.name for t in tasks), key=plan.order.__getitem__))
+    names = [task.name for task in tasks]
+    if len(names) > 1:
+        names.sort(key=plan.order.__getitem__)
+    return tuple(names)
 
 
+@lru_cache(maxsize=4096)
 def path_key(path: Path) -> str:
     """A string that sorts as task paths do: nodes by name, then Sends by index."""
     return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)

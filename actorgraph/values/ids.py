@@ -6,6 +6,7 @@ gives the same ids, which is how stored writes find their tasks again after a cr
 Source: RFC 9562 section 5.6 (UUIDv6).
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NewType
 
@@ -62,11 +63,20 @@ def as_bytes(text: str) -> bytes:
     return raw
 
 
-def task_id(base: bytes, namespace: str, step: int, *parts: str) -> TaskId:
-    """The id of one task: a hash of its checkpoint, namespace, step and path."""
-    data = "\0".join((namespace, str(step), *parts)).encode("utf-8", "surrogatepass")
-    h = blake2b(data, digest_size=16, key=base).hexdigest()
+def task_id(base: bytes, *place: str) -> TaskId:
+    """The id of one task: a hash of its checkpoint and of its place in the superstep after it.
+
+    Args:
+        base: the checkpoint, which has the step in it.
+        place: namespace, node, kind of path, and the triggers or the Send's index.
+    """
+    h = blake2b(base + _place_bytes(place), digest_size=16).hexdigest()
     return TaskId(f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}")
+
+
+@lru_cache(maxsize=4096)
+def _place_bytes(place: tuple[str, ...]) -> bytes:
+    return "\0".join(place).encode("utf-8", "surrogatepass")
 
 
 def interrupt_id(task_namespace: str, answered: int) -> str:

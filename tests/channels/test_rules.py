@@ -1,7 +1,8 @@
 """Each channel's rule on one cell: what writes, idle supersteps and subscribers do to it."""
 
 import operator
-from collections.abc import Mapping, MutableSequence, Sequence, Set
+from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
@@ -193,7 +194,7 @@ def test_publishing_nothing_makes_no_topic_available(channel, before):
         (list[int], []),
         (Sequence, []),
         (MutableSequence[int], []),
-        (Set[str], set()),
+        (AbstractSet[str], set()),
         (Mapping[str, int], {}),
         (int | None, EMPTY),
         (Any, EMPTY),

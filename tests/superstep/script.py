@@ -208,7 +208,9 @@ class Script:
         """A running task of a node; the `at`-th when there are several."""
         return [task for task in self.running.values() if task.name == name][at]
 
-    def finish(self, name: str, returned: Any = None, *, at: int = 0, **update: Any) -> list[Effect]:
+    def finish(
+        self, name: str, returned: Any = None, *, at: int = 0, **update: Any
+    ) -> list[Effect]:
         """A node returns an update, or any other value; its branches are asked too."""
         task = self.running.pop(self.task(name, at).id)
         return self.event(TaskSucceeded(self._result(task, returned or update)))
@@ -268,7 +270,7 @@ class Script:
         del self.running[task.id]
         try:
             result = self._result(task, call(value))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a node may raise anything
             self.event(TaskFailed(task.id, error))
         else:
             self.event(TaskSucceeded(result))

@@ -175,7 +175,7 @@ class TestAging:
 class TestJoins:
     def test_a_join_runs_once_all_have_come(self):
         """
-        d waits for b and for c, over several supersteps if need be.
+        Node d waits for b and for c, over several supersteps if need be.
         """
         state = fresh()
         apply(state, [A])

@@ -150,10 +150,9 @@ class TestUnknownKeys:
         writes, dropped = writes_of(p, p.nodes["draft"], {"txet": "x", "log": ["y"]})
 
         assert writes == [("log", ["y"]), REVIEW]
-        assert dropped == [
-            "node 'draft' returned 'txet', which is not a channel of this graph "
-            "(did you mean 'text'?)"
-        ]
+        (sentence,) = dropped
+        assert sentence.startswith("node 'draft' returned 'txet', which is not a channel")
+        assert sentence.endswith("(did you mean 'text'?)")
 
     def test_a_strict_graph_refuses_it(self):
         """

@@ -1,0 +1,21 @@
+"""The figures of all fault tests, printed together at the end: tables to paste."""
+
+from tests.faults.crashes import FIGURES
+
+HEADS = {
+    "crash points": "mode | store | event loop | points | wrong | acknowledged: lost, run again "
+    "| unreported | acknowledged | finished, not acknowledged, run again",
+    "cancelled awaits": "call | store | event loop | awaits | open transactions | locks "
+    "| tasks left | changed after the return | acknowledged lost | wrong",
+    "kill -9": "mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "many at once": "what | event loop | figures",
+}
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for table, lines in config.stash.get(FIGURES, {}).items():
+        terminalreporter.section(table)
+        terminalreporter.line(f"| {HEADS[table]} |")
+        terminalreporter.line("|---" * (HEADS[table].count("|") + 1) + "|")
+        for line in lines:
+            terminalreporter.line(line)

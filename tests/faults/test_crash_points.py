@@ -1,0 +1,34 @@
+"""Every crash point of every scenario: fail at the k-th storage operation, reopen, resume.
+
+`crashes.py` says how. An `async` run on asyncio or trio may batch its saves differently from
+run to run, so its number of points differs a little too.
+"""
+
+from collections import Counter
+
+import pytest
+
+from tests.faults.crashes import check, crash_everywhere, report, row
+from tests.faults.scenarios import MODES, SCENARIOS
+from tests.faults.stores import STORES
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("mode", MODES)
+async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
+    mode, kind, tmp_path, request, anyio_backend
+):
+    """
+    Whichever storage operation fails, before or after its effect, the caller gets an error and
+    a resume ends right; acknowledged tasks never run again. Promise: S063, S072, S073, S074,
+    S077, S078, B1, B2, B3, B5.
+    """
+    seen: Counter[str] = Counter()
+    for scenario in SCENARIOS:
+        seen += await crash_everywhere(scenario, kind, mode, tmp_path / "store.db")
+
+    figures = (seen["points"], seen["wrong"], f"{seen['lost']}, {seen['re-run']}")
+    rest = (seen["unreported"], seen["acknowledged"], seen["unacknowledged run again"])
+    line = row(mode, kind, anyio_backend, *figures, *rest)
+    report(request.config, "crash points", line)
+    check(seen)
