@@ -45,6 +45,14 @@ class Broadcast:
             await self.wait_room()
             self._put(chunk)
 
+    def try_publish(self, chunks: tuple[Chunk, ...]) -> bool:
+        """Send chunks if there is room for all of them; False, and nothing sent, if not."""
+        if self._open and len(self._chunks) + len(chunks) > self._buffer_max:
+            return False
+        for chunk in chunks:
+            self._put(chunk)
+        return True
+
     def offer(self, chunk: Chunk) -> None:
         """Send a live chunk from a node. In a worker thread it waits for room."""
         self._put(chunk)

@@ -12,6 +12,7 @@ from contextvars import Context
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -30,6 +31,8 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
+
+UNBROKEN_CALLS_MAX = 32
 
 
 class Surroundings(msgspec.Struct):
@@ -110,11 +113,16 @@ class NodeActor:
 
     async def serve(self) -> None:
         """Run one assigned task after the other."""
+        unbroken = 0
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             while (start := await self._inbox.get()) is not None:
-                await self._perform(start)
-                self._idle = True
+                await self._perform(start, first=True)
+                # A node that never waits must not keep the event loop from everybody else.
+                unbroken += 1
+                if unbroken == UNBROKEN_CALLS_MAX:
+                    unbroken = 0
+                    await anyio.lowlevel.checkpoint()
 
     async def _child(self, start: StartTask) -> None:
         if self._cancelled:
@@ -125,12 +133,13 @@ class NodeActor:
             await self._perform(start)
         self._scopes.discard(scope)
 
-    def _end(self, event: Event) -> None:
+    def _end(self, event: Event, *, first: bool = False) -> None:
+        self._idle = self._idle or first  # before the report: it may bring the next task
         self._running -= 1
         self._calls += 1
         self._around.report(event)
 
-    async def _perform(self, start: StartTask) -> None:
+    async def _perform(self, start: StartTask, *, first: bool = False) -> None:
         """Call the node; whatever happens, send exactly one event."""
         task, around = start.task, self._around
         scope = TaskScope(task, around.config, around.write, around.bare)
@@ -155,12 +164,12 @@ class NodeActor:
         except BaseException as error:  # noqa: BLE001 - the run decides what an error means
             event = self._verdict(task, scope, error)
         if around.pace is None:
-            self._end(event)
+            self._end(event, first=first)
             return
         try:
             await around.pace()
         finally:
-            self._end(event)
+            self._end(event, first=first)
 
     def _event(self, task: Task, scope: TaskScope, made: Made) -> Event:
         """What a call that returned means."""

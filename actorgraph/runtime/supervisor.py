@@ -2,14 +2,16 @@
 
 Receives   events: from node actors, from the persistence actor, from whoever cancels
 Sends      tasks to node actors, encoded saves to the persistence actor, chunks to the broadcast
-Order      effects are carried out in the order in which the core gives them: a save is encoded
-           before the next task starts
+Order      one event at a time, and its effects in the order in which the core gives them: a
+           save is encoded before the next task starts
 Ends       with the core's `Finish`. A cancellation from outside becomes an event, and the run
            leaves under a shield, within a deadline, with everything stored that was done
 """
 
+import threading
 import warnings
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextvars import Context
 from typing import Any, assert_never
 
@@ -93,8 +95,14 @@ class Supervisor:
         self._handoff = handoff
         self._broadcast = broadcast
         self._drain_timeout_s = drain_timeout_s
-        self._inbox: Mailbox[Event] = Mailbox()
-        self._receipts = Receipts(self._inbox.put)
+        self._inbox: Mailbox[Event | None] = Mailbox()
+        self._receipts = Receipts(self._deliver)
+        self._todo: deque[Effect] = deque()
+        self._nested: deque[Event] = deque()
+        self._slices: Iterator[None] | None = None
+        self._thread = 0
+        self._parked = self._stepping = False
+        self._crash: Exception | None = None
         self._actors: dict[str, NodeActor] = {}
         self._group: TaskGroup | None = None
         self._unsendable = False
@@ -108,7 +116,7 @@ class Supervisor:
             context=context,
             write=self._custom if custom else _drop,
             bare=list(state.bare_answer),
-            report=self._inbox.put,
+            report=self._deliver,
             warn=self._warn,
             pace=broadcast.wait_room if custom and broadcast is not None else None,
         )
@@ -140,23 +148,24 @@ class Supervisor:
         if len(effects) == 1 and isinstance(effects[0], Finish):
             self._release()
             return effects[0].outcome
-        crash: BaseException | None = None
         outcome: Outcome = Cancelled()
+        self._thread = threading.get_ident()
+        self._todo.extend(effects)
         async with anyio.create_task_group() as self._group:
             try:
-                outcome = await self._drive(effects)
+                outcome = await self._drive()
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
                 raise
             except Exception as error:  # noqa: BLE001 - a bug of ours must not hang the run
-                crash = error
+                self._crash = error
                 self._group.cancel_scope.cancel()
             finally:
                 for actor in self._actors.values():
                     actor.stop()
                 self._release()
-        if crash is not None:
-            raise crash
+        if self._crash is not None:
+            raise self._crash
         log_event(
             "info",
             "run.left",
@@ -167,26 +176,93 @@ class Supervisor:
         )
         return outcome
 
-    async def _drive(self, effects: Sequence[Effect]) -> Outcome:
-        state, inbox = self._state, self._inbox
+    async def _drive(self) -> Outcome:
+        """Carry out effects; wait for events; the core's `Finish` ends it."""
         while True:
-            for effect in effects:
-                match effect:
-                    case StartTask():
-                        self._actor(effect.task.name).assign(effect)
-                    case Save():
-                        await self._save(effect)
-                    case Emit():
-                        if self._broadcast is not None:
-                            await self._broadcast.publish(effect.chunks)
-                    case CancelTasks():
-                        for actor in self._actors.values():
-                            actor.cancel()
-                    case Finish():
-                        return effect.outcome
-                    case _:
-                        assert_never(effect)
-            effects = advance(state, await inbox.get())
+            self._carry_out()
+            while self._todo:
+                effect = self._todo[0]
+                if isinstance(effect, Finish):
+                    return effect.outcome
+                await self._wait_for(effect)
+                self._carry_out()
+            self._parked = True
+            event = await self._inbox.get()
+            self._parked = False
+            if self._crash is not None:
+                raise self._crash
+            if event is not None:
+                self._todo.extend(advance(self._state, event))
+
+    def _deliver(self, event: Event) -> None:
+        """Take an event, from any thread.
+
+        If the supervisor is waiting in this thread, the event is handled here and now: that
+        saves a task switch, of which a superstep has few. What has to wait is left to the
+        supervisor's task. Whatever happens meanwhile queues up behind it.
+        """
+        if threading.get_ident() != self._thread:
+            self._inbox.put(event)
+        elif self._stepping:
+            self._nested.append(event)
+        elif not self._parked:
+            self._inbox.put(event)
+        else:
+            self._parked = False
+            try:
+                self._todo.extend(advance(self._state, event))
+                self._carry_out()
+            except Exception as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
+                self._crash = error
+            if self._todo or self._crash is not None:
+                self._inbox.put(None)
+            else:
+                self._parked = True
+
+    def _carry_out(self) -> None:
+        """Carry out effects, and events that they cause, up to one that has to wait."""
+        todo, nested = self._todo, self._nested
+        self._stepping = True
+        try:
+            while True:
+                while todo:
+                    if not self._try(todo[0]):
+                        return
+                    todo.popleft()
+                if not nested:
+                    return
+                todo.extend(advance(self._state, nested.popleft()))
+        finally:
+            self._stepping = False
+            while nested:
+                self._inbox.put(nested.popleft())
+
+    def _try(self, effect: Effect) -> bool:
+        """Carry out one effect; False if it has to wait, or is the end."""
+        match effect:
+            case StartTask():
+                self._actor(effect.task.name).assign(effect)
+            case Save():
+                return self._save(effect)
+            case Emit():
+                return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
+            case CancelTasks():
+                for actor in self._actors.values():
+                    actor.cancel()
+            case Finish():
+                return False
+            case _:
+                assert_never(effect)
+        return True
+
+    async def _wait_for(self, effect: Effect) -> None:
+        """Carry out an effect that has to wait: the rest of a long save, or a slow reader."""
+        if isinstance(effect, Emit) and self._broadcast is not None:
+            await self._broadcast.publish(effect.chunks)
+            self._todo.popleft()
+        else:
+            with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
+                await anyio.lowlevel.checkpoint()
 
     def _actor(self, name: str) -> NodeActor:
         """The node's actor, started at its first task."""
@@ -198,23 +274,28 @@ class Supervisor:
             self._group.start_soon(actor.serve)
         return actor
 
-    async def _save(self, save: Save) -> None:
-        """Encode a save and hand it over. One that can't be encoded ends the run's saves."""
+    def _save(self, save: Save) -> bool:
+        """Encode a slice of a save, and hand the save over after the last; False before that.
+
+        One that can't be encoded ends the run's saves.
+        """
         if self._unsendable:
-            return
+            return True
         assert self._host is not None
         assert self._handoff is not None
-        slices = self._handoff.slices(save)
+        if self._slices is None:
+            self._slices = self._handoff.slices(save)
         try:
-            while True:
-                next(slices)
-                with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
-                    await anyio.lowlevel.checkpoint()
+            next(self._slices)
         except StopIteration as done:
+            self._slices = None
             self._host.writer.post(done.value, self._receipts)
+            return True
         except Exception as error:  # noqa: BLE001 - user types may raise anything while encoded
-            self._unsendable = True
-            self._inbox.put(SaveFailed(save.number, error))
+            self._slices, self._unsendable = None, True
+            self._deliver(SaveFailed(save.number, error))
+            return True
+        return False
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store what was done, whoever is impatient, within the deadline."""
@@ -222,8 +303,10 @@ class Supervisor:
         self._announce_leaving()
         if self._broadcast is not None:
             self._broadcast.leave()  # a reader that is behind must not hold up the farewell
+        self._parked = False
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
-            outcome = await self._drive(advance(self._state, CancelRequested()))
+            self._inbox.put(CancelRequested())
+            outcome = await self._drive()
             if isinstance(outcome, Failed):
                 log_event("error", "run.lost", thread_id=thread_id, error=repr(outcome.error))
         if limit.cancelled_caught:

@@ -35,7 +35,6 @@ from actorgraph.values.run import (
     Write,
 )
 
-
 _ANY_QUESTION = "*"
 """What a run answers that finds a question answered and its task unfinished: maybe the next."""
 
