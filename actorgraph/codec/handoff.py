@@ -29,7 +29,7 @@ from actorgraph.values.commits import (
     RangeRow,
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
-from actorgraph.values.ids import GREGORIAN_OFFSET, as_bytes, ticks_of
+from actorgraph.values.ids import as_bytes
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
 _ROW_OVERHEAD = 200
@@ -174,7 +174,6 @@ class HandOff:
             next=encode_names(point.next),
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata),
-            created=(ticks_of(point.id) - GREGORIAN_OFFSET) // 10,
             blobs=tuple(rows.blobs),
             ranges=tuple(rows.ranges),
             merges=tuple(rows.merges),

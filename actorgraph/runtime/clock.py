@@ -30,13 +30,16 @@ class IdSource:
         self._last = 0
         # The multicast bit says that this is no network card's address (RFC 9562, section 6.10).
         self._node = secrets.randbits(48) | (1 << 40)
+        self._node_bytes = self._node.to_bytes(6, "big")
         self._lock = threading.Lock()
 
     def checkpoint(self, step: int, parent: bytes | None) -> CheckpointId:
         """The id of a new checkpoint."""
         now = self._clock.ticks()
         with self._lock:
-            floor = self._last if parent is None else max(self._last, ticks_of(parent))
+            floor = self._last
+            if parent is not None and parent[10:] != self._node_bytes:
+                floor = max(floor, ticks_of(parent))  # another process minted it
             self._last = now if now > floor else floor + 1
             return uuid6(self._last, step, self._node)
 

@@ -172,7 +172,7 @@ def _end_superstep(
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
         effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
-    chunks.hold_update(state, last, result)
+    chunks.hold_update(state, last, result, folded=True)
     chunks.hold_values(state, changed)
     chunks.hold_checkpoint(state, tasks)
     if stops and tasks:
@@ -319,9 +319,15 @@ def _deliver(state: RunState, effects: list[Effect]) -> None:
 
 
 def _interrupted(state: RunState) -> Interrupted:
-    """The questions of this superstep, in task-path order, and the state that a reader sees."""
+    """The questions of this superstep, in task-path order, and the state that a reader sees.
+
+    That state has the writes of the tasks that finished; they are not folded in yet, because
+    the superstep is not over.
+    """
     tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
+    done = sorted((state.tasks[i] for i in state.results), key=_by_path)
+    chunks.hold_preview(state, [_ran(state, task) for task in done])
     return Interrupted(chunks.last_output(state), asked)
 
 

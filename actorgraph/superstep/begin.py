@@ -161,8 +161,8 @@ def _answers(
         if task.id in known and known[task.id].waiting
         for i in known[task.id].interrupts
     }
-    if isinstance(resume, dict) and resume and all(map(is_interrupt_id, resume)):
-        return _answers_by_id(state, asking, resume)
+    if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
+        return _answers_by_id(state, asking, resume) if resume else ([], ())
     if len(asking) > 1:
         raise UnknownInterruptError(
             "When there are multiple pending interrupts, you must specify the interrupt id "

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from actorgraph.channels import EMPTY
+from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import next_nodes
@@ -49,7 +51,31 @@ def output(state: RunState) -> Any:
 
 def last_output(state: RunState) -> Any:
     """The output of the last `values` chunk; None when no superstep changed an output key."""
+    if state.preview is not None:
+        return state.preview
     return output(state) if state.has_output else None
+
+
+def hold_preview(state: RunState, ran: Sequence[Ran]) -> None:
+    """The `values` chunk of a pause: the state with the writes of finished tasks.
+
+    They are folded into copies; the run's own cells stay as they are.
+    """
+    keys = state.policy.output_keys or state.plan.output_keys
+    if not any(channel in keys for task in ran for channel, _ in task.writes):
+        return
+    kept = (state.values, state.versions, state.seen, state.max_version, state.dirty)
+    state.values = {k: copied(v) for k, v in state.values.items()}
+    state.versions, state.seen, state.dirty = dict(state.versions), {}, set()
+    try:
+        apply(state, ran)
+        state.preview = output(state)
+    except Exception:  # noqa: BLE001 - a reducer's error is told when the superstep ends
+        return
+    finally:
+        state.values, state.versions, state.seen, state.max_version, state.dirty = kept
+    if wants(state, "values"):
+        hold(state, "values", state.preview)
 
 
 def hold_values(state: RunState, changed: AbstractSet[str]) -> None:
@@ -61,15 +87,19 @@ def hold_values(state: RunState, changed: AbstractSet[str]) -> None:
             hold(state, "values", output(state))
 
 
-def hold_update(state: RunState, task: Task, result: TaskResult) -> None:
-    """The `updates` and `tasks` chunks of a finished task."""
+def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool = False) -> None:
+    """The `updates` and `tasks` chunks of a finished task.
+
+    Args:
+        folded: the task's superstep is over: the state stands at the checkpoint after it.
+    """
     if not state.policy.modes or state.plan.nodes[task.name].hidden:
         return
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
         hold(state, "updates", {task.name: update_of(keys, result.writes)})
     if wants(state, "tasks") or wants(state, "debug"):
-        hold_task(state, task, result=grouped(keys, result.writes))
+        hold_task(state, task, result=grouped(keys, result.writes), folded=folded)
 
 
 def update_of(keys: Sequence[str], writes: Sequence[Write]) -> Any:
@@ -111,7 +141,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
     metadata = state.plan.nodes[task.name].metadata
     if metadata:
         payload["metadata"] = dict(metadata)
-    _hold_debug(state, "tasks", "task", payload)
+    _hold_debug(state, "tasks", "task", payload, state.step + 1)
 
 
 def hold_task(
@@ -121,8 +151,9 @@ def hold_task(
     result: Any = None,
     error: BaseException | None = None,
     interrupts: Sequence[Interrupt] = (),
+    folded: bool = False,
 ) -> None:
-    """The `tasks` chunk of a task that ended."""
+    """The `tasks` chunk of a task that ended; `folded` as in `hold_update`."""
     if state.plan.nodes[task.name].hidden:
         return
     payload: dict[str, Any] = {
@@ -132,7 +163,7 @@ def hold_task(
         "result": {} if result is None else result,
         "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
     }
-    _hold_debug(state, "tasks", "task_result", payload)
+    _hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
 
 
 def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
@@ -166,6 +197,7 @@ def hold_checkpoint(state: RunState, tasks: Sequence[Task]) -> None:
             "next": list(next_nodes(state.plan, tasks)),
             "tasks": [{"id": t.id, "name": t.name, "interrupts": (), "state": None} for t in tasks],
         },
+        state.step,
     )
 
 
@@ -177,11 +209,10 @@ def address(thread_id: str, namespace: str, checkpoint: bytes | None) -> dict[st
     return {"configurable": {"thread_id": thread_id, **place}}
 
 
-def _hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any]) -> None:
+def _hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:
     if wants(state, mode):
         hold(state, mode, payload)
     if wants(state, "debug"):
-        step = state.step if mode == "checkpoints" else state.step + 1
         stamp = timestamp(state.checkpoint)
         debug = {"step": step, "timestamp": stamp, "type": kind, "payload": payload}
         hold(state, "debug", debug)

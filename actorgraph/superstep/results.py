@@ -87,7 +87,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """The `(key, value)` pairs of an update in any of its forms.
 
     A schema object gives the fields that were set: for pydantic those it says were set, for
-    dataclasses and Structs those that differ from their default.
+    dataclasses and Structs those that are not None, as in LangGraph.
     """
     if update is None:
         return ()
@@ -114,20 +114,14 @@ def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
     if hasattr(update, "model_fields_set"):
         return [(k, getattr(update, k)) for k in type(update).model_fields if k in _set(update)]
     if dataclasses.is_dataclass(update):
-        return [
-            (f.name, getattr(update, f.name))
-            for f in dataclasses.fields(update)
-            if f.default_factory is not dataclasses.MISSING
-            or f.default is dataclasses.MISSING
-            or getattr(update, f.name) != f.default
-        ]
+        return _not_none(update, [f.name for f in dataclasses.fields(update)])
     if isinstance(update, msgspec.Struct):
-        return [
-            (f.name, getattr(update, f.name))
-            for f in msgspec.structs.fields(update)
-            if f.default is msgspec.NODEFAULT or getattr(update, f.name) != f.default
-        ]
+        return _not_none(update, update.__struct_fields__)
     return None
+
+
+def _not_none(update: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
+    return [(k, v) for k in names if (v := getattr(update, k)) is not None]
 
 
 def _set(model: Any) -> set[str]:
@@ -210,13 +204,13 @@ def branch_view(
         elif channel in branch.reads:
             grouped[channel] = [value]
     for channel, new in grouped.items():
-        before = _copied(fresh[channel]) if channel in fresh else EMPTY
+        before = copied(fresh[channel]) if channel in fresh else EMPTY
         folded = plan.channels[channel].fold(channel, before, new)
         if folded is not UNCHANGED:
             fresh[channel] = folded
     return view(plan, fresh, branch.reads, branch.coerce)
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A cell that an in-place reducer may change without changing the state."""
     return copy(value) if type(value) in (list, dict, set) else value

@@ -50,6 +50,7 @@ class RunState:
         "parent",
         "plan",
         "policy",
+        "preview",
         "results",
         "running",
         "seen",
@@ -98,6 +99,7 @@ class RunState:
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, tuple[str, Any]]] = deque()
         self.has_output = False
+        self.preview: Any = None
         self.outcome: Outcome | None = None
         self.open = False
         self.farewell = False

@@ -5,6 +5,8 @@ Everything here is bytes, text and integers. A saver stores rows; it decodes non
 
 import msgspec
 
+from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
+
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
 
@@ -52,7 +54,6 @@ class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
         next: JSON list of the nodes that run next.
         record: JSON; see `codec.records`. Leaves out what has its own column.
         metadata: JSON object of what the caller declared.
-        created: microseconds since 1970-01-01 UTC, for display and retention only.
     """
 
     id: bytes
@@ -63,10 +64,14 @@ class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
     next: str
     record: str
     metadata: str
-    created: int
     blobs: tuple[BlobRow, ...] = ()
     ranges: tuple[RangeRow, ...] = ()
     merges: tuple[MergeRow, ...] = ()
+
+    @property
+    def created(self) -> int:
+        """Microseconds since 1970-01-01 UTC, out of the id; for display and retention only."""
+        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
 
 
 class LedgerRow(msgspec.Struct, frozen=True, gc=False):

@@ -12,10 +12,10 @@ import anyio
 import pytest
 import trio
 
-from actorgraph import InMemorySaver, get_stream_writer
+from actorgraph import START, InMemorySaver, get_stream_writer
 from actorgraph.runtime.broadcast import BUFFER_MAX
 from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import ab, at, in_a_row, writer
+from tests.graphs import ab, at, compiled, in_a_row, writer
 
 
 def tasks() -> int:
@@ -240,13 +240,8 @@ class TestSlowReaders:
             steps += 1
             return {"foo": str(steps)}
 
-        graph = in_a_row({"count": count})
-        looping = graph.plan.nodes["count"]
-        assert looping.name == "count"
-        builder_graph = _loop(count)
-        async with builder_graph.astream(
-            {}, {"recursion_limit": 2_000}, stream_mode="updates"
-        ) as stream:
+        graph = compiled({"count": count}, [(START, "count"), ("count", "count")])
+        async with graph.astream({}, {"recursion_limit": 2_000}) as stream:
             await anext(stream)
             await settled(3_000)
             paused_at = steps
@@ -262,11 +257,13 @@ class TestSlowReaders:
 
         def chatty(state):
             write = get_stream_writer()
-            for n in range(1_000):
-                if n == BUFFER_MAX:
-                    stuck.set()
-                write(n)
-            ended.set()
+            try:
+                for n in range(1_000):
+                    if n == BUFFER_MAX - 1:
+                        stuck.set()
+                    write(n)
+            finally:
+                ended.set()
 
         async with patient_group():
             async with in_a_row({"chatty": chatty}).astream({}, stream_mode="custom"):
@@ -274,15 +271,3 @@ class TestSlowReaders:
             let_go = await anyio.to_thread.run_sync(ended.wait, PATIENCE_S)
 
         assert let_go
-
-
-def _loop(node):
-    """A graph whose one node runs until the recursion limit."""
-    from actorgraph import StateGraph
-    from tests.graphs import AB
-
-    builder = StateGraph(AB)
-    builder.add_node("count", node)
-    builder.add_edge("__start__", "count")
-    builder.add_edge("count", "count")
-    return builder.compile()

@@ -80,7 +80,7 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
 
 def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> StoredCheckpoint:
     key, thread_id, namespace, sequence = columns[:4]
-    identifier, parent, step, source, run, following, created, metadata, text = columns[4:]
+    identifier, parent, step, source, run, following, metadata, text = columns[4:]
     row = CheckpointRow(
         id=identifier,
         parent=parent,
@@ -90,7 +90,6 @@ def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> Sto
         next=following,
         record=text,
         metadata=metadata,
-        created=created,
     )
     record = decode_record(text)
     place = (key, namespace)

@@ -149,7 +149,7 @@ DELETE_THREAD = (
 )
 
 CHECKPOINT_COLUMNS = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
-    c.source, c.run, c.next, c.created, c.metadata, c.record"""
+    c.source, c.run, c.next, c.metadata, c.record"""
 SELECT_BY_ID = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = ? AND c.namespace = ? AND c.id = ? ORDER BY c.seq DESC LIMIT 1
