@@ -187,8 +187,8 @@ class HandOff:
             versions_seen=point.seen,
             updated_channels=None if point.updated is None else list(point.updated),
             values=placed.values,
-            lists={channel: growth.chain for channel, growth in placed.lists.items()},
-            blobs=sorted(placed.blobs),
+            lists={c: g.chain for c, g in placed.lists.items()} if placed.lists else {},
+            blobs=sorted(placed.blobs) if placed.blobs else [],
         )
 
     def _grows(self, channel: str, value: list[Any]) -> bool:

@@ -6,6 +6,7 @@ loop or thread reach them.
 """
 
 import threading
+from contextlib import suppress
 from types import TracebackType
 
 import anyio
@@ -191,10 +192,8 @@ class Opened:
             await self._group.start(self._host.serve)
         except BaseException as error:
             group, self._group = self._group, None
-            try:
+            with suppress(BaseExceptionGroup):  # of this error alone: the host is the only task
                 await group.__aexit__(type(error), error, error.__traceback__)
-            except BaseExceptionGroup:
-                pass  # it holds this error and no other: the host was the only task
             raise
 
     async def exit(

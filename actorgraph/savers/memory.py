@@ -161,7 +161,8 @@ def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
         rows = thread.ledger.setdefault((namespace, entry.base), {})
         rows.setdefault((entry.task, entry.index, entry.generation), entry)
     for offset, row in enumerate(commit.checkpoints):
-        _store_values(thread, namespace, row)
+        if row.blobs or row.ranges:
+            _store_values(thread, namespace, row)
         if row.ranges:  # their bytes are kept where the list is, once
             row = msgspec.structs.replace(row, ranges=(), merges=())  # noqa: PLW2901
         place = _Place(sequence + offset, namespace, row)

@@ -64,12 +64,12 @@ def new_checkpoint(
     Args:
         metadata: added to that of the run's policy.
     """
-    rules = state.plan.channels
-    changed = {
-        channel: rules[channel].dump(state.values[channel]) if channel in state.values else EMPTY
-        for channel in sorted(state.dirty)
-        if rules[channel].stored
-    }
+    rules, values = state.plan.channels, state.values
+    changed: dict[str, Any] = {}
+    for channel in sorted(state.dirty):
+        rule = rules[channel]
+        if rule.stored:
+            changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
     state.dirty.clear()
     return NewCheckpoint(
         id=state.checkpoint,

@@ -271,3 +271,29 @@ class TestSlowReaders:
             let_go = await anyio.to_thread.run_sync(ended.wait, PATIENCE_S)
 
         assert let_go
+
+
+class TestTheLoopEnds:
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    def test_a_break_as_the_last_thing_a_program_does(self, store, backend, durability):
+        """
+        A loop that ends right after a `break` still stores what the run did.
+        """
+        entered: list[bool] = []
+
+        async def slow(state):
+            entered.append(True)
+            await anyio.sleep_forever()
+
+        async def main(graph) -> None:
+            async for _ in graph.astream({}, at(), durability=durability):
+                break
+
+        with store.saver() as saver:
+            graph = in_a_row({"a": writer("a"), "slow": slow}, checkpointer=saver)
+            anyio.run(main, graph, backend=backend)
+            state = graph.get_state(at())
+            graph.update_state(at(), {"foo": "free"})
+
+        assert (state.values["bar"], state.next) == (["a"], ("slow",))

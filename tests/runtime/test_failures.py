@@ -1,0 +1,267 @@
+"""When a node fails: siblings end, what is finished is kept, and a resume runs only the rest."""
+
+import anyio
+import pytest
+
+from actorgraph import END, START, GraphRecursionError, InMemorySaver
+from actorgraph.testing import FaultPlan, FaultySaver
+from tests.gates import Turnstile, patient_group
+from tests.graphs import ab, at, compiled, count, history, in_a_row, side_by_side, writer
+
+ORDERS = [("good", "bad"), ("bad", "good")]
+both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)
+
+
+class Flaky:
+    """A node that fails its first calls, once `after` is set if one is given.
+
+    Attributes:
+        calls: how often it was called.
+    """
+
+    def __init__(self, failures: int = 1, after: anyio.Event | None = None) -> None:
+        self.failures = failures
+        self.after = after
+        self.calls = 0
+
+    async def __call__(self, state):
+        self.calls += 1
+        if self.calls <= self.failures:
+            if self.after is not None:
+                await self.after.wait()
+            raise ValueError("boom")
+        return {"bar": ["mended"]}
+
+
+class Good:
+    """A node that succeeds and says so."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.done = anyio.Event()
+
+    async def __call__(self, state):
+        self.calls += 1
+        self.done.set()
+        return {"bar": ["good"]}
+
+
+class TestSiblings:
+    @both_orders
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_a_finished_sibling_is_not_run_again(self, saver, order, durability):
+        """
+        good and bad in one step, in either order: after the resume good ran once, bad twice.
+        Promise: S003, S173, S174, D6.
+        """
+        good = Good()
+        bad = Flaky(after=good.done)
+        nodes = {"good": good, "bad": bad}
+        graph = side_by_side({name: nodes[name] for name in order}, checkpointer=saver)
+
+        with pytest.raises(ValueError, match="boom"):
+            await graph.ainvoke({}, at(), durability=durability)
+        result = await graph.ainvoke(None, at(), durability=durability)
+
+        assert (good.calls, bad.calls) == (1, 2)
+        assert sorted(result["bar"]) == ["good", "mended"]
+
+    @both_orders
+    async def test_the_failure_cancels_those_that_still_run(self, saver, order):
+        """
+        A sibling that has not finished is cancelled, cleans up, and runs again on resume.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        bad = Flaky(after=slow.entered)
+        nodes = {"good": slow, "bad": bad}
+        graph = side_by_side({name: nodes[name] for name in order}, checkpointer=saver)
+
+        with pytest.raises(ValueError, match="boom"):
+            await graph.ainvoke({}, at())
+        closed = slow.closed
+        slow.out.set()
+        result = await graph.ainvoke(None, at())
+
+        assert (closed, slow.calls) == (1, 2)
+        assert sorted(result["bar"]) == ["mended", "slow"]
+
+    async def test_the_state_shows_the_error_and_the_result(self, saver):
+        """
+        After a failure the snapshot names the failed task's error and its sibling's result.
+        Promise: S037, S140.
+        """
+        good = Good()
+        bad = Flaky(after=good.done)
+        graph = side_by_side({"good": good, "bad": bad}, checkpointer=saver)
+
+        with pytest.raises(ValueError, match="boom"):
+            await graph.ainvoke({}, at())
+        tasks = {task.name: task for task in (await graph.aget_state(at())).tasks}
+
+        assert tasks["bad"].error == "ValueError('boom')"
+        assert tasks["bad"].result is None
+        assert tasks["good"].result == {"bar": ["good"]}
+        assert tasks["good"].error is None
+
+    async def test_a_late_success_of_a_cancelled_sibling_is_dropped_or_kept_whole(self, saver):
+        """
+        A sibling that ignores its cancellation is awaited; its writes count once.
+        """
+        entered = anyio.Event()
+        calls: list[str] = []
+
+        async def stubborn(state):
+            calls.append("stubborn")
+            entered.set()
+            with anyio.CancelScope(shield=True):
+                for _ in range(5):
+                    await anyio.lowlevel.checkpoint()
+            return {"bar": ["stubborn"]}
+
+        bad = Flaky(after=entered)
+        graph = side_by_side({"stubborn": stubborn, "bad": bad}, checkpointer=saver)
+
+        with pytest.raises(ValueError, match="boom"):
+            await graph.ainvoke({}, at())
+        result = await graph.ainvoke(None, at())
+
+        assert sorted(result["bar"]) == ["mended", "stubborn"]
+
+
+class TestResuming:
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_the_last_successful_step_is_where_it_goes_on(self, saver, durability):
+        """
+        a, then b fails once: the resume runs b only. Promise: S003, S173.
+        """
+        log: list[str] = []
+        bad = Flaky()
+        graph = in_a_row({"a": writer("a", log), "bad": bad}, checkpointer=saver)
+
+        with pytest.raises(ValueError, match="boom"):
+            await graph.ainvoke({}, at(), durability=durability)
+        stored = await graph.aget_state(at())
+        result = await graph.ainvoke(None, at(), durability=durability)
+
+        assert (log, bad.calls) == (["a"], 2)
+        assert (stored.values["bar"], stored.next) == (["a"], ("bad",))
+        assert result["bar"] == ["a", "mended"]
+
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_the_recursion_limit_leaves_a_thread_that_goes_on(self, saver, durability):
+        """
+        At the limit what was done is stored, in exit mode as one row. Promise: D10, C8.
+        """
+        graph = compiled(
+            {"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver
+        )
+        config = {**at(), "recursion_limit": 3}
+
+        with pytest.raises(GraphRecursionError, match="limit of 3"):
+            await graph.ainvoke({}, config, durability=durability)
+        first = (await graph.aget_state(at())).values["bar"]
+        rows = await count(graph, at())
+        with pytest.raises(GraphRecursionError):
+            await graph.ainvoke(None, config, durability=durability)
+        second = (await graph.aget_state(at())).values["bar"]
+
+        assert (len(first), len(second)) == (3, 6)
+        assert rows == (1 if durability == "exit" else 5)
+
+    async def test_a_reducer_that_fails_leaves_the_writes(self, saver):
+        """
+        A reducer's error ends the run; the nodes' work is kept and not done again. Promise: D10.
+        """
+        log: list[str] = []
+        graph = side_by_side({n: writer(n, log) for n in "ab"}, checkpointer=saver)
+
+        for _ in range(2):
+            with pytest.raises(Exception, match="only one value per step"):
+                await graph.ainvoke({} if not log else None, at())
+
+        assert sorted(log) == ["a", "b"]
+
+    async def test_killed_in_exit_then_resumed_in_async(self, saver):
+        """
+        A thread run sync, then exit and killed, then resumed async ends right. Promise: C8, C32.
+        """
+        graph = ab(saver)
+        await graph.ainvoke({"bar": ["1"]}, at(), durability="sync")
+
+        dies = FaultySaver(saver, FaultPlan(fail_at=4), immediate=False)
+        async with dies as faulty:
+            with pytest.raises(Exception, match="injected fault"):
+                await ab(faulty).ainvoke({"bar": ["2"]}, at(), durability="exit")
+        rows = await count(graph, at())
+        result = await graph.ainvoke(None, at(), durability="async")
+
+        assert dies.plan.operations == ["open", "query", "commit", "commit"]
+        assert rows == 4
+        assert result["bar"] == ["1", "a", "b", "2", "a", "b"]
+
+
+class TestGroups:
+    async def test_the_first_failure_is_the_one_raised(self):
+        """
+        Of two failing siblings the one that failed first is raised.
+        """
+        first = anyio.Event()
+
+        async def early(state):
+            try:
+                raise KeyError("early")
+            finally:
+                first.set()
+
+        async def late(state):
+            await first.wait()
+            raise ValueError("late")
+
+        with pytest.raises(KeyError, match="early"):
+            await side_by_side({"late": late, "early": early}).ainvoke({})
+
+    async def test_an_error_says_which_task_it_came_from(self):
+        """
+        The exception is the node's own, with a note that names the task.
+        """
+        with pytest.raises(ValueError, match="boom") as raised:
+            await in_a_row({"bad": Flaky()}).ainvoke({})
+
+        assert any("'bad'" in note for note in raised.value.__notes__)
+
+    async def test_a_conditional_edge_that_fails_fails_its_node(self, saver):
+        """
+        An error of a router is its node's: nothing of the task is kept.
+        """
+
+        def route(state):
+            raise LookupError("no way")
+
+        from actorgraph import StateGraph
+        from tests.graphs import AB
+
+        builder = StateGraph(AB).add_node("a", writer("a")).add_edge(START, "a")
+        builder.add_conditional_edges("a", route, [END])
+        graph = builder.compile(checkpointer=saver)
+
+        with pytest.raises(LookupError, match="no way"):
+            await graph.ainvoke({}, at())
+        state = await graph.aget_state(at())
+
+        assert (state.values, state.next) == ({"bar": []}, ("a",))
+        assert len(await history(graph, at())) == 2
+
+    async def test_a_failed_run_leaves_no_task(self):
+        """
+        After a failure every task of the run has ended.
+        """
+        nodes = {name: Turnstile() for name in "abc"}
+        bad = Flaky(after=nodes["c"].entered)
+
+        async with patient_group():
+            with pytest.raises(ValueError, match="boom"):
+                await side_by_side(
+                    {**nodes, "bad": bad}, checkpointer=InMemorySaver()
+                ).ainvoke({}, at())
+
+        assert [n.closed for n in nodes.values()] == [n.calls for n in nodes.values()]
