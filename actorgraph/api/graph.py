@@ -168,7 +168,7 @@ class CompiledStateGraph:
         address = configs.address_of(config, needs_thread=True)
         return await states.read_state(host, self._codec, self.plan, address, config)
 
-    async def aget_state_history(
+    def aget_state_history(
         self,
         config: Config,
         *,
@@ -188,7 +188,7 @@ class CompiledStateGraph:
         host = self._saver_host("get_state_history()")
         address = configs.address_of(config, needs_thread=True)
         bound = configs.address_of(before, needs_thread=False).checkpoint if before else None
-        async for snapshot in states.read_history(
+        return states.read_history(
             host,
             self._codec,
             self.plan,
@@ -196,8 +196,7 @@ class CompiledStateGraph:
             where=tuple((filter or {}).items()),
             before=bound,
             limit=limit,
-        ):
-            yield snapshot
+        )
 
     async def aupdate_state(
         self, config: Config, values: Any, as_node: str | None = None

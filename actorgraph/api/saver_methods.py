@@ -11,6 +11,7 @@ import msgspec
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.pages import Pages
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
@@ -59,7 +60,7 @@ class CheckpointMethods:
         found = await self.aget_tuple(config)
         return None if found is None else found.checkpoint
 
-    async def alist(
+    def alist(
         self,
         config: Config | None,
         *,
@@ -84,8 +85,15 @@ class CheckpointMethods:
             where=tuple((filter or {}).items()),
             limit=limit,
         )
-        for stored in await self._host().reader.ask(query):
-            yield self._tuple(stored)
+        waiting = [query]
+
+        async def page() -> Sequence[CheckpointTuple]:
+            if not waiting:
+                return ()
+            found = await self._host().reader.ask(waiting.pop())
+            return [self._tuple(stored) for stored in found]
+
+        return Pages(page)
 
     async def aput(
         self,

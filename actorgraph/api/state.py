@@ -1,8 +1,9 @@
 """Reading and changing a thread's state from outside a run."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import restore, stored_write
@@ -61,7 +62,7 @@ def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
     return tuple(stored_write(codec, row) for row in stored.ledger)
 
 
-async def read_history(
+def read_history(
     host: Host,
     codec: Codec,
     plan: Plan,
@@ -70,24 +71,36 @@ async def read_history(
     where: tuple[tuple[str, object], ...],
     before: bytes | None,
     limit: int | None,
-) -> AsyncIterator[StateSnapshot]:
+) -> Pages[StateSnapshot]:
     """The namespace's checkpoints, newest first, read a page at a time."""
-    left = limit
-    while left is None or left > 0:
+    left, bound, full = limit, before, True
+
+    async def page() -> list[StateSnapshot]:
+        nonlocal left, bound, full
         size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
-        page: list[StoredCheckpoint] = await host.reader.ask(
-            ListCheckpoints(address.thread_id, address.namespace, before, where, size)
-        )
-        ledgers = {stored.row.id: _decoded(codec, stored) for stored in page}
-        for stored in page:
-            parent = stored.row.parent
-            if parent is not None and parent not in ledgers:
-                ledgers[parent] = await _ledger_of(host, codec, address, parent)
-            yield _record(codec, plan, stored, ledgers.get(parent or b"", ()))
-        if len(page) < size:
-            return
-        before = page[-1].row.id
-        left = None if left is None else left - len(page)
+        if size <= 0 or not full:
+            return []
+        query = ListCheckpoints(address.thread_id, address.namespace, bound, where, size)
+        found: list[StoredCheckpoint] = await host.reader.ask(query)
+        full = len(found) == size
+        bound = found[-1].row.id if found else bound
+        left = None if left is None else left - len(found)
+        return await _records(host, codec, plan, address, found)
+
+    return Pages(page)
+
+
+async def _records(
+    host: Host, codec: Codec, plan: Plan, address: Address, page: list[StoredCheckpoint]
+) -> list[StateSnapshot]:
+    ledgers = {stored.row.id: _decoded(codec, stored) for stored in page}
+    records: list[StateSnapshot] = []
+    for stored in page:
+        parent = stored.row.parent
+        if parent is not None and parent not in ledgers:
+            ledgers[parent] = await _ledger_of(host, codec, address, parent)
+        records.append(_record(codec, plan, stored, ledgers.get(parent or b"", ())))
+    return records
 
 
 def _record(

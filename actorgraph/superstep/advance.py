@@ -291,7 +291,7 @@ def _start_due(state: RunState) -> list[Effect]:
             given = input_of(state, task)
         except InvalidUpdateError as error:
             return [*effects, *leave(state, Failed(error))]
-        if chunks.wants(state, "tasks") or chunks.wants(state, "debug"):
+        if state.policy.modes:
             chunks.hold_start(state, task, given)
         state.running[task.id] = task
         effects.append(StartTask(task, given))

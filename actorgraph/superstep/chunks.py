@@ -130,7 +130,7 @@ def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
 
 def hold_start(state: RunState, task: Task, given: Any) -> None:
     """The `tasks` chunk of a task that starts."""
-    if state.plan.nodes[task.name].hidden:
+    if state.plan.nodes[task.name].hidden or not (wants(state, "tasks") or wants(state, "debug")):
         return
     payload: dict[str, Any] = {
         "id": task.id,

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar, cast
 
+import anyio
+
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
@@ -172,7 +174,12 @@ class FaultySaver(HostedSaver):
 
     async def open(self) -> None:
         """See `ports.Saver.open`."""
-        await self.plan.arun("open", self.saver.open, _broken)
+        try:
+            await self.plan.arun("open", self.saver.open, _broken)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.saver.close()  # nobody closes a saver that didn't open
+            raise
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""

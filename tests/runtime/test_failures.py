@@ -3,10 +3,10 @@
 import anyio
 import pytest
 
-from actorgraph import END, START, GraphRecursionError, InMemorySaver
+from actorgraph import END, START, GraphRecursionError, InMemorySaver, StateGraph
 from actorgraph.testing import FaultPlan, FaultySaver
 from tests.gates import Turnstile, patient_group
-from tests.graphs import ab, at, compiled, count, history, in_a_row, side_by_side, writer
+from tests.graphs import AB, ab, at, compiled, count, history, in_a_row, side_by_side, writer
 
 ORDERS = [("good", "bad"), ("bad", "good")]
 both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -181,21 +181,22 @@ class TestResuming:
 
         assert sorted(log) == ["a", "b"]
 
-    async def test_killed_in_exit_then_resumed_in_async(self, saver):
+    async def test_killed_in_exit_then_resumed_in_async(self, store):
         """
         A thread run sync, then exit and killed, then resumed async ends right. Promise: C8, C32.
         """
-        graph = ab(saver)
-        await graph.ainvoke({"bar": ["1"]}, at(), durability="sync")
-
-        dies = FaultySaver(saver, FaultPlan(fail_at=4), immediate=False)
-        async with dies as faulty:
+        async with store.saver() as saver:
+            await ab(saver).ainvoke({"bar": ["1"]}, at(), durability="sync")
+        plan = FaultPlan(fail_at=4)
+        async with FaultySaver(store.again(), plan, immediate=False) as dies:
             with pytest.raises(Exception, match="injected fault"):
-                await ab(faulty).ainvoke({"bar": ["2"]}, at(), durability="exit")
-        rows = await count(graph, at())
-        result = await graph.ainvoke(None, at(), durability="async")
+                await ab(dies).ainvoke({"bar": ["2"]}, at(), durability="exit")
+        async with store.again() as saver:
+            graph = ab(saver)
+            rows = await count(graph, at())
+            result = await graph.ainvoke(None, at(), durability="async")
 
-        assert dies.plan.operations == ["open", "query", "commit", "commit"]
+        assert plan.operations == ["open", "query", "commit", "commit"]
         assert rows == 4
         assert result["bar"] == ["1", "a", "b", "2", "a", "b"]
 
@@ -236,9 +237,6 @@ class TestGroups:
 
         def route(state):
             raise LookupError("no way")
-
-        from actorgraph import StateGraph
-        from tests.graphs import AB
 
         builder = StateGraph(AB).add_node("a", writer("a")).add_edge(START, "a")
         builder.add_conditional_edges("a", route, [END])

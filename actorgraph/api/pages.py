@@ -1,0 +1,42 @@
+"""Items read a page at a time, as an async iterator that may be left at any time.
+
+A class and not an async generator: one that is left early would have to be closed by hand on
+trio, and between two items this one holds nothing that needs closing.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Pages(AsyncIterator[T], Generic[T]):
+    """The items of all pages, in order.
+
+    Args:
+        read: the next page; an empty one is the end.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[Sequence[T]]]) -> None:
+        self._read = read
+        self._items: deque[T] = deque()
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> T:
+        """The next item."""
+        if not self._items and not self._ended:
+            self._items.extend(await self._read())
+            self._ended = not self._items
+        if self._items:
+            return self._items.popleft()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Read no more. Leaving it without this is fine too."""
+        self._items.clear()
+        self._ended = True
