@@ -1,6 +1,7 @@
 """Small graphs that many tests run, and short ways to ask about their threads."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from operator import add
 from typing import Annotated, Any, TypedDict
 
@@ -53,7 +54,7 @@ def in_a_row(
 ) -> CompiledStateGraph:
     """The nodes one after the other."""
     names = [START, *nodes, END]
-    return compiled(nodes, zip(names, names[1:], strict=False), schema=schema, **options)
+    return compiled(nodes, pairwise(names), schema=schema, **options)
 
 
 def side_by_side(

@@ -20,8 +20,6 @@ from actorgraph.errors import InvalidConfigError
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
-from actorgraph.runtime.mailbox import Mailbox
-from actorgraph.runtime.persistence import Receipts
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import Checkpoint, CheckpointTuple
@@ -37,7 +35,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
 from actorgraph.values.ids import TaskId, as_bytes, as_text
-from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Saved, SaveFailed
+from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save
 
 _NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
 Config = Mapping[str, Any]
@@ -225,11 +223,7 @@ class CheckpointMethods:
         await self._ask(_outside_runs(commit))
 
     async def _ask(self, request: Request) -> None:
-        box: Mailbox[Saved | SaveFailed] = Mailbox()
-        self._host().writer.post(request, Receipts(box.put))
-        answer = await box.get()
-        if isinstance(answer, SaveFailed):
-            raise answer.error
+        await self._host().writer.store(request)
 
     def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
         found = restore(self.codec, _NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))

@@ -11,8 +11,6 @@ from actorgraph.plan.graph import Plan
 from actorgraph.runtime.calls import branch_writes
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.mailbox import Mailbox
-from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.runs import Address, load
 from actorgraph.superstep import begin
 from actorgraph.superstep.chunks import address as address_config
@@ -22,7 +20,6 @@ from actorgraph.superstep.update import apply_update, update_writes, updater
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
 from actorgraph.values.policies import Durability, RunPolicy
 from actorgraph.values.records import StoredWrite
-from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.snapshot import StateSnapshot
 
 PAGE_SIZE = 100
@@ -146,9 +143,5 @@ async def write_update(
         placed=found.placement,
     )
     save = apply_update(state, node, writes, inferred=as_node is None)
-    box: Mailbox[Saved | SaveFailed] = Mailbox()
-    host.writer.post(handoff.commit(save), Receipts(box.put))
-    answer = await box.get()
-    if isinstance(answer, SaveFailed):
-        raise answer.error
+    await host.writer.store(handoff.commit(save))
     return address_config(address.thread_id, address.namespace, state.checkpoint) or {}

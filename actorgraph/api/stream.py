@@ -14,7 +14,7 @@ from typing import Any, Self
 import anyio
 
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.mailbox import Gate, on_trio
+from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.values.run import Failed, Outcome
@@ -106,8 +106,7 @@ class EventStream(AsyncIterator[Any]):
         run, self._ended = self._run, True
         if run is not None:
             run.cancel()
-            with anyio.CancelScope(shield=True):
-                await run.done.wait()
+            await wait_through(run.done.wait)
 
     async def __aenter__(self) -> Self:
         """Start the run."""

@@ -194,7 +194,8 @@ class HandOff:
     def _grows(self, channel: str, value: list[Any]) -> bool:
         """A reducer's list is expected to grow; any other has shown it by growing once."""
         known = self._placed.growths.get(channel)
-        if self._plan.channels[channel].appends:
+        rule = self._plan.channels.get(channel)  # none where no graph is known: saver.aput()
+        if rule is not None and rule.appends:
             return True
         if known is None:
             self._placed.growths[channel] = Growth([], list(value), [])

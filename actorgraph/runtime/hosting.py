@@ -10,13 +10,13 @@ from contextlib import suppress
 from types import TracebackType
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from actorgraph.errors import CheckpointError, SaverClosedError
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.mailbox import Gate, wait_through
 from actorgraph.runtime.persistence import PersistenceActor, ReadActor
 
 DRAIN_TIMEOUT_S = 30.0
@@ -30,6 +30,8 @@ class Host:
     Attributes:
         writer, reader: its actors.
         leaving: thread id -> a gate that opens when the cancelled run on it has left.
+        opened: opens when the saver is open, or could not be: then `error` says why.
+        closed: opens when it is closed.
     """
 
     def __init__(self, saver: Saver) -> None:
@@ -37,29 +39,31 @@ class Host:
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
         self.leaving: dict[str, Gate] = {}
+        self.opened = Gate()
         self.closed = Gate()
+        self.error: BaseException | None = None
         self.ended = False
         self._scope: anyio.CancelScope | None = None
         self._drain_timeout_s = DRAIN_TIMEOUT_S
 
-    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def serve(self) -> None:
         """Open the saver, run the actors until `stop`, drain, close. Immune to cancellation."""
         # Shielded: what was handed over before a cancellation is still stored.
         with anyio.CancelScope(shield=True):
             try:
-                await self._serve(task_status)
+                await self._serve()
             finally:
                 self.ended = True
                 _forget(self)
                 self.closed.open()
 
-    async def _serve(self, task_status: TaskStatus[None]) -> None:
+    async def _serve(self) -> None:
         try:
             await self.saver.open()
         except BaseException as error:
             self._fail(error)
             raise
-        task_status.started()
+        self.opened.open()
         try:
             with anyio.CancelScope() as self._scope:
                 async with anyio.create_task_group() as actors:
@@ -73,6 +77,8 @@ class Host:
 
     def _fail(self, error: BaseException) -> None:
         """The saver can't be opened: everybody who waits for it hears why."""
+        self.error = error
+        self.opened.open()
         closed = error if isinstance(error, CheckpointError) else _cannot_open(error)
         self.writer.stop(closed)
         self.reader.stop(closed)
@@ -188,10 +194,15 @@ class Opened:
             return
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
+        self._group.start_soon(self._host.serve)
         try:
-            await self._group.start(self._host.serve)
+            # Opening takes no longer than the busy timeout, so a cancellation waits for it.
+            await wait_through(self._host.opened.wait)
+            if self._host.error is not None:
+                raise self._host.error
         except BaseException as error:
             group, self._group = self._group, None
+            self._host.stop()
             with suppress(BaseExceptionGroup):  # of this error alone: the host is the only task
                 await group.__aexit__(type(error), error, error.__traceback__)
             raise

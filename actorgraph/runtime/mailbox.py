@@ -12,9 +12,11 @@ import asyncio
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
+
+import anyio
 
 T = TypeVar("T")
 
@@ -152,6 +154,25 @@ class Gate:
         self._waiting.append(box)
         if not self._opened:
             await box.get()
+
+
+async def wait_through(wait: Callable[[], Awaitable[T]]) -> T:
+    """Wait for what is sure to come, however often the caller is cancelled; then be cancelled.
+
+    A shield is not enough: `asyncio.timeout()` and `task.cancel()` go through it.
+    """
+    cancelled: BaseException | None = None
+    while True:
+        try:
+            with anyio.CancelScope(shield=True):
+                answer = await wait()
+                if cancelled is None:
+                    return answer
+                raise cancelled
+        except anyio.get_cancelled_exc_class() as error:
+            if error is cancelled:
+                raise
+            cancelled = error
 
 
 def running_loop() -> bool:

@@ -29,7 +29,7 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.mailbox import Mailbox, wait_through
 from actorgraph.values.commits import Commit, Outcome, Query, Refused, Request, Stored
 from actorgraph.values.run import Saved, SaveFailed
 
@@ -107,6 +107,19 @@ class PersistenceActor:
                 self._inbox.put(posted)
                 return
         self._fail(posted, self._closed)
+
+    async def store(self, request: Request) -> None:
+        """Hand over a request from outside a run, and wait until it is durable.
+
+        A caller who is cancelled meanwhile is so after the answer: nothing changes later.
+
+        Raises: the error of its failure.
+        """
+        box: Mailbox[Saved | SaveFailed] = Mailbox()
+        self.post(request, Receipts(box.put))
+        answer = await wait_through(box.get)
+        if isinstance(answer, SaveFailed):
+            raise answer.error
 
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is stored."""

@@ -306,11 +306,21 @@ class Supervisor:
         self._parked = False
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
             self._inbox.put(CancelRequested())
-            outcome = await self._drive()
+            outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
                 log_event("error", "run.lost", thread_id=thread_id, error=repr(outcome.error))
         if limit.cancelled_caught:
             log_event("error", "run.undrained", thread_id=thread_id, error=str(self._late()))
+
+    async def _drive_on(self, limit: anyio.CancelScope) -> Outcome:
+        """Drive to the end. A second cancellation by asyncio, which no shield stops, waits."""
+        while True:
+            try:
+                return await self._drive()
+            except anyio.get_cancelled_exc_class():
+                if limit.cancel_called:
+                    raise
+                self._parked = False
 
     def _late(self) -> DrainTimeoutError:
         state = self._state

@@ -38,9 +38,12 @@ async def by_context(graph, **options) -> None:
 
 
 async def by_error(graph, **options) -> None:
-    with pytest.raises(KeyError, match="reader"):
+    async def read() -> None:
         async for _ in graph.astream({}, at(), **options):
             raise KeyError("reader")
+
+    with pytest.raises(KeyError, match="reader"):
+        await read()
 
 
 async def by_closing(graph, **options) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from actorgraph import InMemorySaver, interrupt
+from actorgraph import Command, InMemorySaver, interrupt
 from actorgraph.errors import CheckpointNotFoundError, SaverRequiredError
 from tests.graphs import ab, at, chain, history, in_a_row, side_by_side, writer
 
@@ -162,8 +162,6 @@ class TestLiveAndRecord:
         graph = in_a_row({"node": fails_once}, checkpointer=saver)
         await graph.ainvoke({}, at())
         asked = await graph.aget_state(at())
-        from actorgraph import Command
-
         with pytest.raises(ValueError, match="boom"):
             await graph.ainvoke(Command(resume="x"), at())
         live = await graph.aget_state(at())
@@ -226,8 +224,9 @@ class TestHistory:
         graph = ab(saver)
         await graph.ainvoke({}, at())
 
-        async for first in graph.aget_state_history(at()):
+        async for _ in graph.aget_state_history(at()):
             break
+        first = await anext(graph.aget_state_history(at()))
         await graph.ainvoke({}, at())
 
         assert first.metadata["step"] == 2

@@ -144,7 +144,7 @@ class TestUpdate:
 
     async def test_inspect_edit_and_resume(self, saver):
         """
-        interrupt -> get_state -> update_state -> resume: the node sees the edit. Promise: S172.
+        Pause, get_state, update_state, resume: the node sees the edit. Promise: S172.
         """
         seen: list[str] = []
 

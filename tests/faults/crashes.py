@@ -4,13 +4,15 @@ A crash is an operation that raises, and every operation after it. The saver is 
 one is opened on what is left, and the thread is finished. This for every k until none fires.
 """
 
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actorgraph.testing import FaultPlan, When
+from actorgraph.errors import StorageError, StorageFullError
+from actorgraph.testing import FaultPlan, When, sqlite_failure
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, Scenario, go_on, run_through
 from tests.faults.stores import Store, numbers, recorded
@@ -76,6 +78,50 @@ async def crash_at(
             "claim lost": int(claim_lost),
             "acknowledged": len(oracle.acknowledged),
             "unacknowledged run again": sum(label in finished for label in again),
+        }
+    )
+
+
+async def fill_everywhere(scenario: Scenario, mode: str, path: Path) -> Counter[str]:
+    """No space at each SQL statement, once; the same saver then goes on."""
+    seen: Counter[str] = Counter()
+    most = 0
+    for k in numbers():
+        plan = FaultPlan(k, error=_full, lasting=False)
+        seen += await _full_at(scenario, mode, plan, path)
+        most = max(most, len(plan.operations))
+        if not plan.fired and k > most:
+            break
+    return seen
+
+
+def _full() -> Exception:
+    return sqlite_failure(sqlite3.SQLITE_FULL)
+
+
+async def _full_at(scenario: Scenario, mode: str, plan: FaultPlan, path: Path) -> Counter[str]:
+    oracle = Oracle()
+    store = Store("sqlite", path, oracle)
+    store.remove()
+    try:
+        async with store.saver(plan) as saver:
+            graph = scenario.build(oracle).compile(checkpointer=saver)
+            try:
+                await run_through(graph, INPUT, mode, oracle)
+            except StorageFullError:
+                pass
+            else:
+                return Counter({"unreported": int(plan.fired)})
+            oracle.crash()
+            result = await go_on(graph, mode, oracle)
+    except StorageError:  # it could not be opened
+        return Counter()
+    again = oracle.run_again()
+    return Counter(
+        {
+            "points": int(plan.fired),
+            "wrong": int((*result["log"],) != scenario.log),
+            "re-run": len(again),
         }
     )
 

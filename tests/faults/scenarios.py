@@ -35,10 +35,24 @@ def task(oracle: Oracle, name: str) -> Node:
     return run
 
 
+def thread_task(oracle: Oracle, name: str) -> Callable[[Any], dict[str, Any]]:
+    """The same as a sync node: it runs in a worker thread."""
+
+    def run(_: Any) -> dict[str, Any]:
+        oracle.write("start", f"{name};")
+        oracle.write("done", f"{name};")
+        return {"log": [f"{name};"]}
+
+    return run
+
+
 def chain(oracle: Oracle) -> StateGraph:
     graph = StateGraph(State)
-    graph.add_sequence([(name, task(oracle, name)) for name in ("a", "b", "c")])
-    graph.add_edge(START, "a")
+    graph.add_node("a", task(oracle, "a"))
+    graph.add_node("b", thread_task(oracle, "b"))
+    graph.add_node("c", task(oracle, "c"))
+    for one, two in ((START, "a"), ("a", "b"), ("b", "c")):
+        graph.add_edge(one, two)
     return graph
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.crashes import check, crash_everywhere, report, row
+from tests.faults.crashes import check, crash_everywhere, fill_everywhere, report, row
 from tests.faults.scenarios import MODES, SCENARIOS
 from tests.faults.stores import STORES
 
@@ -30,5 +30,23 @@ async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
     figures = (seen["points"], seen["wrong"], f"{seen['lost']}, {seen['re-run']}")
     rest = (seen["unreported"], seen["acknowledged"], seen["unacknowledged run again"])
     line = row(mode, kind, anyio_backend, *figures, *rest)
+    report(request.config, "crash points", line)
+    check(seen)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_full_disk_stops_the_run_and_leaves_the_saver_usable(
+    mode, tmp_path, request, anyio_backend
+):
+    """
+    Without space at any SQL statement the run ends with StorageFullError, and once there is
+    space again the same saver finishes it. Promise: B2, B3, B5.
+    """
+    seen: Counter[str] = Counter()
+    for scenario in SCENARIOS:
+        seen += await fill_everywhere(scenario, mode, tmp_path / "store.db")
+
+    rest = (f"-, {seen['re-run']}", seen["unreported"], "-", "-")
+    line = row(mode, "sqlite, no space", anyio_backend, seen["points"], seen["wrong"], *rest)
     report(request.config, "crash points", line)
     check(seen)

@@ -97,14 +97,14 @@ class TestSync:
             get_stream_writer()("hello")
             return await inside(state)
 
-        async with GatedSaver(InMemorySaver(), is_open=True) as saver:
-            async with patient_group(saver) as group:
-                graph = in_a_row({"a": node}, checkpointer=saver)
-                group.start_soon(read, graph, "custom", chunks)
-                await inside.entered.wait()
-                await settled()
-                early = list(chunks)
-                inside.out.set()
+        opened = GatedSaver(InMemorySaver(), is_open=True)
+        async with opened as saver, patient_group(saver) as group:
+            graph = in_a_row({"a": node}, checkpointer=saver)
+            group.start_soon(read, graph, "custom", chunks)
+            await inside.entered.wait()
+            await settled()
+            early = list(chunks)
+            inside.out.set()
 
         assert early == chunks == ["hello"]
 

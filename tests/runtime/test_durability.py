@@ -4,18 +4,32 @@ What the supervisor decides is tested without I/O in tests/superstep/test_durabi
 real runs wait for real commits.
 """
 
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
 import pytest
 
 from actorgraph import InMemorySaver
+from actorgraph.codec.records import Record, decode_record
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Request
 from tests.gates import Box, patient_group, settled
 from tests.graphs import ab, at, chain, count, history, in_a_row, writer
 
 
-def steps(batch: tuple[Request, ...] | list[Request]) -> list[int]:
+def steps(batch: Sequence[Request]) -> list[int]:
     """The steps of the checkpoints in a batch."""
     return [row.step for r in batch if isinstance(r, Commit) for row in r.checkpoints]
+
+
+class Loading(GatedSaver):
+    """Says when it is read."""
+
+    log: list[str]
+
+    async def query(self, queries):
+        self.log.append("load")
+        return await super().query(queries)
 
 
 class TestSync:
@@ -27,12 +41,53 @@ class TestSync:
         saver = GatedSaver(
             InMemorySaver(),
             is_open=True,
-            on_stored=lambda batch: log.extend(f"step {s}" for s in steps(list(batch))),
+            on_stored=lambda batch: log.extend(f"step {s}" for s in steps(batch)),
         )
         async with saver:
             await chain("abc", log, checkpointer=saver).ainvoke({}, at())
 
         assert log == ["step -1", "step 0", "a", "step 1", "b", "step 2", "c", "step 3"]
+
+    async def test_the_steps_of_a_superstep_happen_in_order(self):
+        """
+        Load, plan, run, apply and bump versions, update versions seen, checkpoint, put.
+        Promise: S064, C12.
+        """
+        log: list[str] = []
+        records: list[Record] = []
+
+        def fold(old: list[str], new: list[str]) -> list[str]:
+            log.append(f"apply {new[0]}")
+            return [*old, *new]
+
+        class Folded(TypedDict, total=False):
+            bar: Annotated[list[str], fold]
+
+        def stored(batch: Sequence[Request]) -> None:
+            log.append(f"put {steps(batch)}")
+            records.extend(
+                decode_record(row.record) for commit in batch for row in commit.checkpoints
+            )
+
+        async def node(state):
+            log.append(f"run with {state['bar']}")
+            return {"bar": ["a"]}
+
+        async with Loading(InMemorySaver(), is_open=True, on_stored=stored) as saver:
+            saver.log = log
+            await in_a_row({"a": node}, schema=Folded, checkpointer=saver).ainvoke(
+                {"bar": ["in"]}, at()
+            )
+        before, after = records[1:]
+
+        assert log == [
+            *("load", "apply in", "put [-1, 0]"),
+            *("run with ['in']", "apply a", "put [1]"),
+        ]
+        trigger = "branch:to:a"
+        assert after.channel_versions["bar"] > before.channel_versions["bar"]
+        assert "a" not in before.versions_seen
+        assert after.versions_seen["a"][trigger] == before.channel_versions[trigger]
 
     async def test_a_blocked_saver_holds_the_next_node(self):
         """
@@ -55,7 +110,10 @@ class TestSync:
         """
         A returned call has its last checkpoint stored.
         """
-        async with GatedSaver(InMemorySaver(), is_open=True) as saver, patient_group(saver) as group:
+        async with (
+            GatedSaver(InMemorySaver(), is_open=True) as saver,
+            patient_group(saver) as group,
+        ):
             box = Box()
             graph = in_a_row({"a": writer("a"), "b": holding(saver)}, checkpointer=saver)
             group.start_soon(box.fill, graph.ainvoke, {}, at())
@@ -82,14 +140,14 @@ class TestAsync:
             await settled()
             assert log == []  # the run's claim is awaited in every mode
             saver.release()
-            assert steps(await saver.waiting()) == [1]
+            assert steps(await saver.waiting())[0] == 1
             await settled()
             assert log == ["a", "b", "c"]
             assert not box.done.is_set()
             saver.release(None)
 
         assert box.value["bar"] == ["a", "b", "c"]
-        assert sum(map(steps, saver.batches), []) == [-1, 0, 1, 2, 3]
+        assert [s for batch in saver.batches for s in steps(batch)] == [-1, 0, 1, 2, 3]
 
     async def test_the_lag_is_bounded(self):
         """
@@ -214,11 +272,13 @@ class TestWhichModeHolds:
         """
         graph = ab(InMemorySaver())
 
-        with pytest.raises(ValueError, match=r"(?s)asinc.*'async'"):
+        async def choose() -> None:
             if where == "call":
                 await graph.ainvoke({}, at(), durability="asinc")
-            else:
-                graph.with_durability("asinc")
+            graph.with_durability("asinc")
+
+        with pytest.raises(ValueError, match=r"(?s)asinc.*'async'"):
+            await choose()
 
     async def test_one_thread_in_three_modes_ends_right(self, saver):
         """

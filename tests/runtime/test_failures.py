@@ -51,7 +51,7 @@ class TestSiblings:
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_finished_sibling_is_not_run_again(self, saver, order, durability):
         """
-        good and bad in one step, in either order: after the resume good ran once, bad twice.
+        Good and bad in one step, in either order: after the resume good ran once, bad twice.
         Promise: S003, S173, S174, D6.
         """
         good = Good()
@@ -152,9 +152,7 @@ class TestResuming:
         """
         At the limit what was done is stored, in exit mode as one row. Promise: D10, C8.
         """
-        graph = compiled(
-            {"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver
-        )
+        graph = compiled({"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver)
         config = {**at(), "recursion_limit": 3}
 
         with pytest.raises(GraphRecursionError, match="limit of 3"):
@@ -258,8 +256,8 @@ class TestGroups:
 
         async with patient_group():
             with pytest.raises(ValueError, match="boom"):
-                await side_by_side(
-                    {**nodes, "bad": bad}, checkpointer=InMemorySaver()
-                ).ainvoke({}, at())
+                await side_by_side({**nodes, "bad": bad}, checkpointer=InMemorySaver()).ainvoke(
+                    {}, at()
+                )
 
         assert [n.closed for n in nodes.values()] == [n.calls for n in nodes.values()]

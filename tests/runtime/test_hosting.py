@@ -114,9 +114,7 @@ class TestManyLoops:
             names = ["asyncio-1", "asyncio-2", "trio-1", "trio-2", "plain-1", "plain-2"]
             in_threads(
                 [
-                    partial(blocking, name)
-                    if name[0] == "p"
-                    else in_loop(name, name.split("-")[0])
+                    partial(blocking, name) if name[0] == "p" else in_loop(name, name.split("-")[0])
                     for name in names
                 ]
             )

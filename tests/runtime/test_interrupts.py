@@ -57,7 +57,8 @@ class TestPausing:
 
     async def test_a_pause_before_a_node_and_after_one(self, saver):
         """
-        `interrupt_before` and `interrupt_after` on neighbours pause once. Promise: S168, S169, S170.
+        `interrupt_before` and `interrupt_after` on neighbours pause once.
+        Promise: S168, S169, S170.
         """
         log: list[str] = []
         graph = ab(saver, log, interrupt_before=["b"], interrupt_after=["a"])
@@ -221,7 +222,7 @@ class TestWhatNodesDoWrong:
 
     def test_gather_with_return_exceptions_pauses(self):
         """
-        asyncio's `gather(return_exceptions=True)` hides the question from nobody but the node.
+        A `gather(return_exceptions=True)` hides the question from nobody but the node.
         """
 
         async def gathers(state):

@@ -209,7 +209,7 @@ class TestTimeouts:
         slow = Turnstile()
         builder = StateGraph(AB).add_node("slow", slow, timeout=0.01).add_edge(START, "slow")
 
-        with pytest.raises(NodeTimeoutError, match="'slow'.*0.01 s"):
+        with pytest.raises(NodeTimeoutError, match=r"'slow'.*0\.01 s"):
             await builder.compile().ainvoke({})
 
         assert slow.closed == 1

@@ -154,7 +154,7 @@ class TestResuming:
 
     async def test_an_answer_after_the_answer_is_refused(self, saver):
         """
-        A question that has been answered takes no second answer. Promise: L45.
+        A question that has been answered takes no second answer..
         """
         ask, calls = asking()
         graph = in_a_row({"ask": ask}, checkpointer=saver)
@@ -179,9 +179,7 @@ class TestDeleting:
         graph = in_a_row(nodes, checkpointer=saver)
         box = Box()
         async with patient_group() as group:
-            group.start_soon(
-                lambda: box.fill(graph.ainvoke, {}, at(), durability=durability)
-            )
+            group.start_soon(lambda: box.fill(graph.ainvoke, {}, at(), durability=durability))
             await slow.entered.wait()
             await saver.adelete_thread("t")
             slow.out.set()

@@ -134,10 +134,11 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
     where = dict(query.where)
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     limit = _ALL if query.limit is None else query.limit
+    statement = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
     found: list[StoredCheckpoint] = []
     for key in keys:
         rows = connection.execute(
-            sql.SELECT_PAGE,
+            statement,
             {
                 "thread": key,
                 "namespace": query.namespace,

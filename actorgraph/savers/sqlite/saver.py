@@ -93,7 +93,7 @@ class SqliteBackend:
             return
         target, uri = self.path, False
         if self.in_memory:
-            # Both connections see one database; it lives as long as one connection does.
+            # The keeper holds the database while the saver is closed.
             target, uri = f"file:actorgraph-{id(self)}?mode=memory&cache=shared", True
             if self._keeper is None:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
@@ -102,9 +102,12 @@ class SqliteBackend:
         wait, kind = self._busy_timeout_s, self.connection_class
         try:
             self._writer = await open_driver(Target(target, uri, wait, kind, self._prepare_writer))
-            self._reader = await open_driver(
-                Target(target, uri, wait, HopConnection, self._prepare_reader)
-            )
+            # In memory one connection does both: a second one would see half-written batches.
+            self._reader = self._writer
+            if not self.in_memory:
+                self._reader = await open_driver(
+                    Target(target, uri, wait, HopConnection, _prepare_reader)
+                )
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await self.close()
@@ -131,8 +134,8 @@ class SqliteBackend:
         return await self._open(self._reader).run(lambda c: run_queries(c, queries))
 
     async def close(self) -> None:
-        """Close both connections; an in-memory database stays until the saver is collected."""
-        for driver in (self._reader, self._writer):
+        """Close the connections; an in-memory database stays until the saver is collected."""
+        for driver in dict.fromkeys((self._reader, self._writer)):
             if driver is not None:
                 await driver.close()
         self._reader = self._writer = None
@@ -174,12 +177,9 @@ class SqliteBackend:
                 do="upgrade actorgraph",
             )
 
-    def _prepare_reader(self, connection: sqlite3.Connection) -> None:
-        if not self.in_memory:
-            connection.execute("PRAGMA query_only = ON")
-        else:
-            # In a shared cache readers would wait for the writer's table locks.
-            connection.execute("PRAGMA read_uncommitted = ON")
+
+def _prepare_reader(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA query_only = ON")
 
 
 def _make_private(path: Path) -> None:

@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS checkpoints (
     record         TEXT NOT NULL
 );
 CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoints_thread ON checkpoints (thread, namespace, seq);
-CREATE INDEX IF NOT EXISTS idx_checkpoints_lookup ON checkpoints (thread, namespace, id);
+CREATE INDEX IF NOT EXISTS idx_checkpoints_lookup
+    ON checkpoints (thread, namespace, id, seq);
 
 CREATE TABLE IF NOT EXISTS blobs (
     thread    INTEGER NOT NULL,
@@ -176,16 +177,25 @@ SELECT checkpoint, task, path, idx, generation, payload FROM writes
 WHERE thread = ? AND namespace = ? AND checkpoint = ?
 ORDER BY path, task, idx, generation
 """
-SELECT_PAGE = f"""
-SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
-WHERE c.thread = :thread AND (:namespace IS NULL OR c.namespace = :namespace)
-    AND (:before IS NULL OR c.seq < (
-        SELECT max(b.seq) FROM checkpoints b
-        WHERE b.thread = :thread AND b.namespace = c.namespace AND b.id = :before))
-    AND (:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
+_WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
     AND NOT EXISTS (
         SELECT 1 FROM json_each(:metadata) AS m
         WHERE json_extract(c.metadata, '$."' || m.key || '"') IS NOT m.value)
-ORDER BY c.seq DESC LIMIT :limit
-"""  # noqa: S608 - the only thing put in is the constant above
+ORDER BY c.seq DESC LIMIT :limit"""
+SELECT_PAGE = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE c.thread = :thread AND c.namespace = :namespace
+    AND c.seq < CASE WHEN :before IS NULL THEN {2**63 - 1} ELSE (
+        SELECT max(b.seq) FROM checkpoints b
+        WHERE b.thread = :thread AND b.namespace = :namespace AND b.id = :before) END
+    AND {_WHERE}
+"""  # noqa: S608 - the only things put in are constants of this file
+SELECT_PAGE_OF_ALL = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE c.thread = :thread
+    AND (:before IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM checkpoints b
+        WHERE b.thread = :thread AND b.namespace = c.namespace AND b.id = :before))
+    AND {_WHERE}
+"""  # noqa: S608 - as above
 SELECT_ALL_THREADS = "SELECT thread FROM threads WHERE deleted = 0 ORDER BY thread"

@@ -1,0 +1,83 @@
+"""Start the worker, kill it at a moment, and judge what it left."""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from actorgraph import SqliteSaver
+from actorgraph.testing import FaultySaver
+from tests.faults.oracle import Oracle
+from tests.faults.stores import recorded
+from tests.faults.worker import build, expected, finish, names, read
+from tests.source import ROOT
+
+POLL_SECONDS = 0.0005
+DELAY_SECONDS_MAX = 0.004
+RUN_SECONDS_MAX = 60.0
+
+
+def start(folder: Path, backend: str, mode: str) -> subprocess.Popen[bytes]:
+    folder.mkdir(parents=True, exist_ok=True)
+    place = [str(folder / "store.db"), str(folder / "oracle")]
+    command = [sys.executable, "-m", "tests.faults.worker", *place, backend, mode]
+    return subprocess.Popen(command, cwd=ROOT)
+
+
+def lines_of(folder: Path) -> int:
+    path = folder / "oracle"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_after(folder: Path, backend: str, mode: str, lines: int, delay: float) -> bool:
+    """Kill the worker soon after its oracle has so many lines; False if it had ended."""
+    with start(folder, backend, mode) as process:
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while lines_of(folder) < lines and process.poll() is None:
+            assert time.monotonic() < deadline, f"no {lines} lines"
+            time.sleep(POLL_SECONDS)
+        try:
+            process.wait(timeout=delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+    return False
+
+
+async def judge(folder: Path, mode: str) -> Counter[str]:
+    """Reopen what a killed worker left, finish it, and compare."""
+    oracle = Oracle()
+    read(folder / "oracle", oracle)
+    oracle.crash()
+    seen = Counter({"acknowledged": len(oracle.acknowledged)})
+    saver = FaultySaver(SqliteSaver(folder / "store.db"), on_stored=oracle.stored)
+    async with saver:
+        graph = build(oracle).compile(checkpointer=saver)
+        for thread in names():
+            text = await recorded(saver, {"configurable": {"thread_id": thread}})
+            mine = [a for a in oracle.acknowledged if a.startswith(f"{thread}.")]
+            seen["lost"] += sum(label not in text for label in mine)
+            log = await finish(graph, thread, mode, oracle)
+            seen["wrong"] += log != expected(thread)
+    seen["run again"] = len(oracle.run_again())
+    return seen
+
+
+async def kill_often(folder: Path, backend: str, mode: str, kills: int) -> Counter[str]:
+    """Kill the worker at so many seeded moments, each in a folder of its own."""
+    chance = random.Random(f"{backend} {mode}")
+    with start(folder / "whole", backend, mode) as process:
+        assert process.wait(timeout=RUN_SECONDS_MAX) == 0
+    whole = lines_of(folder / "whole")
+    seen: Counter[str] = Counter()
+    for attempt in range(3 * kills):
+        place = folder / f"{attempt}"
+        lines, delay = chance.randrange(whole), chance.uniform(0, DELAY_SECONDS_MAX)
+        if kill_after(place, backend, mode, lines, delay):
+            seen["kills"] += 1
+            seen += await judge(place, mode)
+        if seen["kills"] == kills:
+            return seen
+    raise AssertionError("the worker ends before it can be killed")
