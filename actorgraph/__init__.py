@@ -4,12 +4,14 @@ Declare a `StateGraph`, `compile` it with a saver, then `ainvoke` or `astream` t
 asyncio or trio. The names are LangGraph's where LangGraph has the thing.
 """
 
+from actorgraph import channels
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import Codec
 from actorgraph.errors import (
     ActorGraphError,
+    ActorGraphWarning,
     AlreadyResumed,
     CheckpointError,
     ConflictError,
@@ -19,8 +21,19 @@ from actorgraph.errors import (
     GraphRecursionError,
     InvalidConfigError,
     InvalidUpdateError,
+    MissingNodeError,
+    NodeCancelledError,
     NodeTimeoutError,
+    RunningLoopError,
+    SaverClosedError,
+    SaverRequiredError,
     SerializationError,
+    StorageError,
+    SwallowedInterruptWarning,
+    UnknownChannelWarning,
+    UnknownInterruptError,
+    UnknownTargetError,
+    UnreachableNodeWarning,
 )
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.values.commands import Command, Interrupt, Send
@@ -34,6 +47,7 @@ __all__ = [
     "END",
     "START",
     "ActorGraphError",
+    "ActorGraphWarning",
     "AlreadyResumed",
     "AsyncSqliteSaver",
     "CheckpointError",
@@ -51,14 +65,26 @@ __all__ = [
     "InvalidConfigError",
     "InvalidUpdateError",
     "MemorySaver",
+    "MissingNodeError",
+    "NodeCancelledError",
     "NodeTimeoutError",
     "PregelTask",
+    "RunningLoopError",
+    "SaverClosedError",
+    "SaverRequiredError",
     "Send",
     "SerializationError",
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",
+    "StorageError",
     "StreamMode",
+    "SwallowedInterruptWarning",
+    "UnknownChannelWarning",
+    "UnknownInterruptError",
+    "UnknownTargetError",
+    "UnreachableNodeWarning",
+    "channels",
     "get_config",
     "get_stream_writer",
     "interrupt",

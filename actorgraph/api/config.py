@@ -6,11 +6,12 @@ from typing import Any
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
-from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
+from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT, START
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 Config = Mapping[str, Any]
+_EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
 
 
@@ -22,13 +23,17 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     Raises:
         InvalidConfigError: it isn't, or a part can't be used.
     """
-    place = (config or {}).get("configurable") or {}
+    place = _checked(config).get("configurable") or {}
+    if not isinstance(place, Mapping):
+        raise InvalidConfigError(
+            f'config["configurable"] is {place!r}, not a dict', do=f"pass config={_EXAMPLE}"
+        )
     thread_id = place.get("thread_id")
     if thread_id is None:
         if needs_thread:
             raise InvalidConfigError(
                 "the graph has a checkpointer and the config has no thread_id",
-                do='pass config={"configurable": {"thread_id": "..."}}',
+                do=f"pass config={_EXAMPLE}",
             )
         return Address()
     text = thread_id if isinstance(thread_id, str) else str(thread_id)
@@ -39,6 +44,29 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
         place.get("checkpoint_ns") or "",
         _checkpoint_id(checkpoint) if checkpoint else None,
     )
+
+
+def _checked(config: object) -> Config:
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise InvalidConfigError(f"config is {config!r}, not a dict", do=f"pass config={_EXAMPLE}")
+    return config
+
+
+def where_of(filter: object) -> tuple[tuple[str, object], ...]:
+    """A metadata filter as pairs.
+
+    Raises:
+        InvalidConfigError: it is not a dict with text keys.
+    """
+    if filter is None:
+        return ()
+    if not isinstance(filter, Mapping) or not all(isinstance(key, str) for key in filter):
+        raise InvalidConfigError(
+            f"filter is {filter!r}, not a dict of metadata", do='use e.g. {"source": "loop"}'
+        )
+    return tuple(filter.items())
 
 
 def _check_thread_id(given: object, text: str) -> None:
@@ -92,12 +120,34 @@ def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
         InvalidConfigError: one of them doesn't exist.
     """
     modes = (stream_mode,) if isinstance(stream_mode, str) else tuple(stream_mode)
+    if not modes:
+        raise InvalidConfigError(
+            "stream_mode is an empty list", do=f"name some of {', '.join(STREAM_MODES)}"
+        )
     for mode in modes:
         if mode not in STREAM_MODES:
             raise InvalidConfigError(
                 f"stream_mode={mode!r} is no stream mode", do=did_you_mean(mode, STREAM_MODES)
             )
     return modes
+
+
+def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """The output keys that a call asks for.
+
+    Raises:
+        InvalidConfigError: one of them is no key of the state.
+    """
+    if names is None:
+        return None
+    keys = (names,) if isinstance(names, str) else tuple(names)
+    for key in keys:
+        if key not in plan.state_keys:
+            raise InvalidConfigError(
+                f"output_keys has {key!r}, which is no key of the state",
+                do=did_you_mean(key, plan.state_keys),
+            )
+    return keys
 
 
 def policy_of(
@@ -115,29 +165,37 @@ def policy_of(
     Raises:
         InvalidConfigError: a number is out of range, or an interrupt names no node.
     """
-    config = config or {}
-    limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
-    if not isinstance(limit, int) or limit < 1:
+    config = _checked(config)
+    metadata = config.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
         raise InvalidConfigError(
-            f"recursion_limit={limit!r} is less than 1",
-            do="use the number of supersteps that the run may take",
-        )
-    most = config.get("max_concurrency")
-    if most is not None and (not isinstance(most, int) or most < 1):
-        raise InvalidConfigError(
-            f"max_concurrency={most!r} is less than 1", do="use a positive number, or leave it out"
+            f'config["metadata"] is {metadata!r}, not a dict', do="pass a dict of JSON values"
         )
     return RunPolicy(
         durability=durability,
-        recursion_limit=limit,
-        max_concurrency=most,
-        max_unsaved_steps=config.get("max_unsaved_steps", 16),
+        recursion_limit=_count(config, "recursion_limit", DEFAULT_RECURSION_LIMIT),
+        max_concurrency=_count(config, "max_concurrency", None),
+        max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
         interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),
         interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
         modes=frozenset(modes),
         output_keys=output_keys,
-        metadata=dict(config.get("metadata") or {}),
+        metadata=dict(metadata),
     )
+
+
+def _count(config: Config, key: str, default: Any) -> Any:
+    """A positive number of a config, or its default."""
+    value = config.get(key, default)
+    if value is default:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidConfigError(f"{key}={value!r} is not a whole number", do="use 1 or more")
+    if value < 1:
+        raise InvalidConfigError(
+            f"{key}={value!r} is less than 1", do="use 1 or more, or leave it out"
+        )
+    return value
 
 
 def _nodes(
@@ -147,8 +205,9 @@ def _nodes(
         return default
     wanted = (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
-        if name != "*" and name not in plan.nodes:
+        if name == START or (name != "*" and name not in plan.nodes):
+            names = [node for node in plan.nodes if node != START]
             raise InvalidConfigError(
-                f"Interrupt node `{name}` not found", do=did_you_mean(name, list(plan.nodes))
+                f"Interrupt node `{name}` not found", do=did_you_mean(name, names)
             )
     return wanted

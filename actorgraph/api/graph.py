@@ -111,9 +111,9 @@ class CompiledStateGraph:
             durability=durability,
             before=interrupt_before,
             after=interrupt_after,
-            output_keys=_keys(output_keys) or self.plan.output_keys,
+            output_keys=configs.keys_of(self.plan, output_keys) or self.plan.output_keys,
         )
-        return _result(await execute(launch))
+        return _picked(_result(await execute(launch)), output_keys)
 
     def astream(
         self,
@@ -138,7 +138,7 @@ class CompiledStateGraph:
             delivered once what it tells is stored; custom chunks are delivered at once.
         Raises: what `ainvoke` raises; arguments are checked before this returns.
         """
-        wanted: Any = stream_mode or "updates"
+        wanted: Any = "updates" if stream_mode is None else stream_mode
         modes = configs.modes_of(wanted)
 
         def launch(broadcast: Broadcast | None) -> Launch:
@@ -148,7 +148,7 @@ class CompiledStateGraph:
                 durability=durability,
                 before=interrupt_before,
                 after=interrupt_after,
-                output_keys=_keys(output_keys) or self.plan.state_keys,
+                output_keys=configs.keys_of(self.plan, output_keys) or self.plan.state_keys,
                 modes=modes,
                 broadcast=broadcast,
             )
@@ -193,7 +193,7 @@ class CompiledStateGraph:
             self._codec,
             self.plan,
             address,
-            where=tuple((filter or {}).items()),
+            where=configs.where_of(filter),
             before=bound,
             limit=limit,
         )
@@ -305,10 +305,11 @@ class CompiledStateGraph:
         return host_of(self.checkpointer)
 
 
-def _keys(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    return (names,) if isinstance(names, str) else tuple(names)
+def _picked(result: Any, output_keys: object) -> Any:
+    """The bare value where one key was asked for by its name; a pause keeps the dict."""
+    if isinstance(output_keys, str) and isinstance(result, dict) and INTERRUPT not in result:
+        return cast("dict[str, Any]", result).get(output_keys)
+    return result
 
 
 def _result(outcome: Outcome) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.api.blocking import block_on
-from actorgraph.api.config import address_of
+from actorgraph.api.config import address_of, where_of
 from actorgraph.api.pages import Pages
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
@@ -80,7 +80,7 @@ class CheckpointMethods:
             thread_id=place.thread_id or None,
             namespace=place.namespace if named else None,
             before=address_of(before, needs_thread=False).checkpoint if before else None,
-            where=tuple((filter or {}).items()),
+            where=where_of(filter),
             limit=limit,
         )
         waiting = [query]

@@ -11,7 +11,7 @@ from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.codec import Codec
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
-from actorgraph.runtime.hosting import Opened, close_hosted
+from actorgraph.runtime.hosting import Opened, close_hosted, mark_left
 from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.persistence import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
@@ -29,6 +29,7 @@ class HostedSaver(CheckpointMethods):
         Raises:
             StorageError: it can't be opened. SaverClosedError: it is open already.
         """
+        mark_left(cast("Saver", self), left=False)
         opened = Opened(cast("Saver", self))
         await opened.enter()
         self._opened = opened
@@ -41,6 +42,7 @@ class HostedSaver(CheckpointMethods):
         trace: TracebackType | None,
     ) -> None:
         """Store what waits and close, within the drain's deadline, even when cancelled."""
+        mark_left(cast("Saver", self), left=True)
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.exit(kind, error, trace)
@@ -55,6 +57,7 @@ class HostedSaver(CheckpointMethods):
             raise RunningLoopError(
                 "`with saver` would block the running event loop", do="use `async with saver`"
             )
+        mark_left(cast("Saver", self), left=False)
         return self
 
     def __exit__(
@@ -64,6 +67,7 @@ class HostedSaver(CheckpointMethods):
         trace: TracebackType | None,
     ) -> None:
         """Store what waits and close."""
+        mark_left(cast("Saver", self), left=True)
         self.close_blocking()
 
     def close_blocking(self) -> None:

@@ -141,6 +141,7 @@ async def write_update(
         run=run,
         epoch=found.epoch,
         placed=found.placement,
+        stamped=False,
     )
     save = apply_update(state, node, writes, inferred=as_node is None)
     await host.writer.store(handoff.commit(save))

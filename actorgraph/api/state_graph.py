@@ -54,10 +54,11 @@ class StateGraph(GraphBuilder):
                 UnreachableNodeWarning,
                 stacklevel=2,
             )
-        if checkpointer is not None and not isinstance(checkpointer, Saver):
+        is_class = isinstance(checkpointer, type)
+        if checkpointer is not None and (is_class or not isinstance(checkpointer, Saver)):
             raise GraphBuildError(
-                f"Invalid checkpointer provided: {type(checkpointer).__name__} has not the "
-                "methods of a saver",
+                f"Invalid checkpointer provided: {checkpointer!r} is "
+                f"{'a class' if is_class else 'no object with the methods of a saver'}",
                 do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
             )
         plan = make_plan(

@@ -61,7 +61,8 @@ class _StreamedRun:
 class EventStream(AsyncIterator[Any]):
     """The chunks of one run. Iterate it once; use it as `async with` to wait for its end.
 
-    Leaving it early ends the run: its tasks are cancelled and what they have done is stored.
+    The run goes on while chunks are read, up to 256 chunks ahead of the reader. Leaving it early
+    ends the run: its tasks are cancelled and what they have done is stored.
     `async with` and `aclose()` wait for that; a plain `break` doesn't, but the next call on
     the same thread does.
     """

@@ -43,6 +43,7 @@ class HandOff:
     Args:
         epoch: the thread's, as loaded with the checkpoint that the run starts from.
         placed: channel -> where its value is stored, by the loaded checkpoint.
+        stamped: whether checkpoints carry the run's id; updates from outside don't.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class HandOff:
         run: bytes,
         epoch: int,
         placed: "Placement | None" = None,
+        stamped: bool = True,
     ) -> None:
         self._codec = codec
         self._plan = plan
         self._thread_id = thread_id
         self._namespace = namespace
         self._run = run
+        self._stamp = run if stamped else None
         self._epoch = epoch
         self._placed = placed or Placement()
         self._encoded = self._yielded = 0
@@ -170,7 +173,7 @@ class HandOff:
             parent=point.parent,
             step=point.step,
             source=point.source,
-            run=self._run,
+            run=self._stamp,
             next=encode_names(point.next),
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata),

@@ -11,6 +11,7 @@ from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row, level_of
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
+from actorgraph.values.constants import PUSH
 from actorgraph.values.ids import as_text
 from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import Path
@@ -123,5 +124,7 @@ def _path(key: str) -> Path:
     parts = key.removeprefix("~").split(", ")
     if parts == [""]:
         return ()
-    kind, place = parts[0], ", ".join(parts[1:])
-    return (kind, int(place)) if kind == "__pregel_push" else (kind, place)
+    kind, place = parts[0], parts[1:]
+    if kind == PUSH and place and place[0].isdigit():
+        return (kind, int(place[0]), *place[1:])
+    return (kind, ", ".join(place))

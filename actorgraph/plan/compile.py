@@ -86,7 +86,7 @@ def _start(builder: GraphBuilder, joins: dict[str, tuple[tuple[str, ...], str]])
         coerce=None,
         writes=frozenset(builder.input.keys),
         targets=_targets(builder, START, joins),
-        branches=_branches(builder, START, builder.input),
+        branches=_branches(builder, START, builder.state),
         hidden=True,
     )
 
@@ -133,8 +133,13 @@ def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPl
         ends=spec.ends,
         reads=schema.keys,
         coerce=schema.make,
+        own_keys=frozenset() if spec.schema else _others(builder, schema),
         routes={a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)},
     )
+
+
+def _others(builder: GraphBuilder, schema: Schema) -> frozenset[str]:
+    return frozenset(merge_channels(builder.schemas)).difference(schema.keys)
 
 
 def _check_views(builder: GraphBuilder, state: dict[str, Channel[Any]]) -> None:

@@ -31,6 +31,8 @@ class BranchPlan:
     coerce: Callable[..., Any] | None
     routes: Mapping[str, str] = field(default_factory=dict[str, str])
     """Answers that name a node -> the channel that makes it due."""
+    own_keys: frozenset[str] = frozenset()
+    """State keys outside of the view that `path` sees if its node has just returned them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def read_schema(source: Any) -> Schema:
             doesn't take exactly two positional arguments.
     """
     if not is_schema(source):
+        _check_bare(source)
         return Schema(source, {ROOT: channel_of(ROOT, source)}, None)
     hints = _hints(source)
     if not hints:
@@ -74,6 +75,21 @@ def read_schema(source: Any) -> Schema:
         )
     channels = {key: channel_of(key, hint) for key, hint in hints.items()}
     return Schema(source, channels, None if is_typeddict(source) else source)
+
+
+def _check_bare(source: Any) -> None:
+    """Refuse what is neither a schema nor a type for a graph over one value."""
+    kind = isinstance(source, type)
+    if not (kind or get_origin(source) is not None or source is Any or isinstance(source, Channel)):
+        raise SchemaError(
+            f"{source!r} is no state schema: it is a value, not a type",
+            do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
+        )
+    if kind and source.__module__ != "builtins" and vars(source).get("__annotations__"):
+        raise SchemaError(
+            f"schema {source.__name__} is a plain class, of which no objects can be made",
+            do="make it a TypedDict, or decorate it with @dataclass",
+        )
 
 
 def channel_of(key: str, annotation: Any) -> Channel[Any]:
@@ -178,6 +194,8 @@ def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
     """The user's types inside the annotations: what the codec may store and load."""
     found: dict[type, None] = {}
     for schema in schemas:
+        for candidate in _walk(schema.source, set()):
+            found[candidate] = None  # an input may be an object of the schema itself
         for channel in schema.channels.values():
             for candidate in _walk(channel.typ, set()):
                 found[candidate] = None

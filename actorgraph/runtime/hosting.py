@@ -100,6 +100,7 @@ def _cannot_open(error: BaseException) -> SaverClosedError:
 
 
 _ATTRIBUTE = "_actorgraph_host"
+_LEFT = "_actorgraph_left"
 
 
 def _known(saver: Saver) -> Host | None:
@@ -125,23 +126,26 @@ def host_of(saver: Saver) -> Host:
         host = _known(saver)
         if host is not None:
             return host
+        if getattr(saver, _LEFT, False):
+            raise SaverClosedError(
+                "the saver's `with` block has ended", do="open it again, or use it inside the block"
+            )
         host = _adopt(saver, Host(saver))
         if saver.immediate:
             return host  # needs no task
-    portal.start(_serve_quietly, host)
-    portal.at_exit(_closer(host))
+    closer = _Closer(host)
+    portal.at_exit(closer)
+    portal.start(_serve_quietly, host, closer)
     return host
 
 
-async def _serve_quietly(host: Host) -> None:
+async def _serve_quietly(host: Host, closer: "_Closer") -> None:
     try:
         await host.serve()
     except Exception as error:  # noqa: BLE001 - whoever waits has been told
         event("info", "saver.failed", error=repr(error))
-
-
-def _closer(host: Host) -> "_Closer":
-    return _Closer(host)
+    finally:
+        portal.not_at_exit(closer)
 
 
 class _Closer:
@@ -154,6 +158,12 @@ class _Closer:
         if not self._host.ended:
             self._host.stop()
             await self._host.closed.wait()
+
+
+def mark_left(saver: Saver, *, left: bool) -> None:
+    """Note that the saver's `with` block has ended, so that no later use opens it unseen."""
+    if not saver.immediate:
+        setattr(saver, _LEFT, left)
 
 
 def close_hosted(saver: Saver) -> None:

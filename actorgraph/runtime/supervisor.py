@@ -50,6 +50,11 @@ from actorgraph.values.run import (
     StartTask,
 )
 
+_DROPPED = (
+    "\n  Do this: return only known keys, or add the key to the state schema; "
+    "compile(strict=True) makes this an error"
+)
+
 
 class SupervisorStatistics(msgspec.Struct, frozen=True):
     """A run so far.
@@ -345,7 +350,7 @@ class Supervisor:
 
     def _warn(self, kind: str, text: str) -> None:
         if kind == "dropped":
-            warnings.warn(text, UnknownChannelWarning, stacklevel=2)
+            warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
         else:
             warnings.warn(
                 f"node {text!r} caught the exception of interrupt(); the run pauses all the same",

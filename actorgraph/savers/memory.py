@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.records import decode_json, decode_record
+from actorgraph.codec.records import decode_json, decode_record, encode_json
 from actorgraph.savers.judge import ThreadState, judge, newest_rows
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -221,4 +221,8 @@ def _matches(thread: _Thread, place: _Place, query: ListCheckpoints) -> bool:
             return False
     columns = {"source": place.row.source, "step": place.row.step}
     metadata = decode_json(place.row.metadata)
-    return all({**metadata, **columns}.get(key) == value for key, value in query.where)
+    shown = {**metadata, **columns}
+    return all(
+        key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
+        for key, value in query.where
+    )

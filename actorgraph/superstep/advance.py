@@ -161,7 +161,9 @@ def _end_superstep(
     try:
         changed = apply(state, [_ran(state, task) for task in ran])
     except Exception as error:  # noqa: BLE001 - a user's reducer may raise anything
-        state.unflushed.extend(entries if state.has_saver else ())
+        if state.has_saver:  # the tasks' work is kept; that it can't be folded is nobody's error
+            failed = control_entry(state, None, ERROR, repr(error))
+            state.unflushed.extend((*entries, failed))
         return leave(state, Failed(error))
     kept = keep(state, *entries)
     tasks = new_superstep(state, "loop", changed)

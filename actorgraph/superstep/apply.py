@@ -45,7 +45,12 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
     pending = _group(ran, plan)
     for channel, writes in pending.items():
         before = new[channel] if channel in new else values.get(channel, EMPTY)
-        folded = channels[channel].fold(channel, before, writes)
+        try:
+            folded = channels[channel].fold(channel, before, writes)
+        except Exception as error:
+            writers = sorted({t.name for t in ran if any(c == channel for c, _ in t.writes)})
+            error.add_note(f"while folding the writes of {', '.join(writers)} into {channel!r}")
+            raise
         if folded is not UNCHANGED:
             new[channel] = folded
     if bump:

@@ -62,10 +62,7 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
     if given is not None:
         return _from_input(state, given)
     if restored is None:
-        raise EmptyInputError(
-            f"Received no input for thread {state.thread_id!r}, which has no checkpoint",
-            do="pass an input the first time; None goes on where a thread stands",
-        )
+        raise _nothing(state)
     if restored.claim is not None and restored.claim.has_input:
         return _from_input(state, restored.claim.input)
     return _go_on_with(state, restored, (), ())
@@ -133,10 +130,9 @@ def _from_command(
     writes: list[Write] = list(updates_in(state.plan.start, command.update))
     writes.extend(routes(state.plan, "the input", command.goto))
     if restored is None:
-        raise EmptyInputError(
-            f"thread {state.thread_id!r} has no checkpoint that a Command could go on from",
-            do="start the thread with an input",
-        )
+        if not writes:
+            raise _nothing(state)
+        return _from_writes(state, tuple(writes))
     entries: list[LedgerEntry] = []
     resumes: tuple[str, ...] = ()
     if command.resume is not None:
@@ -147,6 +143,30 @@ def _from_command(
             LedgerEntry(state.checkpoint, TaskId(NULL_TASK), (), index, 0, tuple(writes))
         )
     return _go_on_with(state, restored, tuple(entries), resumes)
+
+
+def _from_writes(state: RunState, writes: tuple[Write, ...]) -> list[Effect]:
+    """Start a thread with a Command's update and goto instead of an input."""
+    changed = apply(state, [Ran(INPUT, (), writes)])
+    tasks = new_superstep(state, "input", changed)
+    effects: list[Effect] = []
+    if state.has_saver:
+        claim = ClaimIntent(None, state.policy.durability.value)
+        ends = None if tasks else "success"
+        points = (new_checkpoint(state, tasks),)
+        effects.append(save(state, claim=claim, checkpoints=points, ends=ends))
+        state.unsaved_steps.clear()
+    chunks.hold_values(state, changed)
+    chunks.hold_checkpoint(state, tasks)
+    return next_superstep(state, effects)
+
+
+def _nothing(state: RunState) -> EmptyInputError:
+    where = f" for thread {state.thread_id!r}, which has no checkpoint" if state.thread_id else ""
+    return EmptyInputError(
+        f"Received no input{where}",
+        do="pass an input the first time; None goes on where a thread stands",
+    )
 
 
 def _answers(

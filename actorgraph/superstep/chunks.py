@@ -136,7 +136,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
         "id": task.id,
         "name": task.name,
         "input": given,
-        "triggers": list(task.triggers),
+        "triggers": task.triggers,
     }
     metadata = state.plan.nodes[task.name].metadata
     if metadata:
@@ -181,7 +181,7 @@ def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
 
 def hold_checkpoint(state: RunState, tasks: Sequence[Task]) -> None:
     """The `checkpoints` chunk of the newest checkpoint."""
-    if not state.policy.modes or not (wants(state, "checkpoints") or wants(state, "debug")):
+    if not state.has_saver or not (wants(state, "checkpoints") or wants(state, "debug")):
         return
     keys = state.plan.state_keys
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}

@@ -44,7 +44,7 @@ class Attempt(msgspec.Struct):
 def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     """Every task that the ledger names, by id; without the rows that no task made."""
     found: dict[str, Attempt] = {}
-    newest: dict[tuple[str, int], StoredWrite] = {}
+    newest: dict[str, dict[int, StoredWrite]] = {}
     for row in ledger:
         if row.task == NULL_TASK:
             continue
@@ -53,11 +53,12 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
             own = tuple(w for w in row.writes if w[0] != NO_WRITES)
             attempt.writes = (attempt.writes or ()) + own
             continue
-        known = newest.get((row.task, row.index))
+        controls = newest.setdefault(row.task, {})
+        known = controls.get(row.index)
         if known is None or known.generation <= row.generation:
-            newest[row.task, row.index] = row
+            controls[row.index] = row
     for task, attempt in found.items():
-        _read_controls(attempt, {i: row for (t, i), row in newest.items() if t == task})
+        _read_controls(attempt, newest.get(task, {}))
     return found
 
 
@@ -86,6 +87,12 @@ def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
     """An answer that was accepted before any question waited, and is not used yet."""
     rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[RESUME]]
     return list(max(rows, key=_generation).writes[0][1]) if rows else []
+
+
+def fold_error(ledger: Iterable[StoredWrite]) -> str | None:
+    """Why the writes of a superstep whose tasks have all finished could not be folded."""
+    rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[ERROR]]
+    return str(max(rows, key=_generation).writes[0][1]) if rows else None
 
 
 def next_generation(ledger: Iterable[StoredWrite]) -> int:

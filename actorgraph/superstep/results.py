@@ -40,6 +40,7 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
         if type(part) is dict and not bare:
             _add_keys(plan, node, part.items(), writes, dropped)
         elif isinstance(part, Command):
+            _check_graph(node, part)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
             writes.extend(routes(plan, node.name, part.goto))
         elif isinstance(part, Send):
@@ -52,6 +53,15 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
             dropped[0], do="return only known keys, or compile without strict=True"
         )
     return writes, dropped
+
+
+def _check_graph(node: NodePlan, command: Command[Any]) -> None:
+    if command.graph is not None:
+        raise InvalidUpdateError(
+            f"node {node.name!r} returned a Command for graph {command.graph!r}, but there is no "
+            "parent graph",
+            do="leave graph= out",
+        )
 
 
 def _parts(returned: Any, bare: bool) -> Iterable[Any]:
@@ -86,8 +96,7 @@ def _add_keys(
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """The `(key, value)` pairs of an update in any of its forms.
 
-    A schema object gives the fields that were set: for pydantic those it says were set, for
-    dataclasses and Structs those that are not None, as in LangGraph.
+    An object of the schema gives all its fields; of a pydantic model those that were set.
     """
     if update is None:
         return ()
@@ -112,20 +121,13 @@ def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
     if isinstance(update, type):
         return None
     if hasattr(update, "model_fields_set"):
-        return [(k, getattr(update, k)) for k in type(update).model_fields if k in _set(update)]
+        given: set[str] = update.model_fields_set
+        return [(k, getattr(update, k)) for k in type(update).model_fields if k in given]
     if dataclasses.is_dataclass(update):
-        return _not_none(update, [f.name for f in dataclasses.fields(update)])
+        return [(f.name, getattr(update, f.name)) for f in dataclasses.fields(update)]
     if isinstance(update, msgspec.Struct):
-        return _not_none(update, update.__struct_fields__)
+        return [(name, getattr(update, name)) for name in update.__struct_fields__]
     return None
-
-
-def _not_none(update: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
-    return [(k, v) for k in names if (v := getattr(update, k)) is not None]
-
-
-def _set(model: Any) -> set[str]:
-    return model.model_fields_set
 
 
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
@@ -197,6 +199,18 @@ def branch_view(
 ) -> Any:
     """What a conditional edge sees: the state with this task's own writes, not its siblings'."""
     fresh = dict(values)
+    if branch.own_keys and branch.coerce is None:
+        # What the node returned is laid under what its view has.
+        own = {channel: value for channel, value in writes if channel in branch.own_keys}
+        seen: dict[str, Any] = branch_view_of(plan, fresh, branch, writes)
+        return {**own, **seen}
+    return branch_view_of(plan, fresh, branch, writes)
+
+
+def branch_view_of(
+    plan: Plan, fresh: dict[str, Any], branch: BranchPlan, writes: list[Write]
+) -> Any:
+    """The branch's own view of the state with a task's writes folded in; changes `fresh`."""
     grouped: dict[str, list[Any]] = {}
     for channel, value in writes:
         if channel in grouped:

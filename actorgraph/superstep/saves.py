@@ -16,7 +16,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.tasks import next_nodes
+from actorgraph.superstep.tasks import is_push, next_nodes
 from actorgraph.values.constants import CONTROL_INDEX, NO_WRITES, NULL_TASK
 from actorgraph.values.ids import TaskId
 from actorgraph.values.policies import Durability
@@ -34,7 +34,9 @@ from actorgraph.values.run import (
 def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry:
     """The ledger row of a finished task; one without writes still says that it finished."""
     writes = result.writes or ((NO_WRITES, None),)
-    return LedgerEntry(state.checkpoint, task.id, task.path, 0, 0, writes)
+    # A Send's path says no node, and a ledger is read without its checkpoint's Sends.
+    path = (*task.path, task.name) if is_push(task.path) else task.path
+    return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)
 
 
 def control_entry(state: RunState, task: Task | None, kind: str, value: object) -> LedgerEntry:

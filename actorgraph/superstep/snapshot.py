@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, grouped
-from actorgraph.superstep.pending import Attempt, attempts
+from actorgraph.superstep.pending import Attempt, attempts, fold_error
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, next_nodes, path_key
 from actorgraph.values.constants import ROOT, START
@@ -68,7 +67,11 @@ def snapshot(
     known = attempts(restored.ledger)
     shown = tuple(_task(plan, task, known.get(task.id), live=live) for task in tasks)
     unfinished = [t for t in tasks if not live or not _finished(known.get(t.id))]
-    if live:
+    stuck = None if unfinished else fold_error(restored.ledger)
+    if stuck is not None:
+        # Every task has finished and the superstep has not: it is what comes next.
+        unfinished, shown = tasks, tuple(task._replace(error=stuck) for task in shown)
+    elif live:
         _apply_finished(state, tasks, known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     return StateSnapshot(
@@ -107,13 +110,13 @@ def metadata_of(
 
 def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
     """What each node wrote in the superstep that led to a checkpoint; None if nothing did."""
-    found: dict[str, Any] = {}
+    found: dict[str, list[Any]] = {}
     for row in ledger:
-        name = row.path[1] if row.path and row.path[0] == "__pregel_pull" else None
-        if row.index < 0 or not isinstance(name, str) or name == START:
+        name = row.path[-1] if row.path else None
+        if row.index < 0 or name == START or name not in plan.nodes or not isinstance(name, str):
             continue
-        found[name] = grouped(plan.state_keys, row.writes)
-    return found or None
+        found.setdefault(name, []).append(grouped(plan.state_keys, row.writes))
+    return {name: made[0] if len(made) == 1 else made for name, made in found.items()} or None
 
 
 def iso(microseconds: int) -> str:
@@ -141,7 +144,7 @@ def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt
     ran = [Ran(t.name, (), known[t.id].writes or ()) for t in done]
     try:
         apply(state, ran)
-    except InvalidUpdateError:
+    except Exception:  # noqa: BLE001 - a reducer of the user's may raise anything
         return
 
 

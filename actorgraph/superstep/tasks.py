@@ -118,7 +118,10 @@ def input_of(state: RunState, task: Task) -> Any:
     if is_push(task.path):
         return task.input
     node = state.plan.nodes[task.name]
-    return view(state.plan, state.values, node.reads, node.coerce)
+    try:
+        return view(state.plan, state.values, node.reads, node.coerce)
+    except InvalidUpdateError as error:
+        raise InvalidUpdateError(f"node {task.name!r}: {error.what}", do=error.do) from error
 
 
 def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: Any) -> Any:
@@ -148,7 +151,7 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
         name = getattr(coerce, "__name__", coerce)
         raise InvalidUpdateError(
             f"the state {sorted(seen)} can't be made into {name}: {error}",
-            do="give the schema's fields defaults, or let the input set them",
+            do="give the schema's fields defaults and types that the state's values fit",
         ) from error
 
 

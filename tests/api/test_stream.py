@@ -70,7 +70,7 @@ class TestModes:
         assert (start["name"], start["input"], start["triggers"]) == (
             "a",
             {"foo": "x", "bar": []},
-            ["branch:to:a"],
+            ("branch:to:a",),
         )
         assert result["id"] == start["id"]
         assert result["result"] == {"foo": "a", "bar": ["a"]}

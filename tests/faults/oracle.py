@@ -10,23 +10,33 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import anyio
+
 from actorgraph.values.commits import Commit, Request
 
 LABEL = re.compile(rb"[a-z0-9.]+;")
 
 
 class Oracle:
-    """What happened, in order: `(what, label)`."""
+    """What happened, in order: `(what, label)`.
 
-    def __init__(self) -> None:
+    Args:
+        staggers: whether siblings of a superstep end one by one, each after the one before it
+            is stored, so that a crash can come between them. Not in `exit`, which stores late.
+    """
+
+    def __init__(self, *, staggers: bool = False) -> None:
         self.lines: list[tuple[str, str]] = []
         self.crashes: list[int] = []
+        self._staggers = staggers
+        self._changed = anyio.Event()
 
     def write(self, what: str, label: str) -> None:
         self.lines.append((what, label))
 
     def crash(self) -> None:
-        """From here on it is another process."""
+        """From here on it is another process, and siblings may end together."""
+        self._staggers = False
         self.crashes.append(len(self.lines))
 
     def stored(self, request: Request) -> None:
@@ -34,6 +44,13 @@ class Oracle:
         if isinstance(request, Commit):
             for label in labels_of(request):
                 self.write("stored", label)
+            changed, self._changed = self._changed, anyio.Event()
+            changed.set()
+
+    async def wait_stored(self, label: str) -> None:
+        """Wait until a sibling is stored, if siblings are staggered."""
+        while self._staggers and ("stored", label) not in self.lines:
+            await self._changed.wait()
 
     def chunk(self, chunk: dict[str, Any]) -> None:
         """Note what a delivered `updates` chunk acknowledges."""

@@ -29,6 +29,8 @@ def task(oracle: Oracle, name: str) -> Node:
         label = f"{name}{state['item']};" if "item" in state else f"{name};"
         oracle.write("start", label)
         await anyio.lowlevel.checkpoint()
+        if state.get("item"):
+            await oracle.wait_stored(f"{name}{state['item'] - 1};")
         oracle.write("done", label)
         return {"log": [label]}
 

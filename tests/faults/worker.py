@@ -25,8 +25,8 @@ NAMES = ("plan", "work0", "work1", "work2", "rank", "ask", "end")
 class FileOracle(Oracle):
     """An oracle that another process reads."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__()
+    def __init__(self, path: str, mode: str) -> None:
+        super().__init__(staggers=mode != "exit")
         self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
 
     def write(self, what: str, label: str) -> None:
@@ -68,6 +68,9 @@ def build(oracle: Oracle) -> StateGraph:
         async def run(state: Any) -> dict[str, Any]:
             label = begin(state, f"{name}{state.get('item', '')}")
             await anyio.lowlevel.checkpoint()
+            if state.get("item"):
+                about = (state["thread"], state["turn"], f"{name}{state['item'] - 1}")
+                await oracle.wait_stored(label_of(*about))
             oracle.write("done", label)
             return {"log": [label]}
 
@@ -136,7 +139,7 @@ def names() -> list[str]:
 
 
 async def main(database: str, path: str, mode: str) -> None:
-    oracle = FileOracle(path)
+    oracle = FileOracle(path, mode)
     async with FaultySaver(SqliteSaver(database), on_stored=oracle.stored) as saver:
         graph = build(oracle).compile(checkpointer=saver)
         async with anyio.create_task_group() as group:

@@ -220,5 +220,5 @@ class TestCommand:
         """
         There is nothing to resume on a thread that never ran.
         """
-        with pytest.raises(EmptyInputError, match="no checkpoint that a Command"):
+        with pytest.raises(EmptyInputError, match="has no checkpoint"):
             Script(PAIR, SYNC).begin(Command(resume="yes"))

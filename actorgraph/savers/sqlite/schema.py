@@ -180,7 +180,9 @@ ORDER BY path, task, idx, generation
 _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
     AND NOT EXISTS (
         SELECT 1 FROM json_each(:metadata) AS m
-        WHERE json_extract(c.metadata, '$."' || m.key || '"') IS NOT m.value)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(c.metadata) AS d
+            WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value))
 ORDER BY c.seq DESC LIMIT :limit"""
 SELECT_PAGE = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)

@@ -1,0 +1,150 @@
+"""A part of tests/faults, small enough for every change: crashes, cancellation, races, kills.
+
+`make faults` has all of it, and prints the figures.
+"""
+
+import sqlite3
+
+import pytest
+
+from actorgraph import InMemorySaver
+from actorgraph.errors import SaverBrokenError
+from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, sqlite_failure
+from tests.faults.cancels import JUDGED, cancel_everywhere
+from tests.faults.crashes import check, crash_everywhere
+from tests.faults.crowds import many_threads, one_thread, resumes
+from tests.faults.kills import kill_often
+from tests.faults.oracle import Oracle
+from tests.faults.scenarios import CONFIG, INPUT, MODES, SCENARIOS, chain
+from tests.faults.test_cancelled_awaits import CALLS, HOW
+
+CHAIN, FAN_OUT, QUESTION, LOOP = SCENARIOS
+CHEAP = [(scenario, kind) for scenario in SCENARIOS for kind in ("memory", "memory, by actor")]
+
+
+class TestDoubles:
+    @pytest.mark.parametrize(("when", "stored"), [("before", False), ("after", True)])
+    async def test_a_plan_fails_one_operation_before_or_after_its_effect(self, when, stored):
+        """
+        The second operation of a first run is its claim: the checkpoint is there or isn't.
+        """
+        inner, plan = InMemorySaver(), FaultPlan(2, when)
+        graph = chain(Oracle()).compile(checkpointer=FaultySaver(inner, plan))
+
+        with pytest.raises(SaverBrokenError):
+            await graph.ainvoke(INPUT, CONFIG)
+
+        assert plan.operations == ["query", "commit"]
+        assert plan.fired
+        assert (await inner.aget_tuple(CONFIG) is not None) == stored
+
+    async def test_statements_of_sqlite_fail_with_its_own_errors(self, tmp_path):
+        """
+        A failing connection raises what SQLite would, and a fault may happen only once.
+        """
+        plan = FaultPlan(2, error=lambda: sqlite_failure(sqlite3.SQLITE_FULL), lasting=False)
+        connection = sqlite3.connect(tmp_path / "x.db", factory=failing_connection(plan))
+        connection.execute("CREATE TABLE t (a)")
+        with pytest.raises(sqlite3.OperationalError) as error:
+            connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("INSERT INTO t VALUES (2)")
+
+        assert error.value.sqlite_errorcode == sqlite3.SQLITE_FULL
+        assert connection.execute("SELECT a FROM t").fetchall() == [(2,)]
+        assert plan.operations[:2] == ["CREATE TABLE t", "INSERT INTO t"]
+        connection.close()
+
+
+class TestCrashPoints:
+    @pytest.mark.parametrize("mode", MODES)
+    async def test_in_memory_no_crash_point_loses_what_was_acknowledged(self, mode, tmp_path):
+        """
+        Every call of the saver's port fails in turn, and a resume ends right. Promise: S072,
+        B1, B2, B3, B5.
+        """
+        for scenario, kind in CHEAP:
+            check(await crash_everywhere(scenario, kind, mode, tmp_path / "store.db"))
+
+    @pytest.mark.parametrize(
+        ("mode", "scenario"),
+        [("sync", FAN_OUT), ("async", CHAIN), ("exit", LOOP)],
+        ids=["sync", "async", "exit"],
+    )
+    async def test_in_sqlite_no_statement_loses_what_was_acknowledged(
+        self, mode, scenario, tmp_path
+    ):
+        """
+        Every SQL statement fails in turn, COMMIT included, and a resume ends right.
+        Promise: S063, S072, B1, B2, B3, B5.
+        """
+        check(await crash_everywhere(scenario, "sqlite", mode, tmp_path / "store.db"))
+
+    async def test_a_store_that_forgets_is_found_out(self, tmp_path, monkeypatch):
+        """
+        The judge can fail: with a store that drops the ledger, acknowledged tasks run again.
+        """
+        insert = "INSERT OR IGNORE INTO writes SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE 0"
+        monkeypatch.setattr("actorgraph.savers.sqlite.schema.INSERT_WRITE", insert)
+
+        seen = await crash_everywhere(FAN_OUT, "sqlite", "sync", tmp_path / "store.db")
+
+        assert seen["lost"] > 0
+        assert seen["re-run"] > 0
+
+
+class TestCancelledAwaits:
+    @pytest.mark.parametrize("kind", ["memory, by actor", "sqlite"])
+    @pytest.mark.parametrize(("scenario", "call"), CALLS, ids=[c.name for _, c in CALLS])
+    async def test_a_cancelled_call_leaves_nothing_behind(
+        self, scenario, call, kind, tmp_path, anyio_backend
+    ):
+        """
+        Cancelled at any await, a call leaves no transaction, no lock, no task and no later
+        change, and the thread goes on. Promise: B3, B6.
+        """
+        how = HOW[anyio_backend][-1]
+        seen = await cancel_everywhere(call, scenario, kind, how, tmp_path / "store.db")
+
+        assert {name: seen[name] for name in JUDGED if seen[name]} == {}
+        assert seen["awaits"] > 0
+
+
+class TestManyAtOnce:
+    @pytest.mark.parametrize("mode", MODES)
+    async def test_of_twenty_runs_on_one_thread_the_losers_run_nothing(self, mode, tmp_path):
+        """
+        Each winner's update is there once; each loser gets a ConflictError before its first
+        node. Promise: S068, B4.
+        """
+        seen = await one_thread("sqlite", mode, tmp_path / "store.db", 20, 1)
+
+        assert (seen["won"] + seen["lost"], seen["node runs of losers"]) == (20, 0)
+        assert seen["node runs of winners"] == 3 * seen["won"]
+        assert (seen["updates lost"], seen["steps lost"]) == (0, 0)
+
+    async def test_two_hundred_threads_run_at_once_in_one_file(self, tmp_path):
+        """
+        Each thread is read back right, and none has an error. Promise: S005, S010, B2.
+        """
+        seen = await many_threads("sync", tmp_path / "store.db", 200)
+
+        assert (seen["errors"], seen["read back right"]) == (0, 200)
+
+    async def test_of_fifty_answers_to_one_question_one_is_taken(self, tmp_path):
+        """
+        The node runs once more, and 49 calls get AlreadyResumed. Promise: B4.
+        """
+        seen = await resumes("sqlite", "sync", tmp_path / "store.db", 50, 1)
+
+        assert dict(seen) == {"taken": 1, "refused": 49, "node runs": 2, "answers in the state": 1}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path, anyio_backend):
+    """
+    After kill -9 each thread ends with the state of an undisturbed run, and no acknowledged
+    task runs again. Promise: S063, S072, S073, B1, B2, B3.
+    """
+    seen = await kill_often(tmp_path, anyio_backend, mode, 2)
+
+    assert (seen["lost"], seen["run again"], seen["wrong"]) == (0, 0, 0)
