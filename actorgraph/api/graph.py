@@ -16,6 +16,7 @@ from actorgraph.runtime import portal
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host, host_of
+from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.runs import Launch, execute
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import All, Durability, DurabilityMode, StreamMode
@@ -240,7 +241,10 @@ class CompiledStateGraph:
             while (chunk := portal.call(_next, stream, end)) is not end:
                 yield chunk
         finally:
-            portal.call(stream.aclose)
+            if running_loop():  # collected as garbage inside of a loop, which must not wait
+                stream.abandon()
+            else:
+                portal.call(stream.aclose)
 
     def get_state(self, config: Config, *, subgraphs: bool = False) -> StateSnapshot:
         """`aget_state`, blocking."""

@@ -46,6 +46,12 @@ class _StreamedRun:
             self.broadcast.end()
             self.done.open()
 
+    def ended(self, _: object) -> None:
+        """The task is over, maybe before its first step: a loop that shuts down does that."""
+        if self.outcome is None:
+            self.broadcast.end()
+        self.done.open()
+
     def cancel(self) -> None:
         """Ask the run to leave. Chunks that nobody read are dropped."""
         self._cancelled = True
@@ -124,9 +130,14 @@ class EventStream(AsyncIterator[Any]):
         """See `aclose`."""
         await self.aclose()
 
-    def __del__(self) -> None:
+    def abandon(self) -> None:
+        """End the run without waiting for it."""
         if self._run is not None and not self._ended:
+            self._ended = True
             self._run.cancel()
+
+    def __del__(self) -> None:
+        self.abandon()
 
     def statistics(self) -> SupervisorStatistics | None:
         """The run so far; None before it has begun."""
@@ -143,4 +154,5 @@ class EventStream(AsyncIterator[Any]):
             task = asyncio.get_running_loop().create_task(run.serve())
             _BACKGROUND.add(task)
             task.add_done_callback(_BACKGROUND.discard)
+            task.add_done_callback(run.ended)
         return run

@@ -8,8 +8,10 @@ Bounds     `buffer_max` chunks; an async node can exceed it until its call ends
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
 
+from contextlib import suppress
 from typing import Any
 
+import anyio
 import anyio.from_thread
 import msgspec
 
@@ -57,7 +59,8 @@ class Broadcast:
         """Send a live chunk from a node. In a worker thread it waits for room."""
         self._put(chunk)
         if len(self._chunks) >= self._buffer_max and self._open and not running_loop():
-            anyio.from_thread.run(self.wait_room)
+            with suppress(anyio.NoEventLoopError):  # a thread of the node's own can't wait
+                anyio.from_thread.run(self.wait_room)
 
     async def wait_room(self) -> None:
         """Wait until the buffer has room or nobody reads any more."""

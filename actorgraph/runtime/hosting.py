@@ -5,6 +5,7 @@ portal's loop until it is closed or the process exits. Both run the same actors,
 loop or thread reach them.
 """
 
+import os
 import threading
 from contextlib import suppress
 from types import TracebackType
@@ -12,7 +13,7 @@ from types import TracebackType
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import CheckpointError, SaverClosedError
+from actorgraph.errors import CheckpointError, SaverBrokenError, SaverClosedError
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
@@ -36,6 +37,7 @@ class Host:
 
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
+        self.process = os.getpid()
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
         self.leaving: dict[str, Gate] = {}
@@ -72,18 +74,32 @@ class Host:
             withdrawn = self.writer.withdraw()
             if withdrawn:
                 event("error", "drain.timeout", withdrawn=withdrawn)
+        except BaseException as error:
+            self._give_up(_died(error))
+            raise
         finally:
             await self.saver.close()
+
+    def _give_up(self, error: CheckpointError) -> None:
+        """Tell everybody who waits."""
+        self.writer.stop(error)
+        self.reader.stop(error)
+        self.writer.withdraw(error)
+        self.reader.refuse(error)
 
     def _fail(self, error: BaseException) -> None:
         """The saver can't be opened: everybody who waits for it hears why."""
         self.error = error
         self.opened.open()
         closed = error if isinstance(error, CheckpointError) else _cannot_open(error)
-        self.writer.stop(closed)
-        self.reader.stop(closed)
-        self.writer.withdraw()
-        self.reader.refuse(closed)
+        self._give_up(closed)
+
+    async def stop_after_runs(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
+        """Let the runs that are leaving store what they did, within the deadline; then stop."""
+        with anyio.move_on_after(drain_timeout_s, shield=True):
+            for gate in list(self.leaving.values()):
+                await gate.wait()
+        self.stop(drain_timeout_s)
 
     def stop(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Take nothing more and drain, within a deadline. From the host's own loop."""
@@ -91,6 +107,14 @@ class Host:
         self.reader.stop()
         if self._scope is not None:
             self._scope.deadline = anyio.current_time() + drain_timeout_s
+
+
+def _died(error: BaseException) -> SaverBrokenError:
+    died = SaverBrokenError(
+        f"the saver's actor died of {error!r}", do="open the saver again; see the cause below"
+    )
+    died.__cause__ = error
+    return died
 
 
 def _cannot_open(error: BaseException) -> SaverClosedError:
@@ -106,7 +130,15 @@ _LEFT = "_actorgraph_left"
 def _known(saver: Saver) -> Host | None:
     """The saver's living host. It hangs on the saver, so that both are collected together."""
     host: Host | None = getattr(saver, _ATTRIBUTE, None)
-    return host if host is not None and not host.ended else None
+    if host is None or host.ended:
+        return None
+    if host.process != os.getpid():
+        raise SaverClosedError(
+            "this saver was in use when the process was forked; its thread and its connection "
+            "belong to the parent",
+            do="make a new saver in the child, or start processes with the 'spawn' method",
+        )
+    return host
 
 
 def _forget(host: Host) -> None:
@@ -134,8 +166,12 @@ def host_of(saver: Saver) -> Host:
         if saver.immediate:
             return host  # needs no task
     closer = _Closer(host)
+    try:
+        portal.start(_serve_quietly, host, closer)
+    except BaseException:
+        host.ended = True
+        raise
     portal.at_exit(closer)
-    portal.start(_serve_quietly, host, closer)
     return host
 
 
@@ -156,7 +192,7 @@ class _Closer:
 
     async def __call__(self) -> None:
         if not self._host.ended:
-            self._host.stop()
+            await self._host.stop_after_runs()
             await self._host.closed.wait()
 
 
@@ -230,5 +266,5 @@ class Opened:
         group, self._group = self._group, None
         if group is not None:
             # The host shields itself: a cancellation here waits for the drain all the same.
-            self._host.stop()
+            await self._host.stop_after_runs()
             await group.__aexit__(None, None, None)

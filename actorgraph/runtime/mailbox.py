@@ -142,6 +142,11 @@ class Gate:
         self._opened = False
         self._waiting: list[Mailbox[None]] = []
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has been opened."""
+        return self._opened
+
     def open(self) -> None:
         """Let everybody through, now and later."""
         self._opened = True

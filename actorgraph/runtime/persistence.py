@@ -93,6 +93,7 @@ class PersistenceActor:
         self._active: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._closed: CheckpointError | None = None
+        self._batch: Sequence[Posted] = ()
         self._messages = self._commits = self._refused = self._largest = 0
 
     def post(self, request: Request, receipts: Receipts) -> None:
@@ -155,19 +156,22 @@ class PersistenceActor:
                 continue
             batch, stopping = self._take()
             if batch:
-                outcomes: Sequence[Outcome | BaseException] = ()
                 with anyio.CancelScope(shield=True):
-                    outcomes = await self._commit(batch)
-                await self._answer(batch, outcomes)
+                    self._batch = batch
+                    await self._answer(batch, await self._commit(batch))
+                    self._batch = ()
             elif not stopping:
                 await anyio.lowlevel.checkpoint()
 
-    def withdraw(self) -> int:
+    def withdraw(self, error: CheckpointError | None = None) -> int:
         """Refuse everything that still waits, at a drain's deadline; returns how many."""
         count = 0
+        for posted in self._batch:  # the actor died while it had these
+            self._fail(posted, error or _undrained(posted.number, posted.request.thread_id))
+        self._batch = ()
         while (posted := self._inbox.get_nowait()) is not None:
             number, thread = posted.number, posted.request.thread_id
-            self._fail(posted, _undrained(number, thread))
+            self._fail(posted, error or _undrained(number, thread))
             count += 1
         return count
 
@@ -201,8 +205,8 @@ class PersistenceActor:
                 owner = self._active.setdefault(request.thread_id, request.run)
                 if owner != request.run:
                     return _taken(request)
-            if request.ends is not None:
-                self._active.pop(request.thread_id, None)
+            if request.ends is not None and self._active.get(request.thread_id) == request.run:
+                del self._active[request.thread_id]
         return None
 
     async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:

@@ -65,7 +65,7 @@ async def load(host: Host, codec: Codec, plan: Plan, address: Address) -> Found:
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
     """
-    while (leaving := host.leaving.get(address.thread_id)) is not None:
+    while (leaving := host.leaving.get(address.thread_id)) is not None and not leaving.is_open:
         await leaving.wait()
     query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint)
     loaded = await host.reader.ask(query)

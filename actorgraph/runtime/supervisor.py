@@ -96,6 +96,7 @@ class Supervisor:
     ) -> None:
         self._state = state
         self._run = run
+        self._context = context.copy()
         self._host = host
         self._handoff = handoff
         self._broadcast = broadcast
@@ -111,6 +112,7 @@ class Supervisor:
         self._actors: dict[str, NodeActor] = {}
         self._group: TaskGroup | None = None
         self._unsendable = False
+        self._limit: anyio.CancelScope | None = None
         self._gone = Gate()
         self._left = False
         custom = broadcast is not None and "custom" in broadcast.modes
@@ -158,7 +160,11 @@ class Supervisor:
         self._todo.extend(effects)
         async with anyio.create_task_group() as self._group:
             try:
-                outcome = await self._drive()
+                with anyio.CancelScope() as self._limit:
+                    outcome = await self._drive()
+                if self._limit.cancelled_caught:
+                    self._log_undrained()
+                    self._group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
                 raise
@@ -196,6 +202,8 @@ class Supervisor:
             self._parked = False
             if self._crash is not None:
                 raise self._crash
+            if isinstance(event, CancelRequested) and self._limit is not None:
+                self._limit.deadline = anyio.current_time() + self._drain_timeout_s
             if event is not None:
                 self._todo.extend(advance(self._state, event))
 
@@ -215,14 +223,18 @@ class Supervisor:
         else:
             self._parked = False
             try:
-                self._todo.extend(advance(self._state, event))
-                self._carry_out()
+                # In the caller's context, not in that of whoever brings the event.
+                self._context.run(self._handle, event)
             except Exception as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
             if self._todo or self._crash is not None:
                 self._inbox.put(None)
             else:
                 self._parked = True
+
+    def _handle(self, event: Event) -> None:
+        self._todo.extend(advance(self._state, event))
+        self._carry_out()
 
     def _carry_out(self) -> None:
         """Carry out effects, and events that they cause, up to one that has to wait."""
@@ -315,7 +327,7 @@ class Supervisor:
             if isinstance(outcome, Failed):
                 log_event("error", "run.lost", thread_id=thread_id, error=repr(outcome.error))
         if limit.cancelled_caught:
-            log_event("error", "run.undrained", thread_id=thread_id, error=str(self._late()))
+            self._log_undrained()
 
     async def _drive_on(self, limit: anyio.CancelScope) -> Outcome:
         """Drive to the end. A second cancellation by asyncio, which no shield stops, waits."""
@@ -326,6 +338,11 @@ class Supervisor:
                 if limit.cancel_called:
                     raise
                 self._parked = False
+
+    def _log_undrained(self) -> None:
+        log_event(
+            "error", "run.undrained", thread_id=self._state.thread_id, error=str(self._late())
+        )
 
     def _late(self) -> DrainTimeoutError:
         state = self._state

@@ -63,8 +63,9 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
         return _from_input(state, given)
     if restored is None:
         raise _nothing(state)
-    if restored.claim is not None and restored.claim.has_input:
-        return _from_input(state, restored.claim.input)
+    claim = restored.claim if restored.id == restored.head else None
+    if claim is not None and claim.has_input:
+        return _from_input(state, claim.input)
     return _go_on_with(state, restored, (), ())
 
 

@@ -142,5 +142,10 @@ def acknowledged(state: RunState, number: int) -> None:
 
 
 def chunk_gate(state: RunState) -> int:
-    """The save that must be durable before a chunk made now may be delivered."""
-    return state.sent if state.has_saver and state.policy.durability is Durability.SYNC else 0
+    """The save that must be durable before a chunk made now may be delivered.
+
+    Rows that wait for the run's farewell are in the next save.
+    """
+    if not state.has_saver or state.policy.durability is not Durability.SYNC:
+        return 0
+    return state.sent + bool(state.unflushed)

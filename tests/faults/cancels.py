@@ -129,7 +129,11 @@ async def cancel_at(call: Callable[[], Coroutine[Any, Any, Any]], k: int, how: s
             with meter.watching():
                 await (call() if on_trio() else Counted(call(), meter))
         return meter.fired
-    meter = Meter(k, lambda: task.cancel(), times=2 if how == "twice" else 1)
+
+    def cancel() -> None:
+        task.cancel()
+
+    meter = Meter(k, cancel, times=2 if how == "twice" else 1)
     with meter.watching():
         task = asyncio.ensure_future(call())
         await asyncio.wait([task])
@@ -241,7 +245,7 @@ async def cancel_everywhere(
     """
     seen: Counter[str] = Counter()
     for k in numbers():
-        fired, found = await _one(call, scenario, kind, how, k, path)
+        fired, found = await _one(call, scenario, k, kind=kind, how=how, path=path)
         bad = {name: found[name] for name in JUDGED if found[name]}
         if bad:
             print(f"{call.name}, {kind}, {how}, at suspension {k}: {bad}")
@@ -253,7 +257,7 @@ async def cancel_everywhere(
 
 
 async def _one(
-    call: Call, scenario: Scenario, kind: str, how: str, k: int, path: Path
+    call: Call, scenario: Scenario, k: int, *, kind: str, how: str, path: Path
 ) -> tuple[bool, Counter[str]]:
     oracle = Oracle()
     place = Place(kind, path, oracle)

@@ -128,9 +128,7 @@ async def call(graph: Any, given: Any, mode: str, oracle: Oracle) -> Any:
     modes = ["updates", "values"]
     async with graph.astream(given, CONFIG, stream_mode=modes, durability=mode) as stream:
         async for kind, chunk in stream:
-            if kind == "values":
-                result |= chunk
-            elif "__interrupt__" in chunk:
+            if kind == "values" or "__interrupt__" in chunk:
                 result |= chunk
             else:
                 oracle.chunk(chunk)

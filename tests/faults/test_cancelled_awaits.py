@@ -67,7 +67,7 @@ HOW = {"asyncio": ("scope", "native", "twice"), "trio": ("scope",)}
 @pytest.mark.parametrize("kind", ["memory", "memory, by actor", "sqlite"])
 @pytest.mark.parametrize(("scenario", "cancelled"), CALLS, ids=[c.name for _, c in CALLS])
 async def test_a_cancelled_call_leaves_nothing_behind(
-    scenario, cancelled, kind, tmp_path, request, anyio_backend
+    scenario, cancelled, kind, *, tmp_path, request, anyio_backend
 ):
     """
     Cancelled at any await, a call leaves no transaction, no lock and no task; the store doesn't

@@ -8,6 +8,7 @@ the refused one fails.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -44,8 +45,7 @@ def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[
     try:
         outcomes = _write_all(connection, batch)
     except sqlite3.Error as error:
-        _rollback(connection)
-        raise translate(error, committing=False) from error
+        raise translate(error, committing=not _rollback(connection)) from error
     except BaseException:
         _rollback(connection)
         raise
@@ -57,15 +57,22 @@ def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[
     return outcomes
 
 
-def _rollback(connection: sqlite3.Connection) -> None:
+def _rollback(connection: sqlite3.Connection) -> bool:
+    """Whether the transaction is gone; if not, the connection can't be used any more."""
     if connection.in_transaction:
-        try:
+        with suppress(sqlite3.Error):  # the first error is what counts
             connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            connection.interrupt()  # nothing more can be done; the first error is what counts
+    return not connection.in_transaction
 
 
-_POISON = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, OverflowError)
+_POISON = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    UnicodeError,
+)
 """What one row can be refused for; everything else concerns the whole batch."""
 
 

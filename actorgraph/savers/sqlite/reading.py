@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.codec.records import decode_record, encode_json
+from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.values.commits import (
@@ -38,11 +39,21 @@ def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> lis
     try:
         connection.execute("BEGIN")
         try:
-            return [_answer(connection, query) for query in queries]
+            return [_answer_or_error(connection, query) for query in queries]
         finally:
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate(error, committing=False) from error
+
+
+def _answer_or_error(connection: sqlite3.Connection, query: Query) -> Any:
+    """The answer, or the error that this query alone deserves: its batch is other people's."""
+    try:
+        return _answer(connection, query)
+    except sqlite3.OperationalError:
+        raise
+    except (sqlite3.Error, ActorGraphError, ValueError, TypeError) as error:
+        return error
 
 
 def _answer(connection: sqlite3.Connection, query: Query) -> Any:

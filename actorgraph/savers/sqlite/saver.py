@@ -7,6 +7,7 @@ that what was acknowledged survives a power cut too.
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -75,6 +76,10 @@ class SqliteBackend:
                 f"busy_timeout_s={busy_timeout_s!r} is negative", do="use 0 or more seconds"
             )
         self.path = os.fspath(path)
+        if not self.path:
+            raise InvalidConfigError(
+                "the database's path is empty", do='name a file, or ":memory:"'
+            )
         self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
         self._writer: Driver | None = None
@@ -154,7 +159,7 @@ class SqliteBackend:
 
     def _prepare_writer(self, connection: sqlite3.Connection) -> None:
         if not self.in_memory:
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._use_wal(connection)
         connection.execute(self._synchronous)
         try:
             self._check_version(connection)
@@ -163,6 +168,19 @@ class SqliteBackend:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise translate(error, committing=False) from error
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL. SQLite doesn't wait for locks here, so this does."""
+        end = time.monotonic() + self._busy_timeout_s
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if time.monotonic() > end:
+                    raise translate(error, committing=False) from error
+                time.sleep(0.01)  # in the connection's thread
+            else:
+                return
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
         if self._broken is not None:

@@ -97,7 +97,7 @@ COMMIT;
 """
 
 INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
-UPDATE_THREAD = "UPDATE threads SET next_seq = ?, head = ?, run = ? WHERE thread = ?"
+UPDATE_THREAD = "UPDATE threads SET next_seq = ?, head = ?, run = ?, deleted = 0 WHERE thread = ?"
 NEXT_THREAD = "SELECT coalesce(max(thread), 0) + 1 FROM threads"
 SELECT_THREADS = """
 SELECT thread_id, thread, epoch, run, next_seq, head FROM threads
