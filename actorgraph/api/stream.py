@@ -37,9 +37,10 @@ class _StreamedRun:
     async def serve(self) -> None:
         """Run to the end; never raises, except the cancellation of a loop that shuts down."""
         try:
-            self._supervisor, effects = await prepare(self._launch)
+            supervisor, effects = await prepare(self._launch)
             if not self._cancelled:
-                self.outcome = await self._supervisor.run(effects)
+                self._supervisor = supervisor
+                self.outcome = await supervisor.run(effects)
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:

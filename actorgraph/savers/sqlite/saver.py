@@ -20,6 +20,7 @@ from actorgraph.errors import (
     InvalidConfigError,
     SaverBrokenError,
     SaverClosedError,
+    StorageBusyError,
     StorageError,
 )
 from actorgraph.savers.sqlite import schema
@@ -176,8 +177,9 @@ class SqliteBackend:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if time.monotonic() > end:
-                    raise translate(error, committing=False) from error
+                refused = translate(error, committing=False)
+                if not isinstance(refused, StorageBusyError) or time.monotonic() > end:
+                    raise refused from error
                 time.sleep(0.01)  # in the connection's thread
             else:
                 return
