@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKPLACE = ROOT / ".bench"
-ENVIRONMENT = WORKPLACE / "langgraph"
+FOLDER = ROOT / ".bench"
+ENVIRONMENT = FOLDER / "langgraph"
 REQUIREMENTS = ["langgraph==1.2.*", "langgraph-checkpoint-sqlite==3.1.*"]
 INSTALL_SECONDS_MAX = 600
 
 
-def make_workplace() -> Path:
+def make_folder() -> Path:
     """`.bench/` itself, which git ignores by its own file."""
-    WORKPLACE.mkdir(exist_ok=True)
-    (WORKPLACE / ".gitignore").write_text("*\n", encoding="utf-8")
-    return WORKPLACE
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / ".gitignore").write_text("*\n", encoding="utf-8")
+    return FOLDER
 
 
 class RivalMissing(Exception):
@@ -35,7 +35,7 @@ def ensure() -> Path:
 
     Raises: RivalMissing, if pip can't install LangGraph, for example without a network.
     """
-    make_workplace()
+    make_folder()
     python = ENVIRONMENT / "bin" / "python"
     stamp = ENVIRONMENT / "installed.json"
     wanted = json.dumps([sys.version, *REQUIREMENTS])

@@ -85,7 +85,7 @@ class Bench:
 
     def _attempt(self, outcome: Outcome, side: str, repetition: int) -> None:
         """One side's part of a repetition, with its floor; failures go into the outcome."""
-        folder = rival.make_workplace() / "runs"
+        folder = rival.make_folder() / "runs"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
