@@ -21,12 +21,23 @@ class TaskScope:
 
     Attributes:
         answers: the resume values that it has got, in the order of its questions.
+        routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
         raised: the questions that it asked in vain.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
     """
 
-    __slots__ = ("_config", "answers", "asked", "bare", "cancelled", "raised", "task", "write")
+    __slots__ = (
+        "_config",
+        "answers",
+        "asked",
+        "bare",
+        "cancelled",
+        "raised",
+        "routed",
+        "task",
+        "write",
+    )
 
     def __init__(
         self, task: Task, config: dict[str, Any], write: StreamWriter, bare: list[Any]
@@ -35,6 +46,7 @@ class TaskScope:
         self._config = config
         self.write = write
         self.answers = list(task.answers)
+        self.routed = task.routed
         self.bare = bare
         self.asked = 0
         self.raised: list[Interrupt] = []

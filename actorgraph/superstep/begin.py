@@ -10,18 +10,27 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.errors import AlreadyResumedError, EmptyInputError, UnknownInterruptError
+from actorgraph.errors import EmptyInputError, UnknownInterruptError
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
+from actorgraph.superstep.answers import answers
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import routes, updates_in, writes_of
-from actorgraph.superstep.saves import control_entry, new_checkpoint, result_entry, save
+from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command
-from actorgraph.values.constants import INPUT, INTERRUPT, NULL_TASK, RESUME, START
-from actorgraph.values.ids import TaskId, is_interrupt_id
+from actorgraph.values.constants import (
+    CONTROL_INDEX,
+    INPUT,
+    INTERRUPT,
+    NULL_TASK,
+    RESUME,
+    ROUTED,
+    START,
+)
+from actorgraph.values.ids import TaskId
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
 from actorgraph.values.run import (
@@ -34,9 +43,6 @@ from actorgraph.values.run import (
     TaskResult,
     Write,
 )
-
-_ANY_QUESTION = "*"
-"""What a run answers that finds a question answered and its task unfinished: maybe the next."""
 
 
 def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
@@ -137,7 +143,7 @@ def _from_command(
     entries: list[LedgerEntry] = []
     resumes: tuple[str, ...] = ()
     if command.resume is not None:
-        entries, resumes = _answers(state, restored, command.resume)
+        entries, resumes = answers(state, restored, command.resume)
     if writes:
         index = pending.next_null_index(restored.ledger)
         entries.append(
@@ -167,67 +173,6 @@ def _nothing(state: RunState) -> EmptyInputError:
     return EmptyInputError(
         f"Received no input{where}",
         do="pass an input the first time; None goes on where a thread stands",
-    )
-
-
-def _answers(
-    state: RunState, restored: Restored, resume: Any
-) -> tuple[list[LedgerEntry], tuple[str, ...]]:
-    """The ledger rows of a resume: each answer goes to the task that asked."""
-    known = pending.attempts(restored.ledger)
-    tasks = due_tasks(state, None)
-    asking = {
-        i.id: (task, known[task.id])
-        for task in tasks
-        if task.id in known and known[task.id].waiting
-        for i in known[task.id].interrupts
-    }
-    if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
-        return _answers_by_id(state, asking, resume) if resume else ([], ())
-    if len(asking) > 1:
-        raise UnknownInterruptError(
-            "When there are multiple pending interrupts, you must specify the interrupt id "
-            f"when resuming; thread {state.thread_id!r} has {len(asking)}",
-            do="Command(resume={interrupt.id: answer, ...})",
-        )
-    if asking:
-        ((identifier, (task, attempt)),) = asking.items()
-        return [_answer(state, task, attempt, resume)], (identifier,)
-    if not tasks:
-        raise _already(state)
-    state.bare_answer = [resume]
-    asked = any(known[task.id].interrupts for task in tasks if task.id in known)
-    return [control_entry(state, None, RESUME, [resume])], (_ANY_QUESTION,) if asked else ()
-
-
-def _answers_by_id(
-    state: RunState, asking: dict[str, tuple[Task, Attempt]], resume: dict[str, Any]
-) -> tuple[list[LedgerEntry], tuple[str, ...]]:
-    fitting = [identifier for identifier in resume if identifier in asking]
-    if not fitting:
-        raise _already(state)
-    concerned = {task.id: (task, attempt) for task, attempt in (asking[i] for i in fitting)}
-    rows: list[LedgerEntry] = []
-    for task, attempt in concerned.values():
-        given = [resume[i.id] for i in attempt.interrupts if i.id in resume]
-        if any(i.id not in resume for i in attempt.interrupts[: len(given)]):
-            raise UnknownInterruptError(
-                f"node {task.name!r} asked several questions at once; a later one got an answer "
-                "and an earlier one did not",
-                do="answer them in their order, or all in one Command(resume={id: answer, ...})",
-            )
-        rows.append(_answer(state, task, attempt, *given))
-    return rows, tuple(fitting)
-
-
-def _answer(state: RunState, task: Task, attempt: Attempt, *given: Any) -> LedgerEntry:
-    return control_entry(state, task, RESUME, [*attempt.answers, *given])
-
-
-def _already(state: RunState) -> AlreadyResumedError:
-    return AlreadyResumedError(
-        f"no question of thread {state.thread_id!r} waits for this answer",
-        do="read get_state(config).interrupts to see what waits; None goes on without an answer",
     )
 
 
@@ -275,13 +220,23 @@ def _take_back(
     """Match the ledger with the tasks: the finished ones are results, the rest is due."""
     known = pending.attempts(rows)
     state.tasks, state.results, state.due = {}, {}, deque()
-    fresh = {e.task: e.writes[0][1] for e in entries if e.index < 0 and e.task != NULL_TASK}
+    fresh = _fresh(entries, RESUME)
+    routed = _fresh(entries, ROUTED)
     for task in tasks:
         attempt = known.get(task.id, Attempt())
-        answers = tuple(fresh.get(task.id, attempt.answers))
-        ready = msgspec.structs.replace(task, answers=answers) if answers else task
+        given = tuple(fresh.get(task.id, attempt.answers))
+        below = {**attempt.routed, **routed.get(task.id, {})}
+        ready = task
+        if given or below:
+            ready = msgspec.structs.replace(task, answers=given, routed=below)
         state.tasks[task.id] = ready
         if attempt.writes is not None:
-            state.results[task.id] = TaskResult(task.id, attempt.writes, answers)
+            state.results[task.id] = TaskResult(task.id, attempt.writes, given)
         else:
             state.due.append(ready)
+
+
+def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:
+    """The values of the control rows of one kind that this run brings, by task."""
+    index = CONTROL_INDEX[kind]
+    return {e.task: e.writes[0][1] for e in entries if e.index == index and e.task != NULL_TASK}

@@ -1,11 +1,12 @@
 """What a checkpoint's ledger says of the tasks of its unfinished superstep.
 
 A task is finished when it has writes of its own. Errors, questions and answers are control
-rows: the highest generation of each kind counts. A question waits until answers of a later
-generation exist.
+rows: the highest generation of each kind counts. A question of the task's own waits until
+answers of a later generation exist; one that was asked below it (by a nested run) waits until
+some generation has routed an answer to its id.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,9 +19,11 @@ from actorgraph.values.constants import (
     NO_WRITES,
     NULL_TASK,
     RESUME,
+    ROUTED,
 )
+from actorgraph.values.ids import interrupt_id
 from actorgraph.values.records import StoredWrite
-from actorgraph.values.run import Path, Write
+from actorgraph.values.run import NOTHING_ROUTED, Path, Task, Write
 
 
 class Attempt(msgspec.Struct):
@@ -31,6 +34,7 @@ class Attempt(msgspec.Struct):
         error: the text of what it raised, or None.
         interrupts: the questions that it asked last; `waiting` whether they are unanswered.
         answers: the resume values that it has got so far, in the order of its questions.
+        routed: answers to questions asked below it, by interrupt id.
     """
 
     path: Path = ()
@@ -39,12 +43,14 @@ class Attempt(msgspec.Struct):
     interrupts: tuple[Interrupt, ...] = ()
     waiting: bool = False
     answers: tuple[Any, ...] = ()
+    routed: Mapping[str, Any] = NOTHING_ROUTED
 
 
 def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     """Every task that the ledger names, by id; without the rows that no task made."""
     found: dict[str, Attempt] = {}
     newest: dict[str, dict[int, StoredWrite]] = {}
+    routed: list[StoredWrite] = []
     for row in ledger:
         if row.task == NULL_TASK:
             continue
@@ -53,13 +59,34 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
             own = tuple(w for w in row.writes if w[0] != NO_WRITES)
             attempt.writes = (attempt.writes or ()) + own
             continue
+        if row.index == CONTROL_INDEX[ROUTED]:
+            routed.append(row)
+            continue
         controls = newest.setdefault(row.task, {})
         known = controls.get(row.index)
         if known is None or known.generation <= row.generation:
             controls[row.index] = row
     for task, attempt in found.items():
         _read_controls(attempt, newest.get(task, {}))
+    for row in sorted(routed, key=_generation):
+        found[row.task].routed = {**found[row.task].routed, **row.writes[0][1]}
     return found
+
+
+def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
+    """The questions of a task, its own and those asked below it, that have no answer yet."""
+    if attempt.writes is not None:
+        return ()
+    asked = attempt.interrupts
+    own = own_ids(task, len(attempt.answers) + len(asked))
+    return tuple(
+        i for i in asked if (attempt.waiting if i.id in own else i.id not in attempt.routed)
+    )
+
+
+def own_ids(task: Task, count: int) -> dict[str, int]:
+    """The ids of a task's first questions of its own -> their place."""
+    return {interrupt_id(task.namespace, place): place for place in range(count)}
 
 
 def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:

@@ -14,7 +14,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, grouped
-from actorgraph.superstep.pending import Attempt, attempts, fold_error
+from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, next_nodes, path_key
 from actorgraph.values.constants import ROOT, START
@@ -132,7 +132,7 @@ def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> Pre
     shown = PregelTask(task.id, task.name, task.path)
     if attempt is None:
         return shown
-    asked = attempt.interrupts if attempt.waiting or not live else ()
+    asked = open_questions(task, attempt) if live else attempt.interrupts
     result = None if attempt.writes is None else grouped(plan.state_keys, attempt.writes)
     return shown._replace(error=attempt.error, interrupts=asked, result=result)
 

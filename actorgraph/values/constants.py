@@ -11,6 +11,8 @@ INTERRUPT: Final = "__interrupt__"
 RESUME: Final = "__resume__"
 ERROR: Final = "__error__"
 NO_WRITES: Final = "__no_writes__"
+ROUTED: Final = "__routed__"
+"""The control write that maps a question asked below a task to its answer."""
 
 TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
@@ -25,11 +27,11 @@ NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
 TAG_HIDDEN: Final = "langsmith:hidden"
 TAG_NOSTREAM: Final = "nostream"
 
-CONTROL_INDEX: Final = {ERROR: -1, INTERRUPT: -3, RESUME: -4}
+CONTROL_INDEX: Final = {ERROR: -1, INTERRUPT: -3, RESUME: -4, ROUTED: -5}
 """The ledger's index of each control write; the node's own writes count from 0."""
 
 RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__copy__"})
-RESERVED_CHANNELS: Final = frozenset({TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, INPUT})
+RESERVED_CHANNELS: Final = frozenset({TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, ROUTED, INPUT})
 NAMESPACE_SEPARATOR: Final = "|"
 NAMESPACE_END: Final = ":"
 CHECKPOINT_FORMAT: Final = 4

@@ -5,6 +5,8 @@ that they hold knows them), and the collector need not walk them. Those that hol
 are tracked, because its traceback's frames may hold them.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -19,6 +21,9 @@ Write = tuple[str, Any]
 """A channel and one value for it, visible from the next superstep on."""
 
 
+NOTHING_ROUTED: Mapping[str, Any] = MappingProxyType({})
+
+
 class Task(msgspec.Struct, frozen=True, gc=False):
     """One call of one node in one superstep.
 
@@ -26,6 +31,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         triggers: the channels that made it due.
         input: a Send's `arg` as it was; the others read the state when they start.
         answers: the resume values for its interrupts, in the order of the questions.
+        routed: answers to questions that were asked below it, by interrupt id.
         timeout: seconds, from the Send or the node.
         namespace: `node:task id`, below the run's own.
     """
@@ -38,6 +44,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     answers: tuple[Any, ...] = ()
     timeout: float | None = None
     namespace: str = ""
+    routed: Mapping[str, Any] = NOTHING_ROUTED
 
 
 class TaskResult(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,114 @@
+"""Which question an answer reaches: by being the only one that waits, or by its id.
+
+An answer becomes a control row beside the checkpoint, stored with the run's claim, so that an
+accepted answer survives a crash. Answers to a task's own questions stand in their order; those
+to questions that were asked below it, in a nested run, stand by id and travel down with it.
+"""
+
+from typing import Any
+
+from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
+from actorgraph.superstep import pending
+from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.saves import control_entry
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import RESUME, ROUTED
+from actorgraph.values.ids import is_interrupt_id
+from actorgraph.values.records import Restored
+from actorgraph.values.run import LedgerEntry, Task
+
+_ANY_QUESTION = "*"
+"""What a run answers that finds a question answered and its task unfinished: maybe the next."""
+
+Asking = dict[str, tuple[Task, Attempt]]
+Rows = tuple[list[LedgerEntry], tuple[str, ...]]
+"""The ledger rows of a resume, and the ids of the questions that it answers."""
+
+
+def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
+    """The rows of a Command's `resume`: each answer goes to the task that asked.
+
+    Raises:
+        UnknownInterruptError: it doesn't say which of several questions it answers.
+        AlreadyResumedError: no question waits for it.
+    """
+    known = pending.attempts(restored.ledger)
+    tasks = due_tasks(state, None)
+    asking = _asking(tasks, known)
+    if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
+        return _by_id(state, asking, resume) if resume else ([], ())
+    if len(asking) > 1:
+        raise UnknownInterruptError(
+            "When there are multiple pending interrupts, you must specify the interrupt id "
+            f"when resuming; thread {state.thread_id!r} has {len(asking)}",
+            do="Command(resume={interrupt.id: answer, ...})",
+        )
+    if asking:
+        return _by_id(state, asking, dict.fromkeys(asking, resume))
+    if not tasks:
+        raise _already(state)
+    state.bare_answer = [resume]
+    asked = any(known[task.id].interrupts for task in tasks if task.id in known)
+    return [control_entry(state, None, RESUME, [resume])], (_ANY_QUESTION,) if asked else ()
+
+
+def routed_answers(state: RunState, restored: Restored, routed: dict[str, Any]) -> Rows:
+    """The rows of a nested run that goes on: what its parent has been told about its questions."""
+    known = pending.attempts(restored.ledger)
+    asking = _asking(due_tasks(state, None), known)
+    fitting = {identifier: routed[identifier] for identifier in asking if identifier in routed}
+    return _by_id(state, asking, fitting) if fitting else ([], ())
+
+
+def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
+    return {
+        question.id: (task, known[task.id])
+        for task in tasks
+        if task.id in known
+        for question in pending.open_questions(task, known[task.id])
+    }
+
+
+def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
+    fitting = [identifier for identifier in resume if identifier in asking]
+    if not fitting:
+        raise _already(state)
+    concerned = {task.id: (task, attempt) for task, attempt in (asking[i] for i in fitting)}
+    rows: list[LedgerEntry] = []
+    for task, attempt in concerned.values():
+        rows.extend(_rows(state, task, attempt, resume))
+    return rows, tuple(fitting)
+
+
+def _rows(
+    state: RunState, task: Task, attempt: Attempt, resume: dict[str, Any]
+) -> list[LedgerEntry]:
+    own_ids = pending.own_ids(task, len(attempt.answers) + len(attempt.interrupts))
+    own = [i for i in attempt.interrupts if i.id in own_ids]
+    below = {i.id: resume[i.id] for i in attempt.interrupts if _is_below(i, own_ids, resume)}
+    given = [resume[i.id] for i in own if i.id in resume]
+    if any(i.id not in resume for i in own[: len(given)]):
+        raise UnknownInterruptError(
+            f"node {task.name!r} asked several questions at once; a later one got an answer "
+            "and an earlier one did not",
+            do="answer them in their order, or all in one Command(resume={id: answer, ...})",
+        )
+    rows: list[LedgerEntry] = []
+    if given:
+        rows.append(control_entry(state, task, RESUME, [*attempt.answers, *given]))
+    if below:
+        rows.append(control_entry(state, task, ROUTED, below))
+    return rows
+
+
+def _is_below(question: Interrupt, own: dict[str, int], resume: dict[str, Any]) -> bool:
+    return question.id not in own and question.id in resume
+
+
+def _already(state: RunState) -> AlreadyResumedError:
+    return AlreadyResumedError(
+        f"no question of thread {state.thread_id!r} waits for this answer",
+        do="read get_state(config).interrupts to see what waits; None goes on without an answer",
+    )
