@@ -87,6 +87,10 @@ class RunningLoopError(ActorGraphError, RuntimeError):
     """A blocking method was called where it would block a running event loop."""
 
 
+class SlowReaderError(ActorGraphError, RuntimeError):
+    """The reader of a stream is so far behind that its buffer is full, and nobody may wait."""
+
+
 class OutsideRunError(ActorGraphError, RuntimeError):
     """A function that works only inside a node was called somewhere else."""
 

@@ -1,10 +1,11 @@
 """Running a compiled graph: `ainvoke` and `astream`."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from actorgraph.api import config as configs
 from actorgraph.api.compiled import CompiledBase, Config, NodeNames
+from actorgraph.api.reading import ReadingOptions, reading_of
 from actorgraph.api.stream import EventStream
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.runs import Launch, execute
@@ -77,21 +78,23 @@ class RunMethods(CompiledBase):
         interrupt_before: NodeNames = None,
         interrupt_after: NodeNames = None,
         output_keys: str | Sequence[str] | None = None,
+        **reading: Unpack[ReadingOptions],
     ) -> EventStream:
         """Run the graph and read what happens as it happens.
 
         Args:
             stream_mode: default "updates". "values": the state after each superstep;
-                "updates": what each task returned; "custom": what nodes wrote to
-                `get_stream_writer()`; "checkpoints", "tasks", "debug": the run's inside. With a
-                list every chunk is a pair `(mode, chunk)`.
+                "updates": what each task returned; "messages": pieces of messages as models
+                make them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
+                "tasks", "debug": the run's inside. With a list every chunk names its mode.
+            reading: `subgraphs`, `version`, `print_mode`, `debug`, `buffer` and `when_full`: see
+                `ReadingOptions`.
             Others: as in `ainvoke`.
         Returns: an async iterator, also usable as `async with`. In sync durability a chunk is
             delivered once what it tells is stored; custom chunks are delivered at once.
         Raises: what `ainvoke` raises; arguments are checked before this returns.
         """
-        wanted: Any = "updates" if stream_mode is None else stream_mode
-        modes = configs.modes_of(wanted)
+        reader = reading_of(self.plan, stream_mode, reading)
 
         def launch(broadcast: Broadcast | None) -> Launch:
             return self._launch(
@@ -101,12 +104,12 @@ class RunMethods(CompiledBase):
                 before=interrupt_before,
                 after=interrupt_after,
                 output_keys=configs.keys_of(self.plan, output_keys) or self.plan.state_keys,
-                modes=modes,
+                modes=tuple(reader.all_modes),
                 broadcast=broadcast,
             )
 
         launch(None)  # refuses bad arguments here, not at the first chunk
-        return EventStream(launch, frozenset(modes), tagged=not isinstance(wanted, str))
+        return EventStream(launch, reader)
 
 
 def _picked(result: Any, output_keys: object) -> Any:

@@ -13,11 +13,14 @@ from typing import Any, Self
 
 import anyio
 
+from actorgraph.api.reading import Reading
+from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.values.run import Failed, Outcome
+from actorgraph.values.streams import Item, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
 """Strong references: asyncio keeps only weak ones to running tasks."""
@@ -33,6 +36,8 @@ class _StreamedRun:
         self.broadcast = broadcast
         self.outcome: Outcome | None = None
         self.done = Gate()
+        broadcast.root = namespace_of(launch.address.namespace)
+        broadcast.overflowed = self.cancel
 
     async def serve(self) -> None:
         """Run to the end; never raises, except the cancellation of a loop that shuts down."""
@@ -68,18 +73,15 @@ class _StreamedRun:
 class EventStream(AsyncIterator[Any]):
     """The chunks of one run. Iterate it once; use it as `async with` to wait for its end.
 
-    The run goes on while chunks are read, up to 256 chunks ahead of the reader. Leaving it early
-    ends the run: its tasks are cancelled and what they have done is stored.
+    The run goes on while chunks are read, up to `buffer` chunks ahead of the reader.
+    Leaving it early ends the run: its tasks are cancelled and what they have done is stored.
     `async with` and `aclose()` wait for that; a plain `break` doesn't, but the next call on
     the same thread does.
     """
 
-    def __init__(
-        self, launch: Callable[[Broadcast], Launch], modes: frozenset[str], *, tagged: bool
-    ) -> None:
+    def __init__(self, launch: Callable[[Broadcast], Launch], reading: Reading) -> None:
         self._launch = launch
-        self._modes = modes
-        self._tagged = tagged
+        self._reading = reading
         self._run: _StreamedRun | None = None
         self._ended = False
 
@@ -88,26 +90,37 @@ class EventStream(AsyncIterator[Any]):
         return self
 
     async def __anext__(self) -> Any:
-        """The next chunk; with several modes a pair `(mode, chunk)`.
+        """The next chunk, in the shape that was asked for.
 
         Raises:
             StopAsyncIteration: the run has ended, or waits at an interrupt.
+            SlowReaderError: `when_full="close"`, and the buffer was full.
             Exception: the run has failed; this is its error.
         """
+        reading = self._reading
+        while (item := await self._next()) is not None:
+            if reading.printed:
+                reading.show(item)
+            if item[1] in reading.modes:
+                return reading.shaped(item)
+        raise StopAsyncIteration
+
+    async def _next(self) -> Item | None:
+        """The next chunk as it came; None at the end."""
         if self._ended:
-            raise StopAsyncIteration
+            return None
         run = self._run or self._start()
         try:
-            chunk = await run.broadcast.get()
-        except anyio.get_cancelled_exc_class():
+            item = await run.broadcast.get()
+        except (anyio.get_cancelled_exc_class(), SlowReaderError):
             await self.aclose()
             raise
-        if chunk is not None:
-            return chunk if self._tagged else chunk[1]
+        if item is not None:
+            return item
         self._ended = True
         if isinstance(run.outcome, Failed):
             raise run.outcome.error
-        raise StopAsyncIteration
+        return None
 
     async def aclose(self) -> None:
         """End the run, if it goes on, and wait until it has stored what it did."""
@@ -145,7 +158,7 @@ class EventStream(AsyncIterator[Any]):
         return None if self._run is None else self._run.statistics()
 
     def _start(self) -> _StreamedRun:
-        broadcast = Broadcast(self._modes)
+        broadcast = self._reading.broadcast()
         run = self._run = _StreamedRun(self._launch(broadcast), broadcast)
         if on_trio():
             import trio

@@ -55,6 +55,8 @@ def make_plan(
         interrupt_after=tuple(interrupt_after),
         types=stored_types(builder.schemas),
         strict=strict,
+        make_output=builder.output.make,
+        make_state=builder.state.make,
     )
 
 

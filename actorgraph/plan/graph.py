@@ -83,6 +83,7 @@ class Plan:
         subscribers: channel -> the nodes that it triggers, by name.
         clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
         opaque: the channels whose cells aren't what readers see.
+        make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
     """
@@ -97,6 +98,8 @@ class Plan:
     interrupt_after: tuple[str, ...] = ()
     types: tuple[type, ...] = ()
     strict: bool = False
+    make_output: Callable[..., Any] | None = None
+    make_state: Callable[..., Any] | None = None
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)

@@ -1,81 +1,149 @@
 """Broadcast: a run's stream chunks on their way to one reader, in order, with a bound.
 
 Receives   chunks from the supervisor (`publish` waits while the buffer is full), and live ones
-           from nodes (`offer`, from any thread; a sync node waits, an async node waits when
-           its call ends)
+           from nodes (`offer`, from any thread; a sync node waits at once, an async node at its
+           next `await`; `send` waits first)
 Sends      the chunks in order, then the end
-Bounds     `buffer_max` chunks; an async node can exceed it until its call ends
+Bounds     `buffer_max` chunks. Between two awaits an async node may exceed it, by at most
+           `BURST_MAX`. What happens at the bound is the reader's choice, `when_full`
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
 
+import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import anyio
 import anyio.from_thread
 import msgspec
 
+from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.mailbox import Gate, Mailbox, running_loop
+from actorgraph.values.streams import Item, Namespace, WhenFull
 
 BUFFER_MAX = 256
-
-Chunk = tuple[str, Any]
+BURST_MAX = 16_384
+"""Chunks that one node may write without ever waiting; with 1 kB each, 16 MB."""
 
 
 class BroadcastStatistics(msgspec.Struct, frozen=True):
-    """What a broadcast has done: chunks taken, chunks waiting now, most that ever waited."""
+    """Chunks taken; waiting now; most that ever waited; dropped because the reader was slow."""
 
     chunks: int
     waiting: int
     waiting_max: int
+    dropped: int = 0
 
 
 class Broadcast:
-    """One run's chunks for one reader."""
+    """One run's chunks for one reader.
 
-    def __init__(self, modes: frozenset[str], buffer_max: int = BUFFER_MAX) -> None:
+    Args:
+        modes: what the reader reads.
+        subgraphs: whether it reads the runs below this one too.
+        when_full: "block" lets the run wait; "drop_oldest" drops the chunk that waits longest;
+            "close" ends the stream with `SlowReaderError`.
+
+    Attributes:
+        root: the namespace of the run that the reader has started.
+        overflowed: told when "close" has closed it.
+    """
+
+    def __init__(
+        self,
+        modes: frozenset[str],
+        buffer_max: int = BUFFER_MAX,
+        *,
+        subgraphs: bool = False,
+        when_full: WhenFull = "block",
+    ) -> None:
         self.modes = modes
+        self.root: Namespace = ()
+        self.overflowed: Callable[[], None] = _nothing
+        self._subgraphs = subgraphs
+        self._when_full = when_full
         self._buffer_max = buffer_max
-        self._chunks: Mailbox[Chunk | None] = Mailbox()
+        self._chunks: Mailbox[Item | None] = Mailbox()
+        self._lock = threading.Lock()
         self._room: list[Gate] = []
         self._open = True
-        self._count = self._most = 0
+        self._too_slow = False
+        self._count = self._most = self._dropped = 0
 
-    async def publish(self, chunks: tuple[Chunk, ...]) -> None:
+    def modes_at(self, namespace: Namespace) -> frozenset[str]:
+        """What the reader reads of a run there: nothing below its own unless it asked for it."""
+        return self.modes if self._subgraphs or namespace == self.root else frozenset()
+
+    async def publish(self, chunks: tuple[Item, ...]) -> None:
         """Send chunks; waits while the reader is a whole buffer behind."""
         for chunk in chunks:
-            await self.wait_room()
-            self._put(chunk)
+            await self.send(chunk)
 
-    def try_publish(self, chunks: tuple[Chunk, ...]) -> bool:
+    async def send(self, chunk: Item) -> None:
+        """Send one chunk once there is room for it."""
+        await self.wait_room()
+        self._put(chunk)
+
+    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
         """Send chunks if there is room for all of them; False, and nothing sent, if not."""
-        if self._open and len(self._chunks) + len(chunks) > self._buffer_max:
+        if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
             return False
         for chunk in chunks:
             self._put(chunk)
         return True
 
-    def offer(self, chunk: Chunk) -> None:
-        """Send a live chunk from a node. In a worker thread it waits for room."""
+    def offer(self, chunk: Item) -> None:
+        """Send a live chunk from a node. In a worker thread it waits for room.
+
+        Raises:
+            SlowReaderError: an async node wrote a whole burst without an `await`.
+        """
         self._put(chunk)
-        if len(self._chunks) >= self._buffer_max and self._open and not running_loop():
+        if self.is_full and not running_loop():
             with suppress(anyio.NoEventLoopError):  # a thread of the node's own can't wait
                 anyio.from_thread.run(self.wait_room)
+        elif self._blocks and len(self._chunks) >= self._buffer_max + BURST_MAX:
+            raise SlowReaderError(
+                f"a node wrote {BURST_MAX} chunks without an `await`, and nobody could read them",
+                do="`await writer.asend(chunk)` instead of `writer(chunk)`, or read with "
+                'astream(..., when_full="drop_oldest")',
+            )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether senders have to wait."""
+        return self._blocks and len(self._chunks) >= self._buffer_max
+
+    @property
+    def _blocks(self) -> bool:
+        return self._open and self._when_full == "block"
 
     async def wait_room(self) -> None:
         """Wait until the buffer has room or nobody reads any more."""
-        while self._open and len(self._chunks) >= self._buffer_max:
+        while self.is_full:
             gate = Gate()
             self._room.append(gate)
-            if len(self._chunks) < self._buffer_max or not self._open:
+            if not self.is_full:
                 return
             await gate.wait()
 
-    async def get(self) -> Chunk | None:
-        """The next chunk; None at the end."""
-        chunk = await self._chunks.get()
+    async def get(self) -> Item | None:
+        """The next chunk; None at the end.
+
+        Raises:
+            SlowReaderError: "close" has closed it; comes after what was buffered.
+        """
+        while not self._chunks:
+            await self._chunks.wait()
+        with self._lock:
+            chunk = self._chunks.get_nowait()
         if self._room and len(self._chunks) < self._buffer_max:
             self._make_room()
+        if chunk is None and self._too_slow:
+            raise SlowReaderError(
+                f"the reader of a stream was {self._buffer_max} chunks behind",
+                do='read faster, raise buffer=, or use when_full="block" or "drop_oldest"',
+            )
         return chunk
 
     def end(self) -> None:
@@ -89,15 +157,35 @@ class Broadcast:
 
     def statistics(self) -> BroadcastStatistics:
         """What it has done so far."""
-        return BroadcastStatistics(self._count, len(self._chunks), self._most)
+        return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
 
-    def _put(self, chunk: Chunk) -> None:
+    def _put(self, chunk: Item) -> None:
+        if not self._open:
+            return
+        if self._when_full != "block" and len(self._chunks) >= self._buffer_max:
+            self._overflow()
         if self._open:
             self._chunks.put(chunk)
             self._count += 1
             self._most = max(self._most, len(self._chunks))
 
+    def _overflow(self) -> None:
+        if self._when_full == "close":
+            self._too_slow = True
+            self.leave()
+            self.overflowed()
+            self.end()
+            return
+        with self._lock:  # the reader may stand in another thread
+            while len(self._chunks) >= self._buffer_max:
+                self._chunks.get_nowait()
+                self._dropped += 1
+
     def _make_room(self) -> None:
         waiting, self._room = self._room, []
         for gate in waiting:
             gate.open()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

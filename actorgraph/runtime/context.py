@@ -4,16 +4,14 @@ Each task runs in its own copy of the caller's context with `CURRENT` set, and s
 threads and the tasks that the node starts.
 """
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from actorgraph.errors import GraphInterrupt, OutsideRunError
+from actorgraph.runtime.live import Writer
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.run import Task
-
-StreamWriter = Callable[[Any], None]
 
 
 class TaskScope:
@@ -39,9 +37,7 @@ class TaskScope:
         "write",
     )
 
-    def __init__(
-        self, task: Task, config: dict[str, Any], write: StreamWriter, bare: list[Any]
-    ) -> None:
+    def __init__(self, task: Task, config: dict[str, Any], write: Writer, bare: list[Any]) -> None:
         self.task = task
         self._config = config
         self.write = write
@@ -116,8 +112,10 @@ def get_config() -> dict[str, Any]:
     return _current("get_config()").config
 
 
-def get_stream_writer() -> StreamWriter:
+def get_stream_writer() -> Writer:
     """A function that sends its argument to the readers of `stream_mode="custom"`.
+
+    A node that may be faster than its reader uses `await writer.asend(chunk)`.
 
     Raises:
         OutsideRunError: not called in a node.

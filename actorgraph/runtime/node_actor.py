@@ -7,7 +7,7 @@ Ends       when the run ends; `cancel` stops what runs, and each task still send
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -19,7 +19,8 @@ from anyio.abc import TaskGroup
 from actorgraph.errors import NodeCancelledError, NodeTimeoutError
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
-from actorgraph.runtime.context import CURRENT, StreamWriter, TaskScope
+from actorgraph.runtime.context import CURRENT, TaskScope
+from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.run import (
     Event,
@@ -43,18 +44,18 @@ class Surroundings(msgspec.Struct):
         context: the caller's; every task runs in a copy.
         report: takes the events.
         warn: takes a sentence about something that a node did.
-        pace: waits while the readers are too far behind.
+        live: takes what tasks send while they run; None where nobody reads that.
     """
 
     plan: Plan
     values: Callable[[], dict[str, Any]]
     config: dict[str, Any]
     context: Context
-    write: StreamWriter
+    write: Writer
     bare: list[Any]
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
-    pace: Callable[[], Awaitable[None]] | None
+    live: Live | None
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
@@ -146,7 +147,9 @@ class NodeActor:
         context = around.context.copy()
         context.run(CURRENT.set, scope)
         plan, values = around.plan, around.values()
-        calling = InContext(context, call_node(plan, self._node, values, start.given, scope))
+        calling = InContext(
+            context, call_node(plan, self._node, values, start.given, scope), around.live
+        )
         try:
             if task.timeout is None or not self._node.is_async:
                 event = self._event(task, scope, await calling)
@@ -163,11 +166,11 @@ class NodeActor:
             event = TaskFailed(task.id, _own_cancellation(task, error))
         except BaseException as error:  # noqa: BLE001 - the run decides what an error means
             event = self._verdict(task, scope, error)
-        if around.pace is None:
+        if around.live is None:
             self._end(event, first=first)
             return
         try:
-            await around.pace()
+            await around.live.pace()
         finally:
             self._end(event, first=first)
 

@@ -28,6 +28,7 @@ from actorgraph.errors import (
 )
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S, Host
+from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surroundings
@@ -49,6 +50,7 @@ from actorgraph.values.run import (
     SaveFailed,
     StartTask,
 )
+from actorgraph.values.streams import namespace_of
 
 _DROPPED = (
     "\n  Do this: return only known keys, or add the key to the state schema; "
@@ -115,17 +117,17 @@ class Supervisor:
         self._limit: anyio.CancelScope | None = None
         self._gone = Gate()
         self._left = False
-        custom = broadcast is not None and "custom" in broadcast.modes
+        live = live_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
         self._around = Surroundings(
             plan=state.plan,
             values=lambda: state.values,
             config=config,
             context=context,
-            write=self._custom if custom else _drop,
+            write=Writer(live),
             bare=list(state.bare_answer),
             report=self._deliver,
             warn=self._warn,
-            pace=broadcast.wait_room if custom and broadcast is not None else None,
+            live=live,
         )
 
     def cancel(self) -> None:
@@ -361,10 +363,6 @@ class Supervisor:
                 del self._host.leaving[thread_id]
         self._gone.open()
 
-    def _custom(self, value: Any) -> None:
-        assert self._broadcast is not None
-        self._broadcast.offer(("custom", value))
-
     def _warn(self, kind: str, text: str) -> None:
         if kind == "dropped":
             warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
@@ -374,7 +372,3 @@ class Supervisor:
                 SwallowedInterruptWarning,
                 stacklevel=2,
             )
-
-
-def _drop(_: Any) -> None:
-    """What a writer does when nobody reads custom chunks."""

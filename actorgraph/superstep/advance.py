@@ -49,6 +49,7 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
+from actorgraph.values.streams import Item
 
 _STATUS: dict[type, str] = {
     Succeeded: "success",
@@ -313,7 +314,7 @@ def _next_allowed(state: RunState) -> Task | None:
 def _deliver(state: RunState, effects: list[Effect]) -> None:
     if not state.held:
         return
-    ready: list[tuple[str, Any]] = []
+    ready: list[Item] = []
     while state.held and state.held[0][0] <= state.durable:
         ready.append(state.held.popleft()[1])
     if ready:

@@ -21,11 +21,12 @@ from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.run import Task, TaskResult, Write
+from actorgraph.values.streams import namespace_of
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
     """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
-    state.held.append((chunk_gate(state), (mode, chunk)))
+    state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 
 def hold_behind_save(state: RunState) -> None:

@@ -9,6 +9,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.values.ids import CheckpointId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
+from actorgraph.values.streams import Item
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
@@ -97,7 +98,7 @@ class RunState:
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
-        self.held: deque[tuple[int, tuple[str, Any]]] = deque()
+        self.held: deque[tuple[int, Item]] = deque()
         self.has_output = False
         self.preview: Any = None
         self.outcome: Outcome | None = None

@@ -21,14 +21,18 @@ class Durability(StrEnum):
 
 
 DurabilityMode = Literal["sync", "async", "exit"]
-StreamMode = Literal["values", "updates", "custom", "checkpoints", "tasks", "debug"]
+StreamMode = Literal[
+    "values", "updates", "messages", "custom", "checkpoints", "tasks", "debug", "tools"
+]
 STREAM_MODES: tuple[StreamMode, ...] = (
     "values",
     "updates",
+    "messages",
     "custom",
     "checkpoints",
     "tasks",
     "debug",
+    "tools",
 )
 All = Literal["*"]
 

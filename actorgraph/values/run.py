@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import TaskId
+from actorgraph.values.streams import Item
 
 Path = tuple[str | int, ...]
 """Where a task stands in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""
@@ -193,9 +194,9 @@ class Save(msgspec.Struct, frozen=True, gc=False):
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):
-    """Hand `(mode, chunk)` pairs to the readers, in order."""
+    """Hand chunks to the readers, in order."""
 
-    chunks: tuple[tuple[str, Any], ...]
+    chunks: tuple[Item, ...]
 
 
 class Succeeded(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
+from actorgraph.values.streams import Item
 
 E = TypeVar("E", bound=Effect)
 
@@ -193,7 +194,7 @@ class Script:
         self.running: dict[str, Task] = {}
         self.given: list[tuple[str, Any]] = []
         self.sent: list[Save] = []
-        self.chunks: list[tuple[str, Any]] = []
+        self.chunks: list[Item] = []
         self.finishes: list[Outcome] = []
 
     def begin(self, given: Any, *, at: int = -1) -> list[Effect]:
@@ -289,7 +290,7 @@ class Script:
 
     def streamed(self, mode: str) -> list[Any]:
         """The chunks delivered so far in one mode."""
-        return [chunk for kind, chunk in self.chunks if kind == mode]
+        return [chunk for _, kind, chunk in self.chunks if kind == mode]
 
     def _note(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
