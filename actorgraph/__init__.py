@@ -37,6 +37,7 @@ from actorgraph.errors import (
     UnreachableNodeWarning,
 )
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
+from actorgraph.runtime.messages import get_message_writer
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.constants import END, START
 from actorgraph.values.policies import All, Durability, StreamMode
@@ -117,6 +118,7 @@ __all__ = [
     "ValuesStreamPart",
     "channels",
     "get_config",
+    "get_message_writer",
     "get_stream_writer",
     "interrupt",
 ]

@@ -5,13 +5,16 @@ threads and the tasks that the node starts.
 """
 
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphInterrupt, OutsideRunError
 from actorgraph.runtime.live import Writer
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.run import Task
+
+if TYPE_CHECKING:
+    from actorgraph.runtime.messages import MessageTap
 
 
 class TaskScope:
@@ -22,6 +25,7 @@ class TaskScope:
         routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
         raised: the questions that it asked in vain.
+        messages: takes messages that the task streams; None where nobody reads them.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
     """
 
@@ -31,6 +35,7 @@ class TaskScope:
         "asked",
         "bare",
         "cancelled",
+        "messages",
         "raised",
         "routed",
         "task",
@@ -47,6 +52,7 @@ class TaskScope:
         self.asked = 0
         self.raised: list[Interrupt] = []
         self.cancelled = False
+        self.messages: MessageTap | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -54,6 +60,10 @@ class TaskScope:
         own = {"checkpoint_ns": self.task.namespace, "langgraph_task_id": self.task.id}
         place = {**(self._config.get("configurable") or {}), **own}
         return {**self._config, "configurable": place}
+
+    def override(self, config: dict[str, Any]) -> None:
+        """Give the task another config; its place in it stays."""
+        self._config = config
 
     def ask(self, value: Any) -> Any:
         """The answer to the task's next question, or the end of this attempt."""

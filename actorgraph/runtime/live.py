@@ -23,6 +23,9 @@ class Live:
         modes: the live modes that it reads of this run.
         namespace: the run's.
         step: the superstep that runs now.
+
+    Attributes:
+        seen: ids of the messages that the reader has or is taken to know.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Live:
         step: Callable[[], int],
     ) -> None:
         self.modes = modes
+        self.seen: set[Any] = set()
         self.step = step
         self._broadcast = broadcast
         self._namespace = namespace

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, NodeTimeoutError
 from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.runtime import messages
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.live import Live, Writer
@@ -146,6 +147,8 @@ class NodeActor:
         scope = TaskScope(task, around.config, around.write, around.bare)
         context = around.context.copy()
         context.run(CURRENT.set, scope)
+        if around.live is not None:
+            messages.attach(around.live, self._node, scope, context, start.given)
         plan, values = around.plan, around.values()
         calling = InContext(
             context, call_node(plan, self._node, values, start.given, scope), around.live
@@ -182,6 +185,8 @@ class NodeActor:
             return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
         for sentence in dropped:
             self._around.warn("dropped", sentence)
+        if scope.messages is not None:
+            messages.returned(scope, self._node, writes)
         return TaskSucceeded(TaskResult(task.id, tuple(writes), tuple(scope.answers)))
 
     def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:

@@ -1,0 +1,157 @@
+"""A reader that is slower than its run: the buffer is bounded, and its policy decides."""
+
+import anyio
+import pytest
+
+from actorgraph import SlowReaderError, get_stream_writer
+from actorgraph.runtime import broadcast as broadcasts
+from actorgraph.runtime.broadcast import Broadcast
+from tests.gates import patient_group, settled
+from tests.graphs import in_a_row
+
+BUFFER = 4
+
+
+def numbers(count: int, written: list[int]):
+    """An async node that writes numbers and pauses after each, as one that reads a model does."""
+
+    async def node(state):
+        write = get_stream_writer()
+        for n in range(count):
+            write(n)
+            written.append(n)
+            await anyio.lowlevel.checkpoint()
+
+    return in_a_row({"node": node})
+
+
+class TestBlock:
+    async def test_an_async_node_waits_at_its_next_await(self):
+        """
+        A node that writes with a plain writer gets no more than a buffer ahead of its reader.
+        Promise: S187. LangGraph: F-D4.
+        """
+        written: list[int] = []
+        stream = numbers(100, written).astream({}, stream_mode="custom", buffer=BUFFER)
+        async with patient_group(), stream:
+            assert await anext(stream) == 0
+            await settled()
+            paused_at = len(written)
+            rest = [n async for n in stream]
+
+        assert paused_at <= BUFFER + 1
+        assert rest == list(range(1, 100))
+
+    async def test_an_awaited_write_waits_for_room(self):
+        """
+        `await writer.asend(x)` returns once the reader has room for it.
+        """
+        written: list[int] = []
+
+        async def node(state):
+            for n in range(50):
+                await get_stream_writer().asend(n)
+                written.append(n)
+
+        stream = in_a_row({"node": node}).astream({}, stream_mode="custom", buffer=BUFFER)
+        async with patient_group(), stream:
+            first = await anext(stream)
+            await settled()
+            paused_at = len(written)
+            rest = [n async for n in stream]
+
+        assert paused_at <= BUFFER + 1
+        assert [first, *rest] == list(range(50))
+
+    async def test_what_an_await_gave_is_kept_while_the_node_waits(self):
+        """
+        A node that is held goes on with the result that it awaited.
+        """
+
+        async def node(state):
+            write = get_stream_writer()
+            sender, receiver = anyio.create_memory_object_stream[int](10)
+            async with sender, receiver:
+                for n in range(20):
+                    await sender.send(n)
+                    write(await receiver.receive())
+
+        stream = in_a_row({"node": node}).astream({}, stream_mode="custom", buffer=1)
+
+        assert [n async for n in stream] == list(range(20))
+
+    async def test_a_burst_without_an_await_has_an_end(self, monkeypatch):
+        """
+        A node that never waits can't fill the memory: its writer raises and says what to do.
+        """
+        monkeypatch.setattr(broadcasts, "BURST_MAX", 50)
+
+        async def node(state):
+            for n in range(1000):
+                get_stream_writer()(n)
+
+        stream = in_a_row({"node": node}).astream({}, stream_mode="custom", buffer=BUFFER)
+        with pytest.raises(SlowReaderError, match="asend"):
+            [n async for n in stream]
+
+    async def test_leaving_lets_a_waiting_node_go(self):
+        """
+        A node that is held by a reader is let go when the reader leaves.
+        """
+        written: list[int] = []
+        with anyio.fail_after(5):
+            async with numbers(1000, written).astream(
+                {}, stream_mode="custom", buffer=BUFFER
+            ) as stream:
+                await anext(stream)
+
+        assert len(written) < 1000
+
+
+class TestDropOldest:
+    async def test_the_newest_chunks_stay(self):
+        """
+        The run never waits; the reader misses the chunks that waited longest.
+        """
+        written: list[int] = []
+        stream = numbers(100, written).astream(
+            {}, stream_mode="custom", buffer=BUFFER, when_full="drop_oldest"
+        )
+        async with patient_group(), stream:
+            first = await anext(stream)
+            await settled(300)
+            assert len(written) == 100
+            rest = [n async for n in stream]
+
+        assert first == 0
+        assert rest == list(range(100 - BUFFER, 100))
+
+    def test_dropped_chunks_are_counted(self):
+        """
+        The statistics say how many chunks a slow reader has missed.
+        """
+        channel = Broadcast(frozenset({"custom"}), 2, when_full="drop_oldest")
+        for n in range(5):
+            channel.try_publish((((), "custom", n),))
+
+        assert channel.statistics().dropped == 3
+        assert channel.statistics().waiting == 2
+
+
+class TestClose:
+    async def test_the_stream_ends_with_an_error_after_what_was_buffered(self):
+        """
+        A reader that may not be waited for is told, and its run is ended.
+        """
+        written: list[int] = []
+        got: list[int] = []
+        stream = numbers(1000, written).astream(
+            {}, stream_mode="custom", buffer=BUFFER, when_full="close"
+        )
+        async with patient_group(), stream:
+            got.append(await anext(stream))
+            await settled(300)
+            with pytest.raises(SlowReaderError, match="4 chunks behind"):
+                got.extend([n async for n in stream])
+
+        assert len(written) < 1000
