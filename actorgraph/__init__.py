@@ -5,6 +5,7 @@ asyncio or trio. The names are LangGraph's where LangGraph has the thing.
 """
 
 from actorgraph import channels
+from actorgraph.api.drawable import DrawableGraph
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
@@ -21,6 +22,7 @@ from actorgraph.errors import (
     GraphRecursionError,
     InvalidConfigError,
     InvalidUpdateError,
+    MissingExtraError,
     MissingNodeError,
     NodeCancelledError,
     NodeTimeoutError,
@@ -78,6 +80,7 @@ __all__ = [
     "CustomStreamPart",
     "DebugPayload",
     "DebugStreamPart",
+    "DrawableGraph",
     "Durability",
     "EmptyInputError",
     "GraphBuildError",
@@ -89,6 +92,7 @@ __all__ = [
     "InvalidUpdateError",
     "MemorySaver",
     "MessagesStreamPart",
+    "MissingExtraError",
     "MissingNodeError",
     "NodeCancelledError",
     "NodeTimeoutError",

@@ -91,6 +91,10 @@ class SlowReaderError(ActorGraphError, RuntimeError):
     """The reader of a stream is so far behind that its buffer is full, and nobody may wait."""
 
 
+class MissingExtraError(ActorGraphError, ImportError):
+    """A method needs a package that is installed only on request."""
+
+
 class OutsideRunError(ActorGraphError, RuntimeError):
     """A function that works only inside a node was called somewhere else."""
 

@@ -1,11 +1,12 @@
 """CompiledStateGraph: a graph that runs. Its methods stand, by purpose, in files beside this."""
 
 from actorgraph.api import config as configs
+from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.facade import BlockingMethods
 from actorgraph.values.policies import DurabilityMode
 
 
-class CompiledStateGraph(BlockingMethods):
+class CompiledStateGraph(BlockingMethods, DrawingMethods):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes

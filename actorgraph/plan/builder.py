@@ -24,7 +24,7 @@ class NodeSpec:
     timeout: float | None
     max_concurrency: int | None
     metadata: Mapping[str, Any]
-    ends: tuple[str, ...]
+    ends: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class GraphBuilder:
             timeout: seconds that one call may take; async nodes only. Default no limit.
             max_concurrency: calls of this node that may run at once. Default no limit.
             metadata: carried into the `tasks` stream.
-            destinations: where its Commands may go, for checks and drawing.
+            destinations: where its Commands may go, for checks and drawing; or each with a label.
         Returns: the builder.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
@@ -116,7 +116,7 @@ class GraphBuilder:
             timeout,
             max_concurrency,
             dict(metadata or {}),
-            tuple(destinations or ()) or calls.command_destinations(function),
+            _destinations(destinations or calls.command_destinations(function)),
         )
         return self
 
@@ -238,6 +238,11 @@ def _name_and_action(
             "add_node() can't tell the node's name", do="pass it first: add_node(name, function)"
         )
     return name, node
+
+
+def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
+    """Where a node's Commands may go -> the label of that edge in drawings."""
+    return {**given} if isinstance(given, Mapping) else dict.fromkeys(given)
 
 
 def _check_timeout(name: str, function: Callable[..., Any], timeout: float | None) -> None:

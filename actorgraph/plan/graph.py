@@ -61,7 +61,7 @@ class NodePlan:
     timeout: float | None = None
     max_concurrency: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    ends: tuple[str, ...] = ()
+    ends: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     hidden: bool = False
     bare: bool = field(init=False)
     """Whether it belongs to a graph over one value."""

@@ -47,10 +47,19 @@ class Schema:
         return tuple(self.channels)
 
 
+def is_typed_dict(candidate: object) -> bool:
+    """Whether a class is a TypedDict, of `typing` or of `typing_extensions`, which has its own."""
+    return is_typeddict(candidate) or (
+        isinstance(candidate, type)
+        and issubclass(candidate, dict)
+        and hasattr(candidate, "__required_keys__")
+    )
+
+
 def is_schema(candidate: object) -> bool:
     """Whether a class has annotated keys of which channels can be made."""
     return isinstance(candidate, type) and (
-        is_typeddict(candidate)
+        is_typed_dict(candidate)
         or dataclasses.is_dataclass(candidate)
         or hasattr(candidate, "model_fields")
         or hasattr(candidate, "__struct_fields__")
@@ -74,7 +83,7 @@ def read_schema(source: Any) -> Schema:
             do="annotate each key of the state, e.g. `count: int`",
         )
     channels = {key: channel_of(key, hint) for key, hint in hints.items()}
-    return Schema(source, channels, None if is_typeddict(source) else source)
+    return Schema(source, channels, None if is_typed_dict(source) else source)
 
 
 def _check_bare(source: Any) -> None:
@@ -213,7 +222,7 @@ def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
         if issubclass(annotation, Enum):
             yield annotation
         elif is_schema(annotation):
-            if not is_typeddict(annotation):
+            if not is_typed_dict(annotation):
                 yield annotation
             try:
                 hints = _hints(annotation)

@@ -219,7 +219,7 @@ class TestNodes:
         builder = GraphBuilder(State).add_node("b", node)
         plan = make_plan(builder.add_node(one).add_node(maybe).add_edge(START, "b"), name="g")
 
-        assert plan.nodes["one"].ends == plan.nodes["maybe"].ends == ("b",)
+        assert plan.nodes["one"].ends == plan.nodes["maybe"].ends == {"b": None}
 
     def test_the_graph_id_tells_shapes_apart(self):
         """

@@ -1,0 +1,69 @@
+"""Drawing a compiled graph, and exporting its topology. Neither calls a node."""
+
+from collections.abc import Iterator
+from inspect import getclosurevars, isfunction
+from typing import Any
+
+from actorgraph.api.compiled import CompiledBase, Config
+from actorgraph.api.drawable import DrawableGraph
+from actorgraph.plan.drawing.shape import shape_of, with_inside
+from actorgraph.plan.drawing.topology import topology_of
+from actorgraph.plan.graph import NodePlan
+
+
+class DrawingMethods(CompiledBase):
+    """The methods that show what a graph looks like."""
+
+    def get_graph(self, config: Config | None = None, *, xray: bool | int = False) -> DrawableGraph:
+        """The graph as a drawing: Mermaid, ASCII, SVG, PNG, JSON.
+
+        Args:
+            config: taken as LangGraph takes it; a graph looks the same for every config.
+            xray: draw the insides of nodes that are compiled graphs, or that call one they
+                know by name; a number: so many levels deep.
+        """
+        shape = shape_of(self.plan)
+        if xray:
+            deeper = xray if isinstance(xray, bool) or xray <= 0 else xray - 1
+            for node in self.plan.nodes.values():
+                for inner in _graphs_of(node):
+                    inside = inner.get_graph(config, xray=deeper)
+                    shape = with_inside(shape, node.name, inside)
+        return DrawableGraph(shape.nodes, shape.edges)
+
+    async def aget_graph(
+        self, config: Config | None = None, *, xray: bool | int = False
+    ) -> DrawableGraph:
+        """`get_graph`, for programs that await it; it needs no waiting."""
+        return self.get_graph(config, xray=xray)
+
+    def topology(self) -> dict[str, Any]:
+        """The graph as data for JSON, always in the same order, with a report about its wiring.
+
+        Returns: `name`, `graph_id`, `nodes`, `edges`, `joins`, and `report`: a list of
+            `{"code", "node", "what", "do"}`, empty when nothing is odd. Codes:
+            "unreachable", "join_never_completes", "join_of_alternatives", "no_way_to_end",
+            "open_route".
+        """
+        return topology_of(self.plan)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        drawing = self.get_graph()
+        return {
+            "text/plain": repr(self),
+            "text/vnd.mermaid": drawing.draw_mermaid(),
+            "image/svg+xml": drawing.draw_svg(),
+        }
+
+
+def _graphs_of(node: NodePlan) -> Iterator[DrawingMethods]:
+    """The compiled graph that a node is, or the first that its function knows by name."""
+    owner = getattr(node.call, "__self__", node.call)
+    if isinstance(owner, DrawingMethods):
+        yield owner
+    elif isfunction(node.call):
+        names = getclosurevars(node.call)
+        for value in (*names.nonlocals.values(), *names.globals.values()):
+            if isinstance(value, DrawingMethods):
+                yield value
+                return
