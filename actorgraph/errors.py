@@ -182,6 +182,18 @@ class GraphInterrupt(GraphBubbleUp):
         self.interrupts = tuple(interrupts)
 
 
+class ParentCommand(GraphBubbleUp):
+    """Carries a `Command(graph=Command.PARENT)` out of a nested run to the node that runs it.
+
+    Attributes:
+        command: for the graph above.
+    """
+
+    def __init__(self, command: Any) -> None:
+        super().__init__(command)
+        self.command = command
+
+
 class UnknownInterruptError(ActorGraphError, RuntimeError):
     """A resume doesn't say which interrupt it answers, or names one that is not waiting."""
 

@@ -1,19 +1,24 @@
 """What every method of a compiled graph stands on: its plan, its saver, and how a run is set up."""
 
+import functools
+import inspect
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import Any, cast
 
 from actorgraph.api import config as configs
 from actorgraph.codec import Codec
-from actorgraph.errors import SaverRequiredError
+from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
-from actorgraph.runtime.runs import Launch
+from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
+from actorgraph.runtime.runs import Address, Launch
 from actorgraph.values.policies import All, Durability, DurabilityMode
+from actorgraph.values.streams import namespace_of
 
 Config = Mapping[str, Any]
 NodeNames = All | Sequence[str] | None
@@ -23,14 +28,21 @@ class CompiledBase:
     """The plan and the saver of a compiled graph. Immutable; `CompiledStateGraph` is the whole."""
 
     def __init__(
-        self, plan: Plan, checkpointer: Saver | None, durability: Durability = Durability.SYNC
+        self,
+        plan: Plan,
+        checkpointer: Saver | bool | None,
+        durability: Durability | None = None,
     ) -> None:
         self.plan = plan
         self.checkpointer = checkpointer
         self.durability = durability
-        own = getattr(checkpointer, "codec", None)
+        self.stored_types = (*plan.types, *types_below(plan))
+        self._codec = self._codec_for(checkpointer)
+
+    def _codec_for(self, saver: object) -> Codec:
+        own = getattr(saver, "codec", None)
         codec = cast("Codec", own) if own is not None else Codec()
-        self._codec = codec.with_types(plan.types)
+        return codec.with_types(self.stored_types)
 
     @property
     def name(self) -> str:
@@ -42,11 +54,19 @@ class CompiledBase:
         """Tells this graph's stored checkpoints from another's."""
         return self.plan.graph_id
 
+    def _place(self, config: Config | None) -> NestedPlace | None:
+        """Where a call stands that a node makes; None for a run of its own."""
+        scope = CURRENT.get(None)
+        if scope is None or not belongs(scope, config):
+            return None
+        return place_of(scope, self.checkpointer)
+
     def _launch(
         self,
         given: Any,
         config: Config | None,
         *,
+        place: NestedPlace | None,
         durability: DurabilityMode | None,
         before: NodeNames,
         after: NodeNames,
@@ -54,34 +74,106 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        address = configs.address_of(config, needs_thread=self.checkpointer is not None)
+        default, host = self.durability or Durability.SYNC, None
+        if place is not None:
+            host, above = place.host, place.scope.lineage
+            config = inherited(place.scope, config)
+            default = self.durability or above.policy.durability
+            address = Address(above.thread_id, place.namespace)
+            if place.nested.claims:
+                thread = configs.address_of(config, needs_thread=True).thread_id
+                address = Address(thread, place.namespace)
+            if broadcast is None and above.broadcast is not None:
+                modes = tuple(above.broadcast.modes_at(namespace_of(place.namespace)))
+                broadcast = above.broadcast if modes else None
+        else:
+            host = self._own_host()
+            address = configs.address_of(config, needs_thread=host is not None)
         policy = configs.policy_of(
             self.plan,
             config,
-            durability=configs.durability_of(durability, self.durability),
+            durability=configs.durability_of(durability, default),
             modes=modes,
             output_keys=output_keys,
             interrupt_before=before,
             interrupt_after=after,
         )
+        owns = place is None or place.nested.claims
         return Launch(
             plan=self.plan,
             policy=policy,
             address=address,
             given=given,
             config=dict(config or {}),
-            host=None if self.checkpointer is None else host_of(self.checkpointer),
-            codec=self._codec,
+            host=host,
+            codec=self._codec if owns or host is None else self._codec_for(host.saver),
             context=copy_context(),
-            run=IDS.run(),
+            run=IDS.run() if owns or place is None else place.scope.lineage.run,
             broadcast=broadcast,
+            place=place,
         )
 
+    def _own_host(self) -> Host | None:
+        """The host of the graph's own saver; None without one.
+
+        Raises:
+            InvalidConfigError: the graph is made to run inside of another one.
+        """
+        if self.checkpointer is True:
+            raise InvalidConfigError(
+                f"checkpointer=True cannot be used for root graphs; {self.name!r} was called "
+                "outside of a node",
+                do="pass a saver to compile(), or run this graph in a node of one that has a saver",
+            )
+        return host_of(self.checkpointer) if isinstance(self.checkpointer, Saver) else None
+
     def _saver_host(self, what: str) -> Host:
-        if self.checkpointer is None:
+        host = self._own_host()
+        if host is None:
             raise SaverRequiredError(
                 f"No checkpointer set: {what} reads checkpoints, and graph {self.name!r} was "
                 "compiled without a checkpointer",
                 do="pass checkpointer= to compile(), e.g. SqliteSaver('runs.db')",
             )
-        return host_of(self.checkpointer)
+        return host
+
+
+def types_below(plan: Plan) -> tuple[type, ...]:
+    """The user types of the graphs that a plan's nodes run: their questions are stored here too."""
+    found: dict[type, None] = {}
+    for graph in subgraphs_of(plan).values():
+        found.update(dict.fromkeys(graph.stored_types))
+    return tuple(found)
+
+
+def subgraphs_of(plan: Plan) -> dict[str, CompiledBase]:
+    """The graphs that nodes run, by node: added as a node, or named in the node's function."""
+    found: dict[str, CompiledBase] = {}
+    for node in plan.nodes.values():
+        graph = _graph_in(node.call)
+        if graph is not None:
+            found[node.name] = graph
+    return found
+
+
+def _graph_in(call: Any) -> CompiledBase | None:
+    while isinstance(call, functools.partial):
+        call = call.func
+    owner = getattr(call, "__self__", None)
+    if isinstance(owner, CompiledBase):
+        return owner
+    function = inspect.unwrap(getattr(call, "__func__", call))
+    if not inspect.isfunction(function):
+        return None
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    graphs = (value for value in (*cells, *named) if isinstance(value, CompiledBase))
+    return next(graphs, None)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - reading is the test
+    except ValueError:
+        return False
+    return True

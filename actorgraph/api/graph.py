@@ -3,7 +3,7 @@
 from actorgraph.api import config as configs
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.facade import BlockingMethods
-from actorgraph.values.policies import DurabilityMode
+from actorgraph.values.policies import Durability, DurabilityMode
 
 
 class CompiledStateGraph(BlockingMethods, DrawingMethods):
@@ -21,5 +21,5 @@ class CompiledStateGraph(BlockingMethods, DrawingMethods):
         Raises:
             InvalidConfigError: there is no such mode.
         """
-        wanted = configs.durability_of(mode, self.durability)
+        wanted = configs.durability_of(mode, Durability.SYNC)
         return CompiledStateGraph(self.plan, self.checkpointer, wanted)

@@ -7,11 +7,13 @@ from actorgraph.api import config as configs
 from actorgraph.api.compiled import CompiledBase, Config, NodeNames
 from actorgraph.api.reading import ReadingOptions, reading_of
 from actorgraph.api.stream import EventStream
+from actorgraph.errors import ParentCommand
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.nested import NestedPlace, raise_above
 from actorgraph.runtime.runs import Launch, execute
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import DurabilityMode, StreamMode
-from actorgraph.values.run import Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome, Succeeded
 
 
 class RunMethods(CompiledBase):
@@ -61,12 +63,13 @@ class RunMethods(CompiledBase):
         launch = self._launch(
             input,
             config,
+            place=self._place(config),
             durability=durability,
             before=interrupt_before,
             after=interrupt_after,
             output_keys=configs.keys_of(self.plan, output_keys) or self.plan.output_keys,
         )
-        return _picked(_result(await execute(launch)), output_keys)
+        return _picked(_result(await execute(launch), launch.place), output_keys)
 
     def astream(
         self,
@@ -95,11 +98,13 @@ class RunMethods(CompiledBase):
         Raises: what `ainvoke` raises; arguments are checked before this returns.
         """
         reader = reading_of(self.plan, stream_mode, reading)
+        place = self._place(config)
 
         def launch(broadcast: Broadcast | None) -> Launch:
             return self._launch(
                 input,
                 config,
+                place=place,
                 durability=durability,
                 before=interrupt_before,
                 after=interrupt_after,
@@ -119,16 +124,20 @@ def _picked(result: Any, output_keys: object) -> Any:
     return result
 
 
-def _result(outcome: Outcome) -> Any:
+def _result(outcome: Outcome, place: NestedPlace | None) -> Any:
     match outcome:
         case Succeeded(values):
             return values
         case Interrupted(values, interrupts):
+            if place is not None:
+                raise_above(place, interrupts)
             if not interrupts:
                 return values
             state = values if isinstance(values, dict) else {}
             return {**state, INTERRUPT: list(interrupts)}
         case Failed(error):
             raise error
+        case Escaped(command):
+            raise ParentCommand(command)
         case _:
             raise AssertionError("a cancelled run raises its caller's cancellation")

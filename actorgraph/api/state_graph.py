@@ -26,7 +26,7 @@ class StateGraph(GraphBuilder):
 
     def compile(
         self,
-        checkpointer: Saver | None = None,
+        checkpointer: Saver | bool | None = None,
         *,
         interrupt_before: All | Sequence[str] = (),
         interrupt_after: All | Sequence[str] = (),
@@ -36,7 +36,10 @@ class StateGraph(GraphBuilder):
         """Check the graph and make it runnable. The builder may go on and compile again.
 
         Args:
-            checkpointer: a saver, for threads that can be resumed, read and changed.
+            checkpointer: a saver, for threads that can be resumed, read and changed. For a graph
+                that runs in a node of another: None (default) takes that one's saver and starts
+                anew in each task, True takes it and keeps its state from task to task, False
+                stores nothing.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
             name: for errors and logs. Default "LangGraph", as in LangGraph.
             strict: make a returned key that is no channel an error rather than a warning.
@@ -55,7 +58,7 @@ class StateGraph(GraphBuilder):
                 stacklevel=2,
             )
         is_class = isinstance(checkpointer, type)
-        if checkpointer is not None and (is_class or not isinstance(checkpointer, Saver)):
+        if not isinstance(checkpointer, (Saver, bool, type(None))) or is_class:
             raise GraphBuildError(
                 f"Invalid checkpointer provided: {checkpointer!r} is "
                 f"{'a class' if is_class else 'no object with the methods of a saver'}",

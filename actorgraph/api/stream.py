@@ -14,12 +14,13 @@ from typing import Any, Self
 import anyio
 
 from actorgraph.api.reading import Reading
-from actorgraph.errors import SlowReaderError
+from actorgraph.errors import ParentCommand, SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
+from actorgraph.runtime.nested import raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
-from actorgraph.values.run import Failed, Outcome
+from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
 from actorgraph.values.streams import Item, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
@@ -64,6 +65,18 @@ class _StreamedRun:
         self.broadcast.leave()
         if self._supervisor is not None:
             self._supervisor.cancel()
+
+    def raise_outcome(self) -> None:
+        """Raise the error of a run that failed, and what a nested run has for its parent."""
+        match self.outcome:
+            case Failed(error):
+                raise error
+            case Interrupted(_, interrupts) if self._launch.place is not None:
+                raise_above(self._launch.place, interrupts)
+            case Escaped(command):
+                raise ParentCommand(command)
+            case _:
+                pass
 
     def statistics(self) -> SupervisorStatistics | None:
         """The run so far; None before it has begun."""
@@ -118,8 +131,7 @@ class EventStream(AsyncIterator[Any]):
         if item is not None:
             return item
         self._ended = True
-        if isinstance(run.outcome, Failed):
-            raise run.outcome.error
+        run.raise_outcome()
         return None
 
     async def aclose(self) -> None:

@@ -7,13 +7,14 @@ the result; anything else among them -> the error wins.
 import inspect
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio.lowlevel
 import anyio.to_thread
 
-from actorgraph.errors import GraphBubbleUp
+from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import Live
@@ -89,11 +90,14 @@ async def call_node(
             task's own writes. Not modified.
     Returns: the task's writes, and a sentence for each dropped key.
     """
-    if node.is_async and not node.inject:
-        returned = await node.call(given)
-    else:
-        returned = await _call(node.call, node.is_async, given, _injected(node.inject, scope))
-    made = writes_of(plan, node, returned)
+    try:
+        if node.is_async and not node.inject:
+            returned = await node.call(given)
+        else:
+            returned = await _call(node.call, node.is_async, given, _injected(node.inject, scope))
+    except ParentCommand as up:  # a graph that the node ran tells this one what to do
+        returned = replace(up.command, graph=None)
+    made = writes_of(plan, node, returned, nested=scope.lineage.nested)
     if node.branches:
         writes = made[0]
         writes.extend(await branch_writes(plan, node, values, writes, scope))
@@ -142,9 +146,13 @@ def _injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
 
 def real_error(error: BaseException) -> BaseException | None:
     """What counts of an exception: None if it holds interrupts only."""
-    if isinstance(error, GraphBubbleUp):
+    if isinstance(error, GraphInterrupt):
         return None
     if isinstance(error, BaseExceptionGroup):
-        _, rest = error.split(GraphBubbleUp)
-        return rest
+        _, rest = error.split(GraphInterrupt)
+        return rest.exceptions[0] if rest and _only_parent_commands(rest) else rest
     return error
+
+
+def _only_parent_commands(group: BaseExceptionGroup[BaseException]) -> bool:
+    return group.split(ParentCommand)[1] is None and len(group.exceptions) == 1

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphInterrupt, OutsideRunError
+from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
@@ -22,9 +23,12 @@ class TaskScope:
 
     Attributes:
         answers: the resume values that it has got, in the order of its questions.
+        lineage: what the graphs that it runs take from its run.
+        attempt: counts its calls from 1.
         routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
-        raised: the questions that it asked in vain.
+        raised: the questions that it, or a graph that it ran, asked in vain.
+        took_bare: whether one of those answers was used, here or below.
         messages: takes messages that the task streams; None where nobody reads them.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
     """
@@ -33,26 +37,52 @@ class TaskScope:
         "_config",
         "answers",
         "asked",
+        "attempt",
         "bare",
         "cancelled",
+        "graphs",
+        "lineage",
         "messages",
         "raised",
         "routed",
         "task",
+        "took_bare",
         "write",
     )
 
-    def __init__(self, task: Task, config: dict[str, Any], write: Writer, bare: list[Any]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        config: dict[str, Any],
+        write: Writer,
+        bare: list[Any],
+        lineage: Lineage,
+    ) -> None:
         self.task = task
+        self.lineage = lineage
+        self.attempt = 1
+        self.graphs = 0
         self._config = config
         self.write = write
         self.answers = list(task.answers)
-        self.routed = task.routed
+        above = lineage.routed
+        self.routed = {**above, **task.routed} if above else task.routed
         self.bare = bare
         self.asked = 0
         self.raised: list[Interrupt] = []
+        self.took_bare = False
         self.cancelled = False
         self.messages: MessageTap | None = None
+
+    def next_graph(self) -> int:
+        """The number, from 0, of the graph that it runs next."""
+        self.graphs += 1
+        return self.graphs - 1
+
+    @property
+    def base_config(self) -> dict[str, Any]:
+        """The run's config, without the task's own place."""
+        return self._config
 
     @property
     def config(self) -> dict[str, Any]:
@@ -71,16 +101,28 @@ class TaskScope:
         self.asked += 1
         if index < len(self.answers):
             return self.answers[index]
+        identifier = interrupt_id(self.task.namespace, index)
+        if identifier in self.routed:
+            self.answers.append(self.routed[identifier])
+            return self.answers[index]
         if self.bare:
             try:
                 self.answers.append(self.bare.pop())
             except IndexError:  # another task's thread was faster
                 pass
             else:
+                self._took()
                 return self.answers[index]
-        question = Interrupt(value, interrupt_id(self.task.namespace, index))
+        question = Interrupt(value, identifier)
         self.raised.append(question)
         raise GraphInterrupt((question,))
+
+    def _took(self) -> None:
+        """Note, here and in the tasks above, that an answer given to nobody has been used."""
+        scope: TaskScope | None = self
+        while scope is not None:
+            scope.took_bare = True
+            scope = scope.lineage.above
 
 
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")

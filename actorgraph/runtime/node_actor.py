@@ -16,11 +16,12 @@ import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import NodeCancelledError, NodeTimeoutError
+from actorgraph.errors import NodeCancelledError, NodeTimeoutError, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
+from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.run import (
@@ -28,6 +29,7 @@ from actorgraph.values.run import (
     StartTask,
     Task,
     TaskCancelled,
+    TaskEscaped,
     TaskFailed,
     TaskInterrupted,
     TaskResult,
@@ -43,6 +45,7 @@ class Surroundings(msgspec.Struct):
     Attributes:
         values: the run's state; written only between supersteps, when no task runs.
         context: the caller's; every task runs in a copy.
+        lineage: what the graphs that nodes run take from this run.
         report: takes the events.
         warn: takes a sentence about something that a node did.
         live: takes what tasks send while they run; None where nobody reads that.
@@ -54,6 +57,7 @@ class Surroundings(msgspec.Struct):
     context: Context
     write: Writer
     bare: list[Any]
+    lineage: Lineage
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
     live: Live | None
@@ -144,7 +148,7 @@ class NodeActor:
     async def _perform(self, start: StartTask, *, first: bool = False) -> None:
         """Call the node; whatever happens, send exactly one event."""
         task, around = start.task, self._around
-        scope = TaskScope(task, around.config, around.write, around.bare)
+        scope = TaskScope(task, around.config, around.write, around.bare, around.lineage)
         context = around.context.copy()
         context.run(CURRENT.set, scope)
         if around.live is not None:
@@ -182,20 +186,27 @@ class NodeActor:
         writes, dropped = made
         if scope.raised:
             self._around.warn("swallowed", task.name)
-            return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
+            return _asked(task, scope)
         for sentence in dropped:
             self._around.warn("dropped", sentence)
         if scope.messages is not None:
             messages.returned(scope, self._node, writes)
-        return TaskSucceeded(TaskResult(task.id, tuple(writes), tuple(scope.answers)))
+        answers = tuple(scope.answers)
+        return TaskSucceeded(TaskResult(task.id, tuple(writes), answers, scope.took_bare))
 
     def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         counts = real_error(error)
+        if isinstance(counts, ParentCommand):
+            return TaskEscaped(task.id, counts.command)
         if counts is None:
-            return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers))
+            return _asked(task, scope)
         if isinstance(counts, Exception):
             counts.add_note(f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
+
+
+def _asked(task: Task, scope: TaskScope) -> TaskInterrupted:
+    return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers), scope.took_bare)
 
 
 def _timeout(task: Task) -> NodeTimeoutError:

@@ -13,14 +13,18 @@ from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.lineage import Lineage
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.superstep.begin import begin
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.nesting import fixed_id
+from actorgraph.superstep.state import Mint, RunState
 from actorgraph.values.commits import LoadCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored
-from actorgraph.values.run import Outcome
+from actorgraph.values.run import NOTHING_ROUTED, Outcome
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -57,15 +61,18 @@ class Launch(msgspec.Struct, frozen=True):
     context: Context
     run: bytes
     broadcast: Broadcast | None = None
+    place: NestedPlace | None = None
 
 
-async def load(host: Host, codec: Codec, plan: Plan, address: Address) -> Found:
+async def load(
+    host: Host, codec: Codec, plan: Plan, address: Address, *, nested: bool = False
+) -> Found:
     """Read a checkpoint, after a cancelled run on its thread has left.
 
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
     """
-    while (leaving := host.leaving.get(address.thread_id)) is not None and not leaving.is_open:
+    while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
     query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint)
     loaded = await host.reader.ask(query)
@@ -76,8 +83,14 @@ async def load(host: Host, codec: Codec, plan: Plan, address: Address) -> Found:
                 f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
                 do="take an id from get_state_history()",
             )
-        return Found(loaded.epoch, _unsaved(codec, loaded), None)
+        # The claim that a nested run finds is that of the run that it belongs to.
+        return Found(loaded.epoch, None if nested else _unsaved(codec, loaded), None)
     return Found(loaded.epoch, *found)
+
+
+def _leaving(host: Host, thread_id: str) -> Gate | None:
+    gate = host.leaving.get(thread_id)
+    return None if gate is None or gate.is_open else gate
 
 
 def _unsaved(codec: Codec, loaded: Any) -> Restored | None:
@@ -111,14 +124,16 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     Raises: whatever `begin` refuses, before anything is written.
     """
     host, address = launch.host, launch.address
-    state = RunState(launch.plan, launch.policy, IDS.checkpoint, has_saver=host is not None)
+    state = RunState(launch.plan, _policy(launch), _mint(launch), has_saver=host is not None)
     state.thread_id = address.thread_id
     state.namespace = address.namespace
-    restored: Restored | None = None
+    state.nested = launch.place.nested if launch.place else None
+    found = Found(launch.place.scope.lineage.epoch if launch.place else 1, None, None)
     handoff: HandOff | None = None
     if host is not None:
-        found = await load(host, launch.codec, launch.plan, address)
-        restored = found.restored
+        if not (launch.place and launch.place.fresh):
+            nested = state.nested is not None
+            found = await load(host, launch.codec, launch.plan, address, nested=nested)
         handoff = HandOff(
             launch.codec,
             launch.plan,
@@ -128,17 +143,52 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             epoch=found.epoch,
             placed=found.placement,
         )
-    effects = begin(state, restored, launch.given)
+    loaded = found.restored.id if found.restored else None
+    effects = begin(state, found.restored, launch.given)
     supervisor = Supervisor(
         state,
         config=launch.config,
         context=launch.context,
-        run=launch.run,
-        host=host,
+        lineage=_lineage(launch, state, found.epoch, loaded),
+        bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
-        broadcast=launch.broadcast,
     )
     return supervisor, effects
+
+
+def _policy(launch: Launch) -> RunPolicy:
+    """The run's policy; a nested run's checkpoints say under which ones they were made."""
+    if launch.place is None:
+        return launch.policy
+    metadata = {**launch.policy.metadata, "parents": dict(launch.place.nested.parents)}
+    return msgspec.structs.replace(launch.policy, metadata=metadata)
+
+
+def _mint(launch: Launch) -> Mint:
+    place = launch.place
+    if place is None or place.host is not None:
+        return IDS.checkpoint
+    base = place.scope.lineage.base()
+    return lambda step, _: fixed_id(place.namespace, base, step)
+
+
+def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) -> Lineage:
+    above = state.nested.parents if state.nested else {}
+    return Lineage(
+        thread_id=state.thread_id,
+        namespace=state.namespace,
+        run=launch.run,
+        epoch=epoch,
+        host=launch.host,
+        policy=launch.policy,
+        broadcast=launch.broadcast,
+        parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
+        base=lambda: state.checkpoint,
+        loaded=loaded,
+        routed=state.nested.routed if state.nested else NOTHING_ROUTED,
+        above=launch.place.scope if launch.place else None,
+        owns=state.nested is None or state.nested.claims,
+    )
 
 
 async def execute(launch: Launch) -> Outcome:

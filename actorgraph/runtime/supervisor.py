@@ -26,8 +26,8 @@ from actorgraph.errors import (
     SwallowedInterruptWarning,
     UnknownChannelWarning,
 )
-from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S, Host
+from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
+from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
@@ -78,10 +78,10 @@ class Supervisor:
 
     Args:
         state: what `begin` has made ready.
-        host: the saver's actors; None for a run without a saver.
-        handoff: encodes the saves; given with `host`.
-        broadcast: where chunks go; None when nobody reads.
         context: the caller's; every task runs in a copy of it.
+        lineage: the run's saver, readers and place; handed down to the graphs that it runs.
+        bare: answers for whoever asks first, in this run or below it.
+        handoff: encodes the saves; given when there is a saver.
     """
 
     def __init__(
@@ -90,23 +90,23 @@ class Supervisor:
         *,
         config: dict[str, Any],
         context: Context,
-        run: bytes,
-        host: Host | None = None,
+        lineage: Lineage,
+        bare: list[Any],
         handoff: HandOff | None = None,
-        broadcast: Broadcast | None = None,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
         self._state = state
-        self._run = run
+        self._run = lineage.run
+        self._owns = lineage.owns
         self._context = context.copy()
-        self._host = host
+        self._host = lineage.host
         self._handoff = handoff
-        self._broadcast = broadcast
+        broadcast = self._broadcast = lineage.broadcast
         self._drain_timeout_s = drain_timeout_s
         self._inbox: Mailbox[Event | None] = Mailbox()
         self._receipts = Receipts(self._deliver)
         self._todo: deque[Effect] = deque()
-        self._nested: deque[Event] = deque()
+        self._inner: deque[Event] = deque()
         self._slices: Iterator[None] | None = None
         self._thread = 0
         self._parked = self._stepping = False
@@ -124,7 +124,8 @@ class Supervisor:
             config=config,
             context=context,
             write=Writer(live),
-            bare=list(state.bare_answer),
+            bare=bare,
+            lineage=lineage,
             report=self._deliver,
             warn=self._warn,
             live=live,
@@ -137,7 +138,7 @@ class Supervisor:
 
     def _announce_leaving(self) -> None:
         """Let the next call on this thread wait until the run has left."""
-        if self._host is not None and not self._left:
+        if self._host is not None and not self._left and self._owns:
             self._host.leaving[self._state.thread_id] = self._gone
 
     def statistics(self) -> SupervisorStatistics:
@@ -219,7 +220,7 @@ class Supervisor:
         if threading.get_ident() != self._thread:
             self._inbox.put(event)
         elif self._stepping:
-            self._nested.append(event)
+            self._inner.append(event)
         elif not self._parked:
             self._inbox.put(event)
         else:
@@ -240,7 +241,7 @@ class Supervisor:
 
     def _carry_out(self) -> None:
         """Carry out effects, and events that they cause, up to one that has to wait."""
-        todo, nested = self._todo, self._nested
+        todo, inner = self._todo, self._inner
         self._stepping = True
         try:
             while True:
@@ -248,13 +249,13 @@ class Supervisor:
                     if not self._try(todo[0]):
                         return
                     todo.popleft()
-                if not nested:
+                if not inner:
                     return
-                todo.extend(advance(self._state, nested.popleft()))
+                todo.extend(advance(self._state, inner.popleft()))
         finally:
             self._stepping = False
-            while nested:
-                self._inbox.put(nested.popleft())
+            while inner:
+                self._inbox.put(inner.popleft())
 
     def _try(self, effect: Effect) -> bool:
         """Carry out one effect; False if it has to wait, or is the end."""
@@ -356,7 +357,7 @@ class Supervisor:
 
     def _release(self) -> None:
         self._left = True
-        if self._host is not None:
+        if self._host is not None and self._owns:
             thread_id = self._state.thread_id
             self._host.writer.forget(thread_id, self._run)
             if self._host.leaving.get(thread_id) is self._gone:

@@ -11,10 +11,12 @@ from typing import Any, assert_never
 from actorgraph.errors import GraphRecursionError, InvalidUpdateError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.saves import (
     acknowledged,
     control_entry,
     flush,
+    has_something_to_say,
     keep,
     may_start,
     new_checkpoint,
@@ -23,7 +25,6 @@ from actorgraph.superstep.saves import (
 )
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, input_of, is_newer, path_key
-from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import ERROR, INTERRUPT, RESUME, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
@@ -32,6 +33,7 @@ from actorgraph.values.run import (
     CancelTasks,
     Effect,
     Emit,
+    Escaped,
     Event,
     Failed,
     Finish,
@@ -44,6 +46,7 @@ from actorgraph.values.run import (
     Succeeded,
     Task,
     TaskCancelled,
+    TaskEscaped,
     TaskFailed,
     TaskInterrupted,
     TaskResult,
@@ -56,6 +59,7 @@ _STATUS: dict[type, str] = {
     Interrupted: "interrupted",
     Failed: "error",
     Cancelled: "cancelled",
+    Escaped: "escaped",
 }
 
 
@@ -67,8 +71,8 @@ def advance(state: RunState, event: Event) -> list[Effect]:
         case Saved(number):
             acknowledged(state, number)
             return go_on(state)
-        case TaskInterrupted(task, interrupts, answers):
-            return _on_interrupt(state, task, interrupts, answers)
+        case TaskInterrupted():
+            return _on_interrupt(state, event)
         case TaskFailed(task, error):
             return _on_failure(state, task, error)
         case TaskCancelled(task):
@@ -76,6 +80,9 @@ def advance(state: RunState, event: Event) -> list[Effect]:
             return go_on(state)
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
+        case TaskEscaped(task, command):
+            state.running.pop(task, None)
+            return leave(state, Escaped(command))
         case CancelRequested():
             return leave(state, Cancelled())
         case _:
@@ -87,7 +94,8 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     if task is None:
         return []  # nobody waits for it: it was reported before
     state.results[task.id] = result
-    entries = (result_entry(state, task, result), *_consumed(state, task, result.answers))
+    used = _consumed(state, task, result.answers, result.took_bare)
+    entries = (result_entry(state, task, result), *used)
     if state.running or state.due or state.interrupted or state.outcome:
         kept = keep(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
@@ -96,28 +104,29 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     return _end_superstep(state, task, result, entries)
 
 
-def _consumed(state: RunState, task: Task, answers: tuple[Any, ...]) -> tuple[LedgerEntry, ...]:
-    """The rows that say which answers a task used, when it used one given to nobody."""
-    if len(answers) <= len(task.answers) or not state.bare_answer:
-        return ()
-    state.bare_answer = []
-    return (
-        control_entry(state, task, RESUME, list(answers)),
-        control_entry(state, None, RESUME, []),
-    )
+def _consumed(
+    state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
+) -> tuple[LedgerEntry, ...]:
+    """The rows that say which answers a task used that its own rows don't have yet."""
+    rows: list[LedgerEntry] = []
+    if len(answers) > len(task.answers):
+        rows.append(control_entry(state, task, RESUME, list(answers)))
+    if took_bare and state.bare_answer:
+        state.bare_answer = []
+        rows.append(control_entry(state, None, RESUME, []))
+    return tuple(rows)
 
 
-def _on_interrupt(
-    state: RunState, identifier: str, interrupts: tuple[Interrupt, ...], answers: tuple[Any, ...]
-) -> list[Effect]:
-    task = state.running.pop(identifier, None)
+def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
+    task = state.running.pop(event.task, None)
     if task is None:
         return []
-    state.interrupted[task.id] = interrupts
-    asked = control_entry(state, task, INTERRUPT, list(interrupts))
-    effects = _send_rows(state, (*_consumed(state, task, answers), asked))
-    chunks.hold_interrupt(state, interrupts)
-    chunks.hold_task(state, task, interrupts=interrupts)
+    state.interrupted[task.id] = event.interrupts
+    asked = control_entry(state, task, INTERRUPT, list(event.interrupts))
+    used = _consumed(state, task, event.answers, event.took_bare)
+    effects = _send_rows(state, (*used, asked))
+    chunks.hold_interrupt(state, event.interrupts)
+    chunks.hold_task(state, task, interrupts=event.interrupts)
     return effects + go_on(state)
 
 
@@ -255,7 +264,8 @@ def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Eff
         return go_on(state)  # it is leaving; once it has left, each event gets its Finish again
     state.outcome = outcome
     state.due.clear()
-    state.farewell = state.has_saver and not saved and state.sent > 0
+    some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
+    state.farewell = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
     return effects + go_on(state)
 
@@ -272,8 +282,9 @@ def go_on(state: RunState) -> list[Effect]:
             return _finish_restored(state)
     if state.outcome is not None and not state.running and state.farewell:
         state.farewell = False
-        status = _STATUS[type(state.outcome)]
-        effects.append(flush(state, list(state.tasks.values()), status))
+        if has_something_to_say(state):
+            status = _STATUS[type(state.outcome)]
+            effects.append(flush(state, list(state.tasks.values()), status))
     _deliver(state, effects)
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))

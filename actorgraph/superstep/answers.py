@@ -5,6 +5,7 @@ accepted answer survives a crash. Answers to a task's own questions stand in the
 to questions that were asked below it, in a nested run, stand by id and travel down with it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
@@ -54,7 +55,7 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     return [control_entry(state, None, RESUME, [resume])], (_ANY_QUESTION,) if asked else ()
 
 
-def routed_answers(state: RunState, restored: Restored, routed: dict[str, Any]) -> Rows:
+def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:
     """The rows of a nested run that goes on: what its parent has been told about its questions."""
     known = pending.attempts(restored.ledger)
     asking = _asking(due_tasks(state, None), known)

@@ -13,8 +13,9 @@ import msgspec
 from actorgraph.errors import EmptyInputError, UnknownInterruptError
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
-from actorgraph.superstep.answers import answers
+from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.nesting import goes_on
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import routes, updates_in, writes_of
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
@@ -63,6 +64,9 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
         restored, given = None, unsaved if given is None else given
     if restored is not None:
         restore(state, restored)
+        if state.nested is not None and goes_on(state.nested, restored):
+            rows, _ = routed_answers(state, restored, state.nested.routed)
+            return _go_on_with(state, restored, tuple(rows), ())
     if isinstance(given, Command):
         return _from_command(state, restored, given)
     if given is not None:
@@ -112,7 +116,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         tasks = new_superstep(state, "loop", changed)
         stored.extend([new_checkpoint(state, tasks)] if keeps else [])
     effects: list[Effect] = []
-    if state.has_saver:
+    if state.has_saver and (keeps or state.nested is None or state.nested.claims):
         mode = state.policy.durability.value
         claim = ClaimIntent(head, mode, None if keeps else given, not keeps)
         ends = "success" if keeps and not tasks else None
@@ -202,7 +206,7 @@ def _go_on_with(
         stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
     _take_back(state, tasks, () if forks else restored.ledger, entries)
     effects: list[Effect] = []
-    if state.has_saver:
+    if state.has_saver and (stored or entries or state.nested is None or state.nested.claims):
         claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
         ends = None if tasks else "success"
         effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))

@@ -13,7 +13,12 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
-from actorgraph.errors import InvalidUpdateError, UnknownTargetError, did_you_mean
+from actorgraph.errors import (
+    InvalidUpdateError,
+    ParentCommand,
+    UnknownTargetError,
+    did_you_mean,
+)
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
@@ -21,15 +26,19 @@ from actorgraph.values.constants import END, ROOT, START, TASKS
 from actorgraph.values.run import Write
 
 
-def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], list[str]]:
+def writes_of(
+    plan: Plan, node: NodePlan, returned: Any, *, nested: bool = False
+) -> tuple[list[Write], list[str]]:
     """The writes that a return value and the static edges make.
 
     Args:
         returned: a dict, an object of the schema, None, a Command, a Send, or a list of these.
+        nested: whether there is a graph above, for which a Command may be.
     Returns: the writes in the node's order, and a sentence for each dropped key.
     Raises:
         InvalidUpdateError: the value is none of these, or a key is unknown and the plan strict.
         UnknownTargetError: a route names no node.
+        ParentCommand: it is for the graph above; nothing of the task is kept here.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # what nearly every call returns
@@ -40,7 +49,7 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
         if type(part) is dict and not bare:
             _add_keys(plan, node, part.items(), writes, dropped)
         elif isinstance(part, Command):
-            _check_graph(node, part)
+            _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
             writes.extend(routes(plan, node.name, part.goto))
         elif isinstance(part, Send):
@@ -55,12 +64,14 @@ def writes_of(plan: Plan, node: NodePlan, returned: Any) -> tuple[list[Write], l
     return writes, dropped
 
 
-def _check_graph(node: NodePlan, command: Command[Any]) -> None:
+def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
+    if command.graph == Command.PARENT and nested:
+        raise ParentCommand(command)
     if command.graph is not None:
         raise InvalidUpdateError(
             f"node {node.name!r} returned a Command for graph {command.graph!r}, but there is no "
             "parent graph",
-            do="leave graph= out",
+            do="leave graph= out, or use Command.PARENT in a graph that runs inside of a node",
         )
 
 

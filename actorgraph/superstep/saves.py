@@ -98,6 +98,8 @@ def save(
     """Number a save and count its checkpoints as on their way."""
     state.sent += 1
     head = state.head
+    if state.nested is not None and not state.nested.claims:
+        claim = ends = None  # the root run has the thread, and says when it leaves it
     if checkpoints:
         state.head = checkpoints[-1].id
         state.unsaved_steps.append(state.sent)
@@ -120,6 +122,13 @@ def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
     return save(state, ledger=ledger, checkpoints=checkpoints, ends=ends)
 
 
+def has_something_to_say(state: RunState) -> bool:
+    """Whether a farewell says anything: a root run's tells at least that it has left."""
+    if state.nested is None or state.nested.claims:
+        return True
+    return state.checkpoint != state.head or bool(state.unflushed)
+
+
 def may_start(state: RunState) -> bool:
     """Whether the mode lets the next superstep's tasks start now."""
     if not state.has_saver:
@@ -129,9 +138,10 @@ def may_start(state: RunState) -> bool:
             return state.durable == state.sent
         case Durability.ASYNC:
             # The run's claim is awaited in every mode, and it is always the first save.
-            return state.durable >= 1 and len(state.unsaved_steps) <= state.policy.max_unsaved_steps
+            begun = state.durable >= min(state.sent, 1)
+            return begun and len(state.unsaved_steps) <= state.policy.max_unsaved_steps
         case Durability.EXIT:
-            return state.durable >= 1
+            return state.durable >= min(state.sent, 1)
 
 
 def acknowledged(state: RunState, number: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.plan.graph import Plan
+from actorgraph.superstep.nesting import Nested
 from actorgraph.values.ids import CheckpointId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
@@ -26,6 +27,7 @@ class RunState:
         results: the finished ones; interrupted: those with open questions.
         sent, durable: numbers of the newest save handed over and of the newest acknowledged.
         open: whether this superstep's tasks may start; farewell: whether a last save is due.
+        nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
     """
 
@@ -46,6 +48,7 @@ class RunState:
         "max_version",
         "mint",
         "namespace",
+        "nested",
         "open",
         "outcome",
         "parent",
@@ -75,6 +78,7 @@ class RunState:
         self.has_saver = has_saver
         self.thread_id = ""
         self.namespace = ""
+        self.nested: Nested | None = None
         self.values: dict[str, Any] = plan.initial_values()
         self.versions: dict[str, Any] = {}
         self.seen: dict[str, dict[str, Any]] = {}

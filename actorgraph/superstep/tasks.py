@@ -11,12 +11,11 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.superstep.nesting import below
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import (
     BRANCH_TO,
-    NAMESPACE_END,
-    NAMESPACE_SEPARATOR,
     PULL,
     PUSH,
     START,
@@ -85,7 +84,7 @@ def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
         triggers=triggers,
         input=None,
         timeout=node.timeout,
-        namespace=_below(state.namespace, node.name, identifier),
+        namespace=below(state.namespace, node.name, identifier),
     )
 
 
@@ -99,13 +98,8 @@ def _push(state: RunState, index: int, send: Send) -> Task:
         triggers=(PUSH,),
         input=send.arg,
         timeout=node.timeout if send.timeout is None else send.timeout,
-        namespace=_below(state.namespace, send.node, identifier),
+        namespace=below(state.namespace, send.node, identifier),
     )
-
-
-def _below(namespace: str, name: str, identifier: str) -> str:
-    own = f"{name}{NAMESPACE_END}{identifier}"
-    return f"{namespace}{NAMESPACE_SEPARATOR}{own}" if namespace else own
 
 
 def is_push(path: Path) -> bool:

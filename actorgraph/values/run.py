@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.values.commands import Interrupt
+from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.ids import TaskId
 from actorgraph.values.streams import Item
 
@@ -49,11 +49,16 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskResult(msgspec.Struct, frozen=True, gc=False):
-    """A finished task: its writes in the node's order, and the answers it consumed."""
+    """A finished task: its writes in the node's order, and the answers it consumed.
+
+    Attributes:
+        took_bare: whether it, or something below it, used an answer given to nobody.
+    """
 
     task: TaskId
     writes: tuple[Write, ...]
     answers: tuple[Any, ...] = ()
+    took_bare: bool = False
 
 
 # --- events: what happened ---
@@ -73,17 +78,25 @@ class TaskFailed(msgspec.Struct, frozen=True):
 
 
 class TaskInterrupted(msgspec.Struct, frozen=True, gc=False):
-    """A node asked questions that have no answer yet."""
+    """A node asked questions that have no answer yet; the rest as in `TaskResult`."""
 
     task: TaskId
     interrupts: tuple[Interrupt, ...]
     answers: tuple[Any, ...] = ()
+    took_bare: bool = False
 
 
 class TaskCancelled(msgspec.Struct, frozen=True, gc=False):
     """A node was stopped because the run is leaving."""
 
     task: TaskId
+
+
+class TaskEscaped(msgspec.Struct, frozen=True):
+    """A node of a nested run returned a Command for the graph above; its own run ends here."""
+
+    task: TaskId
+    command: Command[Any]
 
 
 class Saved(msgspec.Struct, frozen=True, gc=False):
@@ -108,6 +121,7 @@ Event = (
     | TaskFailed
     | TaskInterrupted
     | TaskCancelled
+    | TaskEscaped
     | Saved
     | SaveFailed
     | CancelRequested
@@ -222,7 +236,13 @@ class Cancelled(msgspec.Struct, frozen=True):
     """The run was told to end."""
 
 
-Outcome = Succeeded | Interrupted | Failed | Cancelled
+class Escaped(msgspec.Struct, frozen=True):
+    """The run stopped because one of its nodes told the graph above what to do."""
+
+    command: Command[Any]
+
+
+Outcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
 
 
 class Finish(msgspec.Struct, frozen=True):

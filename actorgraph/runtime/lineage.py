@@ -1,0 +1,49 @@
+"""What a run hands down to the graphs that its nodes run."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.hosting import Host
+from actorgraph.values.policies import RunPolicy
+
+if TYPE_CHECKING:
+    from actorgraph.runtime.context import TaskScope
+
+
+class Lineage(msgspec.Struct):
+    """One run, as the runs inside of it see it.
+
+    Attributes:
+        run, epoch: of the root run, which has the thread's claim.
+        host: the saver's actors; None without a saver.
+        policy: its durability is inherited.
+        broadcast: the reader's buffer; None if nobody reads.
+        parents: namespace -> checkpoint id of this run and of those above it, as it stands.
+        base: the checkpoint that its tasks follow, as it stands.
+        loaded: the checkpoint that the run started from; tasks of a later one are new.
+        routed: answers to questions of this run and below it, by interrupt id.
+        above: the task that it runs in; None for a root run.
+        owns: whether it has the thread's claim itself.
+    """
+
+    thread_id: str
+    namespace: str
+    run: bytes
+    epoch: int
+    host: Host | None
+    policy: RunPolicy
+    broadcast: Broadcast | None
+    parents: Callable[[], Mapping[str, str]]
+    base: Callable[[], bytes]
+    loaded: bytes | None
+    routed: Mapping[str, Any]
+    above: "TaskScope | None" = None
+    owns: bool = True
+
+    @property
+    def nested(self) -> bool:
+        """Whether it runs in a node of another run."""
+        return self.above is not None

@@ -1,0 +1,429 @@
+"""Graphs that run in nodes of other graphs: results, questions, state, routes to the parent."""
+
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from actorgraph import END, START, Command, InMemorySaver, Send, StateGraph, interrupt
+from actorgraph.errors import InvalidConfigError, InvalidUpdateError
+from tests.graphs import AB, at, chain, compiled, in_a_row, writer
+
+
+class Log(TypedDict, total=False):
+    log: Annotated[list[str], add]
+    n: int
+
+
+def says(name: str, seen: list[str]):
+    async def node(state: Log) -> dict[str, Any]:
+        seen.append(name)
+        return {"log": [name]}
+
+    return node
+
+
+def asks(name: str, seen: list[str], *questions: str):
+    async def node(state: Log) -> dict[str, Any]:
+        seen.append(name)
+        return {"log": [f"{name}:{'+'.join(interrupt(q) for q in questions)}"]}
+
+    return node
+
+
+def child(seen: list[str], *questions: str, checkpointer: Any = None):
+    """`c1`, then `c2` which asks."""
+    nodes = {"c1": says("c1", seen), "c2": asks("c2", seen, *questions)}
+    return in_a_row(nodes, schema=Log, checkpointer=checkpointer)
+
+
+def parent(seen: list[str], inner: Any, saver: Any, **options: Any):
+    nodes = {"before": says("before", seen), "child": inner, "after": says("after", seen)}
+    return in_a_row(nodes, schema=Log, checkpointer=saver, **options)
+
+
+def asked(result: dict[str, Any]) -> list[Any]:
+    return [question.value for question in result["__interrupt__"]]
+
+
+async def namespaces(saver: Any) -> set[str]:
+    found = [row.config["configurable"]["checkpoint_ns"] async for row in saver.alist(at())]
+    return {namespace.split(":")[0] for namespace in found}
+
+
+class TestResult:
+    async def test_a_graph_is_a_node(self, saver):
+        """
+        What a graph returns is an update of the graph that has it as a node.
+        Promise: S175. LangGraph: F-A19.
+        """
+        graph = parent([], child([]), saver)
+
+        result = await graph.ainvoke({"log": ["in"]}, at())
+
+        assert result["log"] == ["in", "before", "in", "before", "c1", "c2:", "after"]
+
+    async def test_a_node_calls_several_graphs(self, saver):
+        """
+        Each graph that one task runs has a namespace of its own: the second one ends in `|1`.
+        LangGraph: L11.
+        """
+        inner = child([])
+
+        async def twice(state: Log) -> dict[str, Any]:
+            first = await inner.ainvoke({"log": ["1"]})
+            second = await inner.ainvoke({"log": ["2"]})
+            return {"log": [*first["log"], *second["log"]]}
+
+        graph = in_a_row({"twice": twice}, schema=Log, checkpointer=saver)
+        result = await graph.ainvoke({"log": []}, at())
+
+        spaces = {row.config["configurable"]["checkpoint_ns"] async for row in saver.alist(at())}
+        assert result["log"] == ["1", "c1", "c2:", "2", "c1", "c2:"]
+        assert len(spaces) == 3
+        assert sum(space.endswith("|1") for space in spaces) == 1
+
+    async def test_a_sync_node_invokes_a_graph(self, saver):
+        """
+        A blocking call in a sync node runs as a child of its run, on the run's own loop.
+        """
+        inner = child([], "q")
+
+        def node(state: Log) -> dict[str, Any]:
+            return {"log": inner.invoke({"log": ["x"]})["log"]}
+
+        graph = in_a_row({"node": node}, schema=Log, checkpointer=saver)
+        first = await graph.ainvoke({"log": []}, at())
+        second = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert asked(first) == ["q"]
+        assert second["log"] == ["x", "c1", "c2:yes"]
+
+    async def test_without_any_saver(self):
+        """
+        Nested graphs need no saver; a question still stops the run and says what it is.
+        LangGraph: L64.
+        """
+        assert asked(await parent([], child([], "q"), None).ainvoke({"log": []})) == ["q"]
+
+
+class TestQuestions:
+    @pytest.mark.parametrize("mode", [None, True, False])
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_a_question_below_pauses_and_resumes_the_parent(self, saver, mode, durability):
+        """
+        Each question of a nested graph surfaces in the parent's result and gets its own answer,
+        and only what had not finished runs again. Promise: S176. LangGraph: F-F7, F-H1, F-H3, L59.
+        """
+        seen: list[str] = []
+        graph = parent(seen, child(seen, "q1", "q2", checkpointer=mode), saver)
+
+        first = await graph.ainvoke({"log": ["in"]}, at(), durability=durability)
+        ran_first, seen[:] = list(seen), []
+        second = await graph.ainvoke(Command(resume="A"), at(), durability=durability)
+        third = await graph.ainvoke(Command(resume="B"), at(), durability=durability)
+
+        again = ["c1", "c2"] if mode is False else ["c2"]
+        assert (asked(first), asked(second)) == (["q1"], ["q2"])
+        assert ran_first == ["before", "c1", "c2"]
+        assert seen == [*again, *again, "after"]
+        assert third["log"] == ["in", "before", "in", "before", "c1", "c2:A+B", "after"]
+
+    async def test_each_mode_stores_what_it_says(self, saver):
+        """
+        None stores the child under its task, True under its node, False not at all.
+        Promise: S176, S177. LangGraph: L12, F-E17.
+        """
+        spaces: dict[Any, set[str]] = {}
+        for mode in (None, True, False):
+            thread = at(str(mode))
+            await parent([], child([], checkpointer=mode), saver).ainvoke({"log": []}, thread)
+            rows = [
+                row.config["configurable"]["checkpoint_ns"] async for row in saver.alist(thread)
+            ]
+            spaces[mode] = set(rows)
+
+        assert {space.split(":")[0] for space in spaces[None]} == {"", "child"}
+        assert "child" not in spaces[None]
+        assert spaces[True] == {"", "child"}
+        assert spaces[False] == {""}
+
+    async def test_questions_of_parallel_children_are_answered_by_id(self, saver):
+        """
+        Of two children that wait, an answer by id reaches one; the other one asks again.
+        LangGraph: F-F4, F-F5.
+        """
+        inner = child([], "q")
+        graph = compiled(
+            {"x": inner, "y": inner},
+            [(START, "x"), (START, "y"), ("x", END), ("y", END)],
+            schema=Log,
+            checkpointer=saver,
+        )
+        first = await graph.ainvoke({"log": []}, at())
+        one, two = first["__interrupt__"]
+
+        second = await graph.ainvoke(Command(resume={two.id: "2"}), at())
+        third = await graph.ainvoke(Command(resume={one.id: "1"}), at())
+
+        assert one.id != two.id
+        assert [i.id for i in second["__interrupt__"]] == [one.id]
+        assert third["log"] == ["c1", "c2:1", "c1", "c2:2"]
+
+    async def test_a_question_at_any_depth(self, saver):
+        """
+        A question three graphs down pauses every level, and its answer finds the way back.
+        LangGraph: F-F7.
+        """
+        seen: list[str] = []
+        deep = parent(seen, parent(seen, child(seen, "deep?"), None), saver)
+
+        first = await deep.ainvoke({"log": []}, at())
+        before, seen[:] = list(seen), []
+        second = await deep.ainvoke(Command(resume="yes"), at())
+
+        assert asked(first) == ["deep?"]
+        assert before == ["before", "before", "c1", "c2"]
+        assert seen == ["c2", "after", "after"]
+        assert second["log"].count("c2:yes") == 1
+
+    async def test_own_questions_and_those_below_keep_apart(self, saver):
+        """
+        A node that asks, runs a graph that asks, and asks again, gets each answer in its place.
+        """
+        inner = child([], "below")
+
+        async def node(state: Log) -> dict[str, Any]:
+            first = interrupt("first")
+            result = await inner.ainvoke({"log": []})
+            return {"log": [first, *result["log"], interrupt("last")]}
+
+        graph = in_a_row({"node": node}, schema=Log, checkpointer=saver)
+        first = await graph.ainvoke({"log": []}, at())
+        second = await graph.ainvoke(Command(resume="1"), at())
+        third = await graph.ainvoke(Command(resume="2"), at())
+        result = await graph.ainvoke(Command(resume="3"), at())
+
+        assert [asked(r) for r in (first, second, third)] == [["first"], ["below"], ["last"]]
+        assert result["log"] == ["1", "c1", "c2:2", "3"]
+
+    async def test_a_breakpoint_in_the_child(self, saver):
+        """
+        A child compiled with interrupt_before pauses the parent; None goes on. LangGraph: F-F6.
+        """
+        seen: list[str] = []
+        nodes = {"c1": says("c1", seen), "c2": says("c2", seen)}
+        inner = in_a_row(nodes, schema=Log, interrupt_before=["c2"])
+        graph = parent(seen, inner, saver)
+
+        await graph.ainvoke({"log": []}, at())
+        paused, seen[:] = list(seen), []
+        await graph.ainvoke(None, at())
+
+        assert paused == ["before", "c1"]
+        assert seen == ["c2", "after"]
+
+
+class TestState:
+    async def test_a_stateful_child_remembers(self, saver):
+        """
+        checkpointer=True keeps the child's state from one task to the next; None starts anew.
+        Promise: S176. LangGraph: F-H2, F-H6.
+        """
+        counts: dict[Any, list[int]] = {}
+        for mode in (None, True):
+            found = counts.setdefault(mode, [])
+
+            async def bump(state: Log, found: list[int] = found) -> dict[str, Any]:
+                found.append(state.get("n", 0) + 1)
+                return {"n": found[-1]}
+
+            inner = in_a_row({"bump": bump}, schema=Log, checkpointer=mode)
+
+            async def node(state: Log, inner: Any = inner) -> dict[str, Any]:
+                return {"log": [str((await inner.ainvoke({"log": []}))["n"])]}
+
+            graph = in_a_row({"node": node}, schema=Log, checkpointer=saver)
+            for _ in range(3):
+                await graph.ainvoke({"log": []}, at(str(mode)))
+
+        assert counts == {None: [1, 1, 1], True: [1, 2, 3]}
+
+    async def test_wrappers_keep_separate_histories(self, saver):
+        """
+        One stateful graph under two nodes has two histories. LangGraph: F-H5.
+        """
+
+        async def bump(state: Log) -> dict[str, Any]:
+            return {"n": state.get("n", 0) + 1}
+
+        inner = in_a_row({"bump": bump}, schema=Log, checkpointer=True)
+
+        def wrapper(name: str):
+            async def node(state: Log) -> dict[str, Any]:
+                return {"log": [f"{name}{(await inner.ainvoke({'log': []}))['n']}"]}
+
+            return node
+
+        graph = chain_of(saver, {"x": wrapper("x"), "y": wrapper("y")})
+        await graph.ainvoke({"log": []}, at())
+        result = await graph.ainvoke({"log": []}, at())
+
+        assert result["log"] == ["x1", "y1", "x2", "y2"]
+        assert await namespaces(saver) == {"", "x", "y"}
+
+    async def test_a_root_graph_needs_a_saver_of_its_own(self):
+        """
+        checkpointer=True makes no sense outside of a node, and is refused there. LangGraph: F-H2.
+        """
+        graph = in_a_row({"a": writer("a")}, checkpointer=True)
+
+        with pytest.raises(InvalidConfigError, match="cannot be used for root graphs"):
+            await graph.ainvoke({}, at())
+
+    async def test_another_thread_is_a_run_of_its_own(self, saver):
+        """
+        A config with another thread's id starts a run that has nothing to do with this one.
+        LangGraph: F-H4.
+        """
+        other = chain("xy", checkpointer=saver)
+
+        async def node(state: AB) -> dict[str, Any]:
+            return await other.ainvoke({"bar": []}, at("other"))
+
+        graph = in_a_row({"node": node}, checkpointer=saver)
+        await graph.ainvoke({"bar": []}, at())
+
+        assert (await other.aget_state(at("other"))).next == ()
+        assert await namespaces(saver) == {""}
+
+    async def test_a_saver_of_its_own(self, saver):
+        """
+        A child with its own saver is stored there, under the parent's thread, and resumes from it.
+        Promise: S176. LangGraph: F-H4.
+        """
+        own = InMemorySaver()
+        seen: list[str] = []
+        graph = parent(seen, child(seen, "q", checkpointer=own), saver)
+
+        first = await graph.ainvoke({"log": []}, at())
+        seen.clear()
+        result = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert asked(first) == ["q"]
+        assert seen == ["c2", "after"]
+        assert "c2:yes" in result["log"]
+        assert await namespaces(saver) == {""}
+        assert await namespaces(own) == {"child"}
+
+
+def chain_of(saver: Any, nodes: dict[str, Any]):
+    return in_a_row(nodes, schema=Log, checkpointer=saver)
+
+
+class TestFailure:
+    async def test_going_on_after_a_failure_keeps_what_the_child_did(self, saver):
+        """
+        A child that failed goes on where it stood: its finished nodes don't run again.
+        """
+        seen: list[str] = []
+        broken = [True]
+
+        async def fragile(state: Log) -> dict[str, Any]:
+            seen.append("fragile")
+            if broken:
+                raise OSError(broken.pop())
+            return {"log": ["fine"]}
+
+        inner = in_a_row({"c1": says("c1", seen), "fragile": fragile}, schema=Log)
+        graph = parent(seen, inner, saver)
+
+        with pytest.raises(OSError, match="True"):
+            await graph.ainvoke({"log": []}, at())
+        before, seen[:] = list(seen), []
+        result = await graph.ainvoke(None, at())
+
+        assert before == ["before", "c1", "fragile"]
+        assert seen == ["fragile", "after"]
+        assert result["log"][-3:] == ["c1", "fine", "after"]
+
+    async def test_a_cancelled_parent_ends_its_children(self, saver):
+        """
+        Cancelling the parent cancels the nodes of its children, at any depth.
+        """
+        started, ended = anyio.Event(), anyio.Event()
+
+        async def waits(state: Log) -> None:
+            started.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        inner = in_a_row({"waits": waits}, schema=Log)
+        graph = parent([], parent([], inner, None), saver)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(graph.ainvoke, {"log": []}, at())
+            await started.wait()
+            group.cancel_scope.cancel()
+
+        assert ended.is_set()
+        assert (await graph.aget_state(at())).next == ("child",)
+
+
+def routed_by(inner: Any, target: Any, saver: Any):
+    """A graph whose `target` only its nested graph leads to."""
+    builder = StateGraph(Log).add_node("child", inner, destinations=("target",))
+    builder.add_node("target", target).add_edge(START, "child").add_edge("target", END)
+    return builder.compile(checkpointer=saver)
+
+
+class TestRouteToTheParent:
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_a_command_for_the_parent(self, saver, durability):
+        """
+        Command(graph=PARENT) ends the child; only its update lands, and its goto is the parent's.
+        LangGraph: F-C6, L32.
+        """
+        seen: list[str] = []
+
+        async def leaves(state: Log) -> Command[Any]:
+            seen.append("leaves")
+            return Command(graph=Command.PARENT, update={"log": ["up"]}, goto="target")
+
+        inner = in_a_row({"c1": says("c1", seen), "leaves": leaves}, schema=Log)
+        graph = routed_by(inner, says("target", seen), saver)
+        result = await graph.ainvoke({"log": ["in"]}, at(), durability=durability)
+
+        assert seen == ["c1", "leaves", "target"]
+        assert result["log"] == ["in", "up", "target"]
+
+    async def test_there_must_be_a_parent(self):
+        """
+        In a root graph such a Command fails its node, and the error says why.
+        """
+
+        async def leaves(state: Log) -> Command[Any]:
+            return Command(graph=Command.PARENT, update={"log": ["up"]})
+
+        with pytest.raises(InvalidUpdateError, match="no parent graph"):
+            await in_a_row({"leaves": leaves}, schema=Log).ainvoke({"log": []})
+
+    async def test_a_send_to_the_parent(self, saver):
+        """
+        A goto for the parent may hold Sends. LangGraph: F-C6.
+        """
+
+        async def leaves(state: Log) -> Command[Any]:
+            sends = [Send("target", {"log": [str(i)]}) for i in range(3)]
+            return Command(graph=Command.PARENT, goto=sends)
+
+        async def target(state: Log) -> dict[str, Any]:
+            return {"log": state["log"]}
+
+        graph = routed_by(in_a_row({"leaves": leaves}, schema=Log), target, saver)
+
+        assert (await graph.ainvoke({"log": []}, at()))["log"] == ["0", "1", "2"]
