@@ -35,7 +35,7 @@ class CompiledBase:
     ) -> None:
         self.plan = plan
         self.checkpointer = checkpointer
-        self.durability = durability
+        self._durability = durability
         self.stored_types = (*plan.types, *types_below(plan))
         self._codec = self._codec_for(checkpointer)
 
@@ -43,6 +43,11 @@ class CompiledBase:
         own = getattr(saver, "codec", None)
         codec = cast("Codec", own) if own is not None else Codec()
         return codec.with_types(self.stored_types)
+
+    @property
+    def durability(self) -> Durability:
+        """The mode of a run that names none; inside of another run that one's may hold."""
+        return self._durability or Durability.SYNC
 
     @property
     def name(self) -> str:
@@ -74,11 +79,11 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        default, host = self.durability or Durability.SYNC, None
+        default, host = self.durability, None
         if place is not None:
             host, above = place.host, place.scope.lineage
             config = inherited(place.scope, config)
-            default = self.durability or above.policy.durability
+            default = self._durability or above.policy.durability
             address = Address(above.thread_id, place.namespace)
             if place.nested.claims:
                 thread = configs.address_of(config, needs_thread=True).thread_id
