@@ -1,56 +1,14 @@
-"""Graphs that run in nodes of other graphs: results, questions, state, routes to the parent."""
+"""Graphs that run in nodes of other graphs: results, questions, failures, routes to the parent."""
 
-from operator import add
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import anyio
-import anyio.to_thread
 import pytest
 
-from actorgraph import END, START, Command, InMemorySaver, Send, StateGraph, interrupt
-from actorgraph.errors import InvalidConfigError, InvalidUpdateError
-from tests.graphs import AB, at, chain, compiled, in_a_row, writer
-
-
-class Log(TypedDict, total=False):
-    log: Annotated[list[str], add]
-    n: int
-
-
-def says(name: str, seen: list[str]):
-    async def node(state: Log) -> dict[str, Any]:
-        seen.append(name)
-        return {"log": [name]}
-
-    return node
-
-
-def asks(name: str, seen: list[str], *questions: str):
-    async def node(state: Log) -> dict[str, Any]:
-        seen.append(name)
-        return {"log": [f"{name}:{'+'.join(interrupt(q) for q in questions)}"]}
-
-    return node
-
-
-def child(seen: list[str], *questions: str, checkpointer: Any = None):
-    """`c1`, then `c2` which asks."""
-    nodes = {"c1": says("c1", seen), "c2": asks("c2", seen, *questions)}
-    return in_a_row(nodes, schema=Log, checkpointer=checkpointer)
-
-
-def parent(seen: list[str], inner: Any, saver: Any, **options: Any):
-    nodes = {"before": says("before", seen), "child": inner, "after": says("after", seen)}
-    return in_a_row(nodes, schema=Log, checkpointer=saver, **options)
-
-
-def asked(result: dict[str, Any]) -> list[Any]:
-    return [question.value for question in result["__interrupt__"]]
-
-
-async def namespaces(saver: Any) -> set[str]:
-    found = [row.config["configurable"]["checkpoint_ns"] async for row in saver.alist(at())]
-    return {namespace.split(":")[0] for namespace in found}
+from actorgraph import END, START, Command, Send, StateGraph, interrupt
+from actorgraph.errors import InvalidUpdateError
+from tests.graphs import at, compiled, in_a_row
+from tests.nested import Log, asked, child, parent, says
 
 
 class TestResult:
@@ -224,103 +182,6 @@ class TestQuestions:
 
         assert paused == ["before", "c1"]
         assert seen == ["c2", "after"]
-
-
-class TestState:
-    async def test_a_stateful_child_remembers(self, saver):
-        """
-        checkpointer=True keeps the child's state from one task to the next; None starts anew.
-        Promise: S176. LangGraph: F-H2, F-H6.
-        """
-        counts: dict[Any, list[int]] = {}
-        for mode in (None, True):
-            found = counts.setdefault(mode, [])
-
-            async def bump(state: Log, found: list[int] = found) -> dict[str, Any]:
-                found.append(state.get("n", 0) + 1)
-                return {"n": found[-1]}
-
-            inner = in_a_row({"bump": bump}, schema=Log, checkpointer=mode)
-
-            async def node(state: Log, inner: Any = inner) -> dict[str, Any]:
-                return {"log": [str((await inner.ainvoke({"log": []}))["n"])]}
-
-            graph = in_a_row({"node": node}, schema=Log, checkpointer=saver)
-            for _ in range(3):
-                await graph.ainvoke({"log": []}, at(str(mode)))
-
-        assert counts == {None: [1, 1, 1], True: [1, 2, 3]}
-
-    async def test_wrappers_keep_separate_histories(self, saver):
-        """
-        One stateful graph under two nodes has two histories. LangGraph: F-H5.
-        """
-
-        async def bump(state: Log) -> dict[str, Any]:
-            return {"n": state.get("n", 0) + 1}
-
-        inner = in_a_row({"bump": bump}, schema=Log, checkpointer=True)
-
-        def wrapper(name: str):
-            async def node(state: Log) -> dict[str, Any]:
-                return {"log": [f"{name}{(await inner.ainvoke({'log': []}))['n']}"]}
-
-            return node
-
-        graph = chain_of(saver, {"x": wrapper("x"), "y": wrapper("y")})
-        await graph.ainvoke({"log": []}, at())
-        result = await graph.ainvoke({"log": []}, at())
-
-        assert result["log"] == ["x1", "y1", "x2", "y2"]
-        assert await namespaces(saver) == {"", "x", "y"}
-
-    async def test_a_root_graph_needs_a_saver_of_its_own(self):
-        """
-        checkpointer=True makes no sense outside of a node, and is refused there. LangGraph: F-H2.
-        """
-        graph = in_a_row({"a": writer("a")}, checkpointer=True)
-
-        with pytest.raises(InvalidConfigError, match="cannot be used for root graphs"):
-            await graph.ainvoke({}, at())
-
-    async def test_another_thread_is_a_run_of_its_own(self, saver):
-        """
-        A config with another thread's id starts a run that has nothing to do with this one.
-        LangGraph: F-H4.
-        """
-        other = chain("xy", checkpointer=saver)
-
-        async def node(state: AB) -> dict[str, Any]:
-            return await other.ainvoke({"bar": []}, at("other"))
-
-        graph = in_a_row({"node": node}, checkpointer=saver)
-        await graph.ainvoke({"bar": []}, at())
-
-        assert (await other.aget_state(at("other"))).next == ()
-        assert await namespaces(saver) == {""}
-
-    async def test_a_saver_of_its_own(self, saver):
-        """
-        A child with its own saver is stored there, under the parent's thread, and resumes from it.
-        Promise: S176. LangGraph: F-H4.
-        """
-        own = InMemorySaver()
-        seen: list[str] = []
-        graph = parent(seen, child(seen, "q", checkpointer=own), saver)
-
-        first = await graph.ainvoke({"log": []}, at())
-        seen.clear()
-        result = await graph.ainvoke(Command(resume="yes"), at())
-
-        assert asked(first) == ["q"]
-        assert seen == ["c2", "after"]
-        assert "c2:yes" in result["log"]
-        assert await namespaces(saver) == {""}
-        assert await namespaces(own) == {"child"}
-
-
-def chain_of(saver: Any, nodes: dict[str, Any]):
-    return in_a_row(nodes, schema=Log, checkpointer=saver)
 
 
 class TestFailure:
