@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import Any, cast
 
+import msgspec
+
 from actorgraph.api import config as configs
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
@@ -22,6 +24,26 @@ from actorgraph.values.streams import namespace_of
 
 Config = Mapping[str, Any]
 NodeNames = All | Sequence[str] | None
+
+
+class _Seat(msgspec.Struct, frozen=True):
+    """Where one run takes place: its thread, its saver, and what it inherits."""
+
+    config: Config | None
+    host: Host | None
+    address: Address
+    codec: Codec
+    durability: Durability
+    run: bytes
+
+
+def _read_from_above(place: NestedPlace) -> tuple[Broadcast | None, tuple[str, ...]]:
+    """The reader of the run above, and what it reads of this one."""
+    broadcast = place.scope.lineage.broadcast
+    if broadcast is None:
+        return None, ()
+    modes = tuple(broadcast.modes_at(namespace_of(place.namespace)))
+    return (broadcast, modes) if modes else (None, ())
 
 
 class CompiledBase:
@@ -79,44 +101,49 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        default, host = self.durability, None
-        if place is not None:
-            host, above = place.host, place.scope.lineage
-            config = inherited(place.scope, config)
-            default = self._durability or above.policy.durability
-            address = Address(above.thread_id, place.namespace)
-            if place.nested.claims:
-                thread = configs.address_of(config, needs_thread=True).thread_id
-                address = Address(thread, place.namespace)
-            if broadcast is None and above.broadcast is not None:
-                modes = tuple(above.broadcast.modes_at(namespace_of(place.namespace)))
-                broadcast = above.broadcast if modes else None
-        else:
-            host = self._own_host()
-            address = configs.address_of(config, needs_thread=host is not None)
+        seat = self._seat(config) if place is None else self._seat_below(place, config)
+        if place is not None and broadcast is None:
+            broadcast, modes = _read_from_above(place)
         policy = configs.policy_of(
             self.plan,
-            config,
-            durability=configs.durability_of(durability, default),
+            seat.config,
+            durability=configs.durability_of(durability, seat.durability),
             modes=modes,
             output_keys=output_keys,
             interrupt_before=before,
             interrupt_after=after,
         )
-        owns = place is None or place.nested.claims
         return Launch(
             plan=self.plan,
             policy=policy,
-            address=address,
+            address=seat.address,
             given=given,
-            config=dict(config or {}),
-            host=host,
-            codec=self._codec if owns or host is None else self._codec_for(host.saver),
+            config=dict(seat.config or {}),
+            host=seat.host,
+            codec=seat.codec,
             context=copy_context(),
-            run=IDS.run() if owns or place is None else place.scope.lineage.run,
+            run=seat.run,
             broadcast=broadcast,
             place=place,
         )
+
+    def _seat(self, config: Config | None) -> _Seat:
+        """Where a run of its own takes place."""
+        host = self._own_host()
+        address = configs.address_of(config, needs_thread=host is not None)
+        return _Seat(config, host, address, self._codec, self.durability, IDS.run())
+
+    def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:
+        """Where a run in a node of another run takes place."""
+        above, host = place.scope.lineage, place.host
+        config = inherited(place.scope, config)
+        thread_id, run, codec = above.thread_id, above.run, self._codec
+        if place.nested.claims:
+            thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
+        elif host is not None:
+            codec = self._codec_for(host.saver)
+        durability = self._durability or above.policy.durability
+        return _Seat(config, host, Address(thread_id, place.namespace), codec, durability, run)
 
     def _own_host(self) -> Host | None:
         """The host of the graph's own saver; None without one.

@@ -49,15 +49,9 @@ class RunMethods(CompiledBase):
             Exception: what a node raised.
         """
         if stream_mode != "values":
-            stream = self.astream(
-                input,
-                config,
-                stream_mode=stream_mode,
-                durability=durability,
-                interrupt_before=interrupt_before,
-                interrupt_after=interrupt_after,
-                output_keys=output_keys,
-            )
+            options: dict[str, Any] = {"durability": durability, "output_keys": output_keys}
+            pauses = {"interrupt_before": interrupt_before, "interrupt_after": interrupt_after}
+            stream = self.astream(input, config, stream_mode=stream_mode, **options, **pauses)
             async with stream:
                 return [chunk async for chunk in stream]
         launch = self._launch(
