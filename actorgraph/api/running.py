@@ -50,8 +50,8 @@ class RunMethods(CompiledBase):
         """
         if stream_mode != "values":
             options: dict[str, Any] = {"durability": durability, "output_keys": output_keys}
-            pauses = {"interrupt_before": interrupt_before, "interrupt_after": interrupt_after}
-            stream = self.astream(input, config, stream_mode=stream_mode, **options, **pauses)
+            options |= {"interrupt_before": interrupt_before, "interrupt_after": interrupt_after}
+            stream = self.astream(input, config, stream_mode=stream_mode, **options)
             async with stream:
                 return [chunk async for chunk in stream]
         launch = self._launch(
