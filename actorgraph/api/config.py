@@ -181,7 +181,15 @@ def policy_of(
         modes=frozenset(modes),
         output_keys=output_keys,
         metadata=dict(metadata),
+        tags=_tags(config),
     )
+
+
+def _tags(config: Config) -> tuple[str, ...]:
+    tags = config.get("tags") or ()
+    if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
+        raise InvalidConfigError(f'config["tags"] is {tags!r}, not a list of texts', do='["mine"]')
+    return tuple(tags)
 
 
 def _count(config: Config, key: str, default: Any) -> Any:

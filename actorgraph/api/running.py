@@ -95,7 +95,7 @@ class RunMethods(CompiledBase):
         place = self._place(config)
 
         def launch(broadcast: Broadcast | None) -> Launch:
-            return self._launch(
+            made = self._launch(
                 input,
                 config,
                 place=place,
@@ -106,6 +106,7 @@ class RunMethods(CompiledBase):
                 modes=tuple(reader.all_modes),
                 broadcast=broadcast,
             )
+            return made.with_bare_output() if isinstance(output_keys, str) else made
 
         launch(None)  # refuses bad arguments here, not at the first chunk
         return EventStream(launch, reader)

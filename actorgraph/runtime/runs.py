@@ -63,6 +63,11 @@ class Launch(msgspec.Struct, frozen=True):
     broadcast: Broadcast | None = None
     place: NestedPlace | None = None
 
+    def with_bare_output(self) -> "Launch":
+        """The same with chunks that show the one output key's value without the key."""
+        bare = msgspec.structs.replace(self.policy, bare=True)
+        return msgspec.structs.replace(self, policy=bare)
+
 
 async def load(
     host: Host, codec: Codec, plan: Plan, address: Address, *, nested: bool = False

@@ -196,6 +196,7 @@ def _go_on_with(
     if not tasks and not own:
         if chunks.wants(state, "values"):
             chunks.hold(state, "values", chunks.output(state))
+        chunks.hold_checkpoint(state, tasks)
         return leave(state, Succeeded(chunks.output(state)), saved=True)
     state.seen[INTERRUPT] = dict(state.versions)
     stored: tuple[NewCheckpoint, ...] = ()
@@ -213,6 +214,7 @@ def _go_on_with(
         state.unsaved_steps.clear()
     if chunks.wants(state, "values"):
         chunks.hold(state, "values", chunks.output(state))
+    chunks.hold_checkpoint(state, tasks, {} if forks else pending.attempts(restored.ledger))
     if tasks and not state.due:
         return effects + go_on(state)
     return next_superstep(state, effects, resuming=True)

@@ -6,13 +6,15 @@ wrapped. In sync mode a chunk is held until what it tells is durable (`saves.chu
 """
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.state import RunState
@@ -20,8 +22,11 @@ from actorgraph.superstep.tasks import next_nodes
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+from actorgraph.values.policies import Durability
 from actorgraph.values.run import Task, TaskResult, Write
 from actorgraph.values.streams import namespace_of
+
+_NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
@@ -43,8 +48,8 @@ def wants(state: RunState, mode: str) -> bool:
 def output(state: RunState) -> Any:
     """The output keys that are available; the bare value of a graph over one value."""
     keys = state.policy.output_keys or state.plan.output_keys
-    if keys == (ROOT,):
-        value = state.read(ROOT)
+    if state.policy.bare or keys == (ROOT,):
+        value = state.read(keys[0])
         return None if value is EMPTY else value
     pairs = ((key, state.read(key)) for key in keys)
     return {key: value for key, value in pairs if value is not EMPTY}
@@ -98,17 +103,23 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
         return
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
-        hold(state, "updates", {task.name: update_of(keys, result.writes)})
+        bare = state.policy.bare or tuple(keys) == (ROOT,)
+        hold(state, "updates", {task.name: update_of(keys, result.writes, bare=bare)})
     if wants(state, "tasks") or wants(state, "debug"):
-        hold_task(state, task, result=grouped(keys, result.writes), folded=folded)
+        made = grouped(state.plan.state_keys, result.writes)
+        hold_task(state, task, result=made, folded=folded)
 
 
-def update_of(keys: Sequence[str], writes: Sequence[Write]) -> Any:
-    """What a task wrote to these keys: a dict, a list of dicts if a key repeats, or None."""
+def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = False) -> Any:
+    """What a task wrote to these keys: a dict, a list of dicts if a key repeats, or None.
+
+    Args:
+        bare: show the value of the one key without the key.
+    """
     shown = [(channel, value) for channel, value in writes if channel in keys]
     if not shown:
         return None
-    if tuple(keys) == (ROOT,):
+    if bare:
         return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
     if max(Counter(channel for channel, _ in shown).values()) > 1:
         return [{channel: value} for channel, value in shown]
@@ -139,10 +150,18 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
         "input": given,
         "triggers": task.triggers,
     }
-    metadata = state.plan.nodes[task.name].metadata
+    metadata = _metadata(state, task)
     if metadata:
-        payload["metadata"] = dict(metadata)
+        payload["metadata"] = metadata
     _hold_debug(state, "tasks", "task", payload, state.step + 1)
+
+
+def _metadata(state: RunState, task: Task) -> dict[str, Any]:
+    """The caller's metadata and tags, and the node's."""
+    own, policy = state.plan.nodes[task.name].metadata, state.policy
+    metadata = {**policy.metadata, **own}
+    tags = [*policy.tags, *own.get("tags", ())]
+    return {**metadata, "tags": tags} if tags else metadata
 
 
 def hold_task(
@@ -173,33 +192,50 @@ def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
         hold(state, "updates", {INTERRUPT: interrupts})
     if interrupts and wants(state, "values"):
         values = output(state)
-        hold(
-            state,
-            "values",
-            {**values, INTERRUPT: interrupts} if isinstance(values, dict) else values,
-        )
+        shown: dict[str, Any] = values if isinstance(values, dict) else {}
+        hold(state, "values", {**shown, INTERRUPT: interrupts})
 
 
-def hold_checkpoint(state: RunState, tasks: Sequence[Task]) -> None:
-    """The `checkpoints` chunk of the newest checkpoint."""
+def hold_checkpoint(
+    state: RunState, tasks: Sequence[Task], known: Mapping[str, Attempt] = _NOTHING
+) -> None:
+    """The `checkpoints` chunk of the newest checkpoint.
+
+    Args:
+        tasks: those that follow it; known: what is known of them, by id.
+    """
     if not state.has_saver or not (wants(state, "checkpoints") or wants(state, "debug")):
         return
     keys = state.plan.state_keys
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}
+    parent = state.parent
+    if state.policy.durability is Durability.EXIT and state.checkpoint != state.head:
+        parent = state.head  # those between are never stored
     _hold_debug(
         state,
         "checkpoints",
         "checkpoint",
         {
             "config": address(state.thread_id, state.namespace, state.checkpoint),
-            "parent_config": address(state.thread_id, state.namespace, state.parent),
+            "parent_config": address(state.thread_id, state.namespace, parent),
             "values": values.get(ROOT) if keys == (ROOT,) else values,
             "metadata": {"source": state.source, "step": state.step, "parents": {}},
             "next": list(next_nodes(state.plan, tasks)),
-            "tasks": [{"id": t.id, "name": t.name, "interrupts": (), "state": None} for t in tasks],
+            "tasks": [_checkpoint_task(state, task, known.get(task.id)) for task in tasks],
         },
         state.step,
     )
+
+
+def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": task.id, "name": task.name}
+    if known is not None and known.error:
+        return {**shown, "error": known.error, "state": None}
+    if known is not None and known.writes is not None:
+        shown["result"] = grouped(state.plan.state_keys, known.writes)
+    asked = known.interrupts if known is not None else ()
+    shown["interrupts"] = tuple({"value": i.value, "id": i.id} for i in asked)
+    return {**shown, "state": None}
 
 
 def address(thread_id: str, namespace: str, checkpoint: bytes | None) -> dict[str, Any] | None:

@@ -47,6 +47,9 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         max_unsaved_steps: in async mode, supersteps that may be done but not yet durable.
         interrupt_before, interrupt_after: node names, or "*".
         modes: which streams somebody reads.
+        output_keys: the keys that they show; None for the graph's. bare: it is one key, and they
+            show its value without the key.
+        tags: the caller's.
         strict: an unknown update key is an error rather than a warning.
     """
 
@@ -58,4 +61,6 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_after: tuple[str, ...] = ()
     modes: frozenset[str] = frozenset()
     output_keys: tuple[str, ...] | None = None
+    bare: bool = False
+    tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}

@@ -131,11 +131,15 @@ class TestModes:
 
     async def test_output_keys_narrow_updates_and_values(self):
         """
-        Only the asked keys are in the chunks.
+        Only the asked keys are in the chunks; one key asked for by its name comes bare.
+        LangGraph: F-D18.
         """
-        told = await chunks(ab(), {}, stream_mode=["updates", "values"], output_keys="foo")
+        modes = ["updates", "values"]
+        told = await chunks(ab(), {}, stream_mode=modes, output_keys=["foo"])
+        bare = await chunks(ab(), {}, stream_mode=modes, output_keys="foo")
 
         assert told[-2:] == [("updates", {"b": {"foo": "b"}}), ("values", {"foo": "b"})]
+        assert bare[-2:] == [("updates", {"b": "b"}), ("values", "b")]
 
 
 class TestInterruptsAndErrors:
