@@ -106,6 +106,7 @@ class TestCommand:
 
 HOMES = sorted({home for names in NAMES.values() for home in names.values()})
 
+
 class TestNames:
     @pytest.mark.parametrize("home", [home for home in HOMES if home not in PENDING])
     def test_every_home_has_its_name(self, home):
