@@ -1,14 +1,14 @@
 """What every method of a compiled graph stands on: its plan, its saver, and how a run is set up."""
 
-import functools
-import inspect
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.graph import Plan
@@ -19,6 +19,7 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
+from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.policies import All, Durability, DurabilityMode
 from actorgraph.values.streams import namespace_of
 
@@ -35,6 +36,21 @@ class _Seat(msgspec.Struct, frozen=True):
     codec: Codec
     durability: Durability
     run: bytes
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a config addresses, to be read or changed.
+
+    Attributes:
+        declared: whether the plan is that of the namespace; an unknown namespace is read with
+            the root graph's.
+    """
+
+    host: Host
+    codec: Codec
+    plan: Plan
+    address: Address
+    declared: bool
 
 
 def _read_from_above(place: NestedPlace) -> tuple[Broadcast | None, tuple[str, ...]]:
@@ -55,10 +71,12 @@ class CompiledBase:
         checkpointer: Saver | bool | None,
         durability: Durability | None = None,
     ) -> None:
-        self.plan = plan
+        self.subgraphs = subgraphs_of(plan)
+        stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
+        self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = checkpointer
         self._durability = durability
-        self.stored_types = (*plan.types, *types_below(plan))
+        self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self._codec = self._codec_for(checkpointer)
 
     def _codec_for(self, saver: object) -> Codec:
@@ -169,43 +187,20 @@ class CompiledBase:
             )
         return host
 
+    def _target(self, what: str, config: Config) -> Target:
+        """The thread, and the graph of it, that a config addresses from outside a run.
 
-def types_below(plan: Plan) -> tuple[type, ...]:
-    """The user types of the graphs that a plan's nodes run: their questions are stored here too."""
-    found: dict[type, None] = {}
-    for graph in subgraphs_of(plan).values():
-        found.update(dict.fromkeys(graph.stored_types))
-    return tuple(found)
-
-
-def subgraphs_of(plan: Plan) -> dict[str, CompiledBase]:
-    """The graphs that nodes run, by node: added as a node, or named in the node's function."""
-    found: dict[str, CompiledBase] = {}
-    for node in plan.nodes.values():
-        graph = _graph_in(node.call)
-        if graph is not None:
-            found[node.name] = graph
-    return found
-
-
-def _graph_in(call: Any) -> CompiledBase | None:
-    while isinstance(call, functools.partial):
-        call = call.func
-    owner = getattr(call, "__self__", None)
-    if isinstance(owner, CompiledBase):
-        return owner
-    function = inspect.unwrap(getattr(call, "__func__", call))
-    if not inspect.isfunction(function):
-        return None
-    cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    graphs = (value for value in (*cells, *named) if isinstance(value, CompiledBase))
-    return next(graphs, None)
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - reading is the test
-    except ValueError:
-        return False
-    return True
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+        """
+        host = self._saver_host(what)
+        address = configs.address_of(config, needs_thread=True)
+        found = graph_at(self, nodes_of(address.namespace))
+        if found is self or found is None:
+            return Target(host, self._codec, self.plan, address, found is not None)
+        if isinstance(found.checkpointer, Saver):
+            host = host_of(found.checkpointer)
+        if found.checkpointer is True:
+            address = msgspec.structs.replace(address, namespace=stable(address.namespace))
+        codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
+        return Target(host, codec, found.plan, address, declared=True)

@@ -1,11 +1,12 @@
 """Reading and changing a compiled graph's threads from outside a run."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, cast
 
 from actorgraph.api import config as configs
 from actorgraph.api import state as states
 from actorgraph.api.compiled import CompiledBase, Config
+from actorgraph.errors import InvalidConfigError
 from actorgraph.values.snapshot import StateSnapshot
 
 
@@ -15,14 +16,27 @@ class StateMethods(CompiledBase):
     async def aget_state(self, config: Config, *, subgraphs: bool = False) -> StateSnapshot:
         """The state of a thread: the live view of its head, or the record of one checkpoint.
 
+        Args:
+            config: the thread; with a checkpoint_ns, a graph that a node of it runs.
+            subgraphs: read the state of such graphs too, into `tasks[i].state`; without it
+                that is the config to read it with.
         Returns: an empty snapshot for an unknown thread.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
             CheckpointNotFoundError: the config names a checkpoint that doesn't exist.
         """
-        host = self._saver_host("get_state()")
-        address = configs.address_of(config, needs_thread=True)
-        return await states.read_state(host, self._codec, self.plan, address, config)
+        at = self._target("get_state()", config)
+        found = await states.read_state(at.host, at.codec, at.plan, at.address, config)
+        return await self._with_states_below(found) if subgraphs else found
+
+    async def _with_states_below(self, found: StateSnapshot) -> StateSnapshot:
+        tasks = [
+            task._replace(state=await self.aget_state(task.state, subgraphs=True))
+            if task.state
+            else task
+            for task in found.tasks
+        ]
+        return found._replace(tasks=tuple(tasks))
 
     def aget_state_history(
         self,
@@ -41,14 +55,13 @@ class StateMethods(CompiledBase):
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
-        host = self._saver_host("get_state_history()")
-        address = configs.address_of(config, needs_thread=True)
+        at = self._target("get_state_history()", config)
         bound = configs.address_of(before, needs_thread=False).checkpoint if before else None
         return states.read_history(
-            host,
-            self._codec,
-            self.plan,
-            address,
+            at.host,
+            at.codec,
+            at.plan,
+            at.address,
             where=configs.where_of(filter),
             before=bound,
             limit=limit,
@@ -70,8 +83,38 @@ class StateMethods(CompiledBase):
             MissingNodeError, InvalidUpdateError: nothing was written.
             ConflictError: a run has the thread.
         """
-        host = self._saver_host("update_state()")
-        address = configs.address_of(config, needs_thread=True)
+        at = self._target("update_state()", config)
+        if not at.declared:
+            raise InvalidConfigError(
+                f"Subgraph {at.address.namespace!r} not found in graph {self.name!r}",
+                do="take the config from get_state(config, subgraphs=True).tasks[i].state.config",
+            )
         return await states.write_update(
-            host, self._codec, self.plan, address, values=values, as_node=as_node
+            at.host, at.codec, at.plan, at.address, values=values, as_node=as_node
         )
+
+    async def aget_subgraphs(
+        self, namespace: str | None = None, *, recurse: bool = False
+    ) -> AsyncIterator[tuple[str, "StateMethods"]]:
+        """The graphs that nodes run, as `(node names joined by "|", graph)`.
+
+        Args:
+            namespace: only the graph of that name. recurse: also the graphs inside of those.
+        """
+        for found in self.get_subgraphs(namespace, recurse=recurse):
+            yield found
+
+    def get_subgraphs(
+        self, namespace: str | None = None, *, recurse: bool = False
+    ) -> Iterator[tuple[str, "StateMethods"]]:
+        """`aget_subgraphs`; it waits for nothing. Graphs that store nothing are left out."""
+        for name, found in self.subgraphs.items():
+            if found.checkpointer is False:
+                continue
+            graph = cast("StateMethods", found)
+            if namespace in (None, name):
+                yield name, graph
+            if recurse and (namespace is None or namespace.startswith(f"{name}|")):
+                inner = namespace and namespace.removeprefix(f"{name}|")
+                for below, deeper in graph.get_subgraphs(inner, recurse=True):
+                    yield f"{name}|{below}", deeper

@@ -123,7 +123,9 @@ async def write_update(
     """
     found = await load(host, codec, plan, address)
     restored = found.restored if found.restored and found.restored.id else None
-    policy = RunPolicy(durability=Durability.SYNC)
+    above = restored.metadata.get("parents") if restored else None
+    metadata = {"parents": above} if above else {}
+    policy = RunPolicy(durability=Durability.SYNC, metadata=metadata)
     state = RunState(plan, policy, IDS.checkpoint, has_saver=True)
     state.thread_id, state.namespace = address.thread_id, address.namespace
     if restored is not None:

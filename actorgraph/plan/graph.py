@@ -86,6 +86,7 @@ class Plan:
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
+        subgraphs: the nodes that run another graph which stores its state.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Plan:
     strict: bool = False
     make_output: Callable[..., Any] | None = None
     make_state: Callable[..., Any] | None = None
+    subgraphs: frozenset[str] = frozenset()
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)

@@ -27,6 +27,7 @@ from actorgraph.values.run import Task, TaskResult, Write
 from actorgraph.values.streams import namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
+NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
@@ -211,15 +212,16 @@ def hold_checkpoint(
     parent = state.parent
     if state.policy.durability is Durability.EXIT and state.checkpoint != state.head:
         parent = state.head  # those between are never stored
+    parents = state.nested.parents if state.nested else NO_PARENTS
     _hold_debug(
         state,
         "checkpoints",
         "checkpoint",
         {
-            "config": address(state.thread_id, state.namespace, state.checkpoint),
-            "parent_config": address(state.thread_id, state.namespace, parent),
+            "config": address(state.thread_id, state.namespace, state.checkpoint, parents),
+            "parent_config": address(state.thread_id, state.namespace, parent, parents),
             "values": values.get(ROOT) if keys == (ROOT,) else values,
-            "metadata": {"source": state.source, "step": state.step, "parents": {}},
+            "metadata": {"source": state.source, "step": state.step, "parents": dict(parents)},
             "next": list(next_nodes(state.plan, tasks)),
             "tasks": [_checkpoint_task(state, task, known.get(task.id)) for task in tasks],
         },
@@ -235,15 +237,32 @@ def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict
         shown["result"] = grouped(state.plan.state_keys, known.writes)
     asked = known.interrupts if known is not None else ()
     shown["interrupts"] = tuple({"value": i.value, "id": i.id} for i in asked)
-    return {**shown, "state": None}
+    below = below_config(state.thread_id, task) if task.name in state.plan.subgraphs else None
+    return {**shown, "state": below}
 
 
-def address(thread_id: str, namespace: str, checkpoint: bytes | None) -> dict[str, Any] | None:
-    """A config that addresses one checkpoint of a thread; None for no checkpoint."""
+def address(
+    thread_id: str,
+    namespace: str,
+    checkpoint: bytes | None,
+    parents: Mapping[str, str] = NO_PARENTS,
+) -> dict[str, Any] | None:
+    """A config that addresses one checkpoint of a thread; None for no checkpoint.
+
+    Args:
+        parents: for a nested run's: namespace -> checkpoint id of the runs above it.
+    """
     if checkpoint is None:
         return None
-    place = {"checkpoint_ns": namespace, "checkpoint_id": as_text(checkpoint)}
+    place: dict[str, Any] = {"checkpoint_ns": namespace, "checkpoint_id": as_text(checkpoint)}
+    if parents:
+        place["checkpoint_map"] = {**parents, namespace: place["checkpoint_id"]}
     return {"configurable": {"thread_id": thread_id, **place}}
+
+
+def below_config(thread_id: str, task: Task) -> dict[str, Any]:
+    """The config of the state of the graph that a task runs."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": task.namespace}}
 
 
 def _hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:

@@ -13,7 +13,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
-from actorgraph.superstep.chunks import address, grouped
+from actorgraph.superstep.chunks import address, below_config, grouped
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, next_nodes, path_key
@@ -65,7 +65,12 @@ def snapshot(
     state = state_of(plan, restored, thread_id)
     tasks = due_tasks(state, None)
     known = attempts(restored.ledger)
-    shown = tuple(_task(plan, task, known.get(task.id), live=live) for task in tasks)
+    shown = tuple(
+        _task(plan, task, known.get(task.id), live=live)._replace(
+            state=below_config(thread_id, task) if task.name in plan.subgraphs else None
+        )
+        for task in tasks
+    )
     unfinished = [t for t in tasks if not live or not _finished(known.get(t.id))]
     stuck = None if unfinished else fold_error(restored.ledger)
     if stuck is not None:
@@ -74,13 +79,14 @@ def snapshot(
     elif live:
         _apply_finished(state, tasks, known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
+    parents: dict[str, str] = restored.metadata.get("parents", {})
     return StateSnapshot(
         values=values_of(state),
         next=next_nodes(plan, unfinished),
-        config=address(thread_id, restored.namespace, restored.id) or {},
+        config=address(thread_id, restored.namespace, restored.id, parents) or {},
         metadata=metadata_of(plan, restored, parent_ledger),
         created_at=iso(restored.created),
-        parent_config=address(thread_id, restored.namespace, restored.parent),
+        parent_config=address(thread_id, restored.namespace, restored.parent, parents),
         tasks=shown,
         interrupts=interrupts,
     )

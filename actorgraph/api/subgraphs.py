@@ -1,0 +1,68 @@
+"""Which graphs the nodes of a graph run, found without running anything."""
+
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from actorgraph.plan.graph import Plan
+from actorgraph.ports import Saver
+
+
+@runtime_checkable
+class Graph(Protocol):
+    """What is asked of a graph that a node runs."""
+
+    plan: Plan
+    checkpointer: Saver | bool | None
+    stored_types: tuple[type, ...]
+    subgraphs: "dict[str, Graph]"
+
+
+def types_below(subgraphs: Mapping[str, Graph]) -> tuple[type, ...]:
+    """The user types of the graphs that a plan's nodes run: their questions are stored here too."""
+    found: dict[type, None] = {}
+    for graph in subgraphs.values():
+        found.update(dict.fromkeys(graph.stored_types))
+    return tuple(found)
+
+
+def subgraphs_of(plan: Plan) -> dict[str, Graph]:
+    """The graphs that nodes run, by node: added as a node, or named in the node's function."""
+    found: dict[str, Graph] = {}
+    for node in plan.nodes.values():
+        graph = _graph_in(node.call)
+        if graph is not None:
+            found[node.name] = graph
+    return found
+
+
+def graph_at(graph: Graph, nodes: Sequence[str]) -> Graph | None:
+    """The graph that these nodes lead to, outermost first; None where one of them runs none."""
+    found: Graph | None = graph
+    for name in nodes:
+        found = found.subgraphs.get(name) if found is not None else None
+    return found
+
+
+def _graph_in(call: Any) -> Graph | None:
+    while isinstance(call, functools.partial):
+        call = call.func
+    owner = getattr(call, "__self__", None)
+    if isinstance(owner, Graph):
+        return owner
+    function = inspect.unwrap(getattr(call, "__func__", call))
+    if not inspect.isfunction(function):
+        return None
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    graphs = (value for value in (*cells, *named) if isinstance(value, Graph))
+    return next(graphs, None)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - reading is the test
+    except ValueError:
+        return False
+    return True
