@@ -1,0 +1,100 @@
+"""The rules that detect the allowed differences of allowed.toml.
+
+A rule looks at a spec and the two traces and says up to where they must be equal: `(turn, parts)`,
+where of that turn only these parts are still compared and of later turns nothing; None where it has
+nothing to excuse.
+"""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Spec = dict[str, Any]
+Trace = list[dict[str, Any]]
+Cut = tuple[int, tuple[str, ...]]
+Rule = Callable[[Spec, Trace, Trace], Cut | None]
+
+ALLOWED = Path(__file__).with_name("allowed.toml")
+
+
+def a_branch_raised(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """The same error, and then LangGraph counts the task as finished."""
+    for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
+        if here["outcome"].get("error") == there["outcome"].get("error") == "BranchError":
+            return turn, ("outcome",)
+    return None
+
+
+def went_on_without_an_answer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """A turn that gave None to a thread whose task has some answers and waits for more."""
+    for turn, entry in enumerate(theirs[1:], 1):
+        waiting = theirs[turn - 1]["state"].get("interrupts")
+        answered = any(e["given"] == "answer" for e in theirs[:turn])
+        if entry["given"] == "go" and waiting and answered:
+            return turn, ()
+    return None
+
+
+def a_deferred_node_beside_sends(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """LangGraph's history has a checkpoint whose tasks are a deferred node and a Send."""
+    deferred = {name for name, node in spec["nodes"].items() if node.get("defer")}
+    for turn, entry in enumerate(theirs):
+        for point in [*entry.get("history", ()), entry["state"]]:
+            tasks = point.get("tasks", ())
+            names = {name for name, kind, *_ in tasks if kind == "__pregel_pull"}
+            pushed = any(kind == "__pregel_push" for _, kind, *_ in tasks)
+            if pushed and names & deferred:
+                return turn, ()
+    return None
+
+
+def questions_in_any_order(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """Sorts the questions of each outcome; `get_state` has LangGraph's in order, and stays."""
+    for entry in (*ours, *theirs):
+        outcome = entry["outcome"]
+        if "interrupts" in outcome:
+            outcome["interrupts"] = sorted(outcome["interrupts"], key=str)
+
+
+def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """A conflict is the same error and then a stuck thread; a resume has more steps to go."""
+    for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
+        errors = {here["outcome"].get("error"), there["outcome"].get("error")}
+        if errors == {"InvalidUpdateError"}:
+            return turn, ("outcome",)
+        if there["given"] != "input" and "GraphRecursionError" in errors:
+            return turn, ()
+    return None
+
+
+def an_ambiguous_update(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """LangGraph refuses an update without as_node; here it is made."""
+    for turn, there in enumerate(theirs):
+        if there["given"] == "update" and there["outcome"].get("error") == "InvalidUpdateError":
+            return turn, ()
+    return None
+
+
+def a_route_to_nowhere(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """Here the run fails and names the node."""
+    for turn, here in enumerate(ours):
+        if here["outcome"].get("error") == "UnknownTargetError":
+            return turn, ()
+    return None
+
+
+def allowed() -> dict[str, dict[str, str]]:
+    """The list, as it stands in the file."""
+    return tomllib.loads(ALLOWED.read_text("utf-8"))
+
+
+def excuses(spec: Spec, ours: Trace, theirs: Trace) -> dict[str, Cut]:
+    """The entries that apply to two traces. Sorts the questions in both, see L115."""
+    found: dict[str, Cut] = {}
+    for name, entry in allowed().items():
+        rule: Rule | None = globals()[entry["rule"]] if "rule" in entry else None
+        cut = rule(spec, ours, theirs) if rule else None
+        if cut is not None:
+            found[name] = cut
+    return found
