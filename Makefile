@@ -45,6 +45,7 @@ faults: $(DEV)
 
 promises: $(DEV)
 	$(BIN)/python -m tests.promises
+	$(BIN)/python -m tests.migration
 
 clean:
 	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache

@@ -8,13 +8,21 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tests.source import FUNCTIONS, ROOT, Source, sources
 
 PAGE = ROOT / "docs" / "promises.md"
 ONE_ID = r"[A-Z]+\d+"
-MENTION = re.compile(rf"\bPromises?:\s*({ONE_ID}(?:\s*,\s*{ONE_ID})*)")
+Read = Callable[[str | None], list[str]]
+
+
+def mention(word: str, one_id: str) -> re.Pattern[str]:
+    """Matches a claim: a word, a colon, and ids; one group for all of the ids."""
+    return re.compile(rf"\b{word}:\s*({one_id}(?:\s*,\s*{one_id})*)")
+
+
+MENTION = mention("Promises?", ONE_ID)
 
 HEAD = """\
 # Promises, and the tests that show them
@@ -34,25 +42,25 @@ def ids_in(docstring: str | None) -> list[str]:
     return [i for claim in MENTION.findall(docstring or "") for i in re.findall(ONE_ID, claim)]
 
 
-def claims(source: Source) -> Iterator[tuple[str, str]]:
+def claims(source: Source, read: Read = ids_in) -> Iterator[tuple[str, str]]:
     """Each (id, test) of one file; a test is named as pytest would take it."""
-    yield from ((i, source.path) for i in ids_in(ast.get_docstring(source.tree)))
+    yield from ((i, source.path) for i in read(ast.get_docstring(source.tree)))
     nodes: list[tuple[str, ast.stmt]] = [(source.path, s) for s in source.tree.body]
     while nodes:
         where, node = nodes.pop(0)
         if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
             name = f"{where}::{node.name}"
-            yield from ((i, name) for i in ids_in(ast.get_docstring(node)))
+            yield from ((i, name) for i in read(ast.get_docstring(node)))
             if isinstance(node, ast.ClassDef):
                 nodes += [(name, s) for s in node.body]
 
 
-def collect(files: Iterable[Source]) -> dict[str, list[str]]:
-    """Id -> the tests that show it, sorted."""
+def collect(files: Iterable[Source], read: Read = ids_in) -> dict[str, list[str]]:
+    """Id -> the tests that show it, sorted; `read` finds the ids in a docstring."""
     found = defaultdict[str, set[str]](set)
     for file in files:
         if file.is_test:
-            for promise, test in claims(file):
+            for promise, test in claims(file, read):
                 found[promise].add(test)
     return {promise: sorted(tests) for promise, tests in found.items()}
 
