@@ -1,0 +1,64 @@
+"""What the nodes and conditional edges of a spec do, as functions that know no library.
+
+`act` gets what a node sees and the answers to its questions, and says what it returns; `decide`
+is a conditional edge. Both results are plain data that builder.py makes into Commands and Sends.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+END = "__end__"
+
+
+class NodeError(Exception):
+    """What a failing node raises."""
+
+
+class BranchError(Exception):
+    """What a failing conditional edge raises."""
+
+
+@dataclass
+class Returned:
+    """An update, and where to go beside the static edges: nodes, and Sends as (node, arg)."""
+
+    update: dict[str, Any]
+    goto: list[str] = field(default_factory=list)
+    sends: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+
+def act(name: str, node: dict[str, Any], seen: dict[str, Any], answers: list[Any]) -> Returned:
+    """What a node returns. Every value tells what it was made of, so that a wrong view shows."""
+    count = seen.get("n", 0)
+    if node["form"] == "none":
+        return Returned({})
+    made: dict[str, Any] = {"n": 1}
+    text = f"{name}.{count}.{len(seen.get('log', ()))}.{seen.get('last', '')}"
+    if "log" in node["writes"]:
+        made["log"] = [":".join([text, *map(str, answers)])]
+    if "best" in node["writes"]:
+        made["best"] = (count * 7 + len(name)) % 11
+    if "last" in node["writes"]:
+        made["last"] = name
+    if count >= node["cap"]:
+        return Returned(made)
+    sends = [(target, sent(count, index, name)) for target, index in node.get("sends", ())]
+    return Returned(made, list(node.get("goto", ())), sends)
+
+
+def decide(branch: dict[str, Any], seen: dict[str, Any]) -> list[Any]:
+    """The targets of a conditional edge: names, and Sends as (node, arg)."""
+    if branch.get("raises"):
+        raise BranchError(branch["source"])
+    value = seen.get("n", 0) if branch["on"] == "n" else len(seen.get("log", ()))
+    if value >= branch["cap"]:
+        return [END]
+    chosen = branch["to"][value % len(branch["to"])]
+    sends = [t["send"] for t in chosen if isinstance(t, dict)]
+    names = [t for t in chosen if not isinstance(t, dict)]
+    return [*names, *((node, sent(value, index, "?")) for node, index in sends)]
+
+
+def sent(count: int, index: int, name: str) -> dict[str, Any]:
+    """The argument of a Send. Its count rises, so that what it starts ends."""
+    return {"n": count + index + 3, "log": [name]}

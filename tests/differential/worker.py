@@ -1,0 +1,46 @@
+"""`python -m tests.differential.worker LIBRARY`: specs in, traces out, one JSON line each.
+
+Runs in the environment of its library, so it imports nothing of the other one.
+"""
+
+import asyncio
+import json
+import sys
+import warnings
+from typing import Any
+
+from tests.differential.builder import Built, Library, build
+from tests.differential.driver import drive
+from tests.differential.rules import Spec, Trace
+
+SECONDS_MAX = 20
+
+
+def main() -> None:
+    """Answer each line until the input ends."""
+    library = Library(sys.argv[1])
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        spec = json.loads(line)
+        print(json.dumps(traced(library, spec)), flush=True)
+
+
+def traced(library: Any, spec: Spec) -> Trace:
+    """The trace of one spec; a graph that can't be built has one entry that says why."""
+    try:
+        built = build(library, spec)
+    except Exception as error:  # noqa: BLE001 - its text is compared
+        return [{"given": "build", "outcome": {"error": repr(error)}, "state": {}}]
+    try:
+        return asyncio.run(drive_in_time(library, built, spec))
+    except TimeoutError:
+        return [{"given": "build", "outcome": {"error": "timeout"}, "state": {}}]
+
+
+async def drive_in_time(library: Any, built: Built, spec: Spec) -> Trace:
+    """As `drive`, but not for ever."""
+    return await asyncio.wait_for(drive(library, built, spec), SECONDS_MAX)
+
+
+if __name__ == "__main__":
+    main()
