@@ -48,7 +48,7 @@ async def crash_at(
     scenario: Scenario, kind: str, mode: str, plan: FaultPlan, path: Path
 ) -> Counter[str]:
     """One crash and what came of it."""
-    oracle = Oracle(staggers=mode != "exit")
+    oracle = Oracle(staggers=mode != "exit", nested=mode != "exit")
     store = Store(kind, path, oracle)
     store.remove()
     error = await _until_the_crash(scenario, store, mode, plan)
@@ -100,7 +100,7 @@ def _full() -> Exception:
 
 
 async def _full_at(scenario: Scenario, mode: str, plan: FaultPlan, path: Path) -> Counter[str]:
-    oracle = Oracle(staggers=mode != "exit")
+    oracle = Oracle(staggers=mode != "exit", nested=mode != "exit")
     store = Store("sqlite", path, oracle)
     store.remove()
     try:

@@ -21,11 +21,14 @@ class Oracle:
     """What happened, in order: `(what, label)`.
 
     Args:
+        nested: whether what nested runs have stored counts by itself. Not in `exit`: there it
+            counts with what the run around them stores when it leaves.
         staggers: whether siblings of a superstep end one by one, each after the one before it
             is stored, so that a crash can come between them. Not in `exit`, which stores late.
     """
 
-    def __init__(self, *, staggers: bool = False) -> None:
+    def __init__(self, *, staggers: bool = False, nested: bool = True) -> None:
+        self._nested = nested
         self.lines: list[tuple[str, str]] = []
         self.crashes: list[int] = []
         self._staggers = staggers
@@ -41,7 +44,7 @@ class Oracle:
 
     def stored(self, request: Request) -> None:
         """Note every label of a request that the store has acknowledged."""
-        if isinstance(request, Commit):
+        if isinstance(request, Commit) and (self._nested or not request.namespace):
             for label in labels_of(request):
                 self.write("stored", label)
             changed, self._changed = self._changed, anyio.Event()

@@ -84,6 +84,23 @@ def question(oracle: Oracle) -> StateGraph:
     return graph
 
 
+def nested(oracle: Oracle) -> StateGraph:
+    """A graph that asks, in a node between two others; one node calls it, with its own log."""
+    inner = question(oracle).compile()
+
+    async def child(_: State) -> dict[str, Any]:
+        result = await inner.ainvoke({"log": []})
+        return {"log": result["log"]}
+
+    graph = StateGraph(State)
+    graph.add_node("first", task(oracle, "first"))
+    graph.add_node("child", child)
+    graph.add_node("last", task(oracle, "last"))
+    for one, two in ((START, "first"), ("first", "child"), ("child", "last"), ("last", END)):
+        graph.add_edge(one, two)
+    return graph
+
+
 def loop(oracle: Oracle) -> StateGraph:
     async def turn(state: State) -> dict[str, Any]:
         turns = state.get("turns", 0) + 1
@@ -113,6 +130,7 @@ SCENARIOS = (
     Scenario("chain", chain, ("a;", "b;", "c;")),
     Scenario("fan-out", fan_out, ("plan;", "work0;", "work1;", "work2;", "gather;")),
     Scenario("interrupt", question, ("before;", "ask;", "yes", "after;")),
+    Scenario("nested", nested, ("first;", "before;", "ask;", "yes", "after;", "last;")),
     Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
 )
 MODES = ("sync", "async", "exit")

@@ -49,9 +49,13 @@ class Store:
 
 
 async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
-    """Everything that the thread's newest checkpoint and its ledger hold, as text."""
-    found = await saver.aget_tuple(config)
-    return "" if found is None else repr((found.checkpoint["channel_values"], found.pending_writes))
+    """What the newest checkpoint of each namespace and its ledger hold, as text."""
+    newest: dict[str, str] = {}
+    async for row in saver.alist(config):
+        namespace = row.config["configurable"]["checkpoint_ns"]
+        found = (row.checkpoint["channel_values"], row.pending_writes)
+        newest.setdefault(namespace, repr(found))
+    return " ".join(newest.values())
 
 
 def numbers() -> Iterator[int]:
