@@ -21,6 +21,7 @@ from actorgraph.errors import (
     GraphInterrupt,
     GraphRecursionError,
     InvalidConfigError,
+    InvalidContextError,
     InvalidUpdateError,
     MissingExtraError,
     MissingNodeError,
@@ -32,6 +33,7 @@ from actorgraph.errors import (
     SerializationError,
     SlowReaderError,
     StorageError,
+    StoreRequiredError,
     SwallowedInterruptWarning,
     UnknownChannelWarning,
     UnknownInterruptError,
@@ -39,9 +41,13 @@ from actorgraph.errors import (
     UnreachableNodeWarning,
 )
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
+from actorgraph.runtime.handle import Runtime
+from actorgraph.runtime.injection import get_runtime, get_store
 from actorgraph.runtime.messages import get_message_writer
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.constants import END, START
+from actorgraph.values.execution import ExecutionInfo, ServerInfo
+from actorgraph.values.output import GraphOutput
 from actorgraph.values.policies import All, Durability, StreamMode
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
 from actorgraph.values.streams import (
@@ -83,12 +89,15 @@ __all__ = [
     "DrawableGraph",
     "Durability",
     "EmptyInputError",
+    "ExecutionInfo",
     "GraphBuildError",
     "GraphInterrupt",
+    "GraphOutput",
     "GraphRecursionError",
     "InMemorySaver",
     "Interrupt",
     "InvalidConfigError",
+    "InvalidContextError",
     "InvalidUpdateError",
     "MemorySaver",
     "MessagesStreamPart",
@@ -98,15 +107,18 @@ __all__ = [
     "NodeTimeoutError",
     "PregelTask",
     "RunningLoopError",
+    "Runtime",
     "SaverClosedError",
     "SaverRequiredError",
     "Send",
     "SerializationError",
+    "ServerInfo",
     "SlowReaderError",
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",
     "StorageError",
+    "StoreRequiredError",
     "StreamMode",
     "StreamPart",
     "StreamWriter",
@@ -123,6 +135,8 @@ __all__ = [
     "channels",
     "get_config",
     "get_message_writer",
+    "get_runtime",
+    "get_store",
     "get_stream_writer",
     "interrupt",
 ]

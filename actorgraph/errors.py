@@ -95,6 +95,14 @@ class MissingExtraError(ActorGraphError, ImportError):
     """A method needs a package that is installed only on request."""
 
 
+class InvalidContextError(ActorGraphError, ValueError):
+    """A call's `context` doesn't fit the graph's `context_schema`; nothing ran."""
+
+
+class StoreRequiredError(ActorGraphError, ValueError):
+    """A node asks for a store and the graph has none; nothing ran."""
+
+
 class OutsideRunError(ActorGraphError, RuntimeError):
     """A function that works only inside a node was called somewhere else."""
 

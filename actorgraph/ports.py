@@ -4,7 +4,7 @@ A saver is four methods. The persistence actor is the only one that calls `commi
 needs no lock; queries come one batch at a time too, on their own connection.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.values.commits import Outcome, Query, Request
@@ -42,6 +42,22 @@ class Saver(Protocol):
 
     async def close(self) -> None:
         """Release everything; commit and query are not called again before `open`."""
+        ...
+
+
+@runtime_checkable
+class Store(Protocol):
+    """A home of what outlives threads: what nodes keep and look up by namespace and key.
+
+    The runtime only hands it to nodes.
+    """
+
+    def batch(self, ops: Iterable[Any]) -> list[Any]:
+        """Carry out operations; one result for each, in order."""
+        ...
+
+    async def abatch(self, ops: Iterable[Any]) -> list[Any]:
+        """`batch` without blocking the event loop."""
         ...
 
 

@@ -1,18 +1,21 @@
 """What every method of a compiled graph stands on: its plan, its saver, and how a run is set up."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.options import CallOptions
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
+from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.graph import Plan
-from actorgraph.ports import Saver
+from actorgraph.ports import Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.context import CURRENT
@@ -20,11 +23,11 @@ from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
 from actorgraph.superstep.nesting import nodes_of, stable
-from actorgraph.values.policies import All, Durability, DurabilityMode
+from actorgraph.values.configs import merged
+from actorgraph.values.policies import Durability
 from actorgraph.values.streams import namespace_of
 
 Config = Mapping[str, Any]
-NodeNames = All | Sequence[str] | None
 
 
 class _Seat(msgspec.Struct, frozen=True):
@@ -70,11 +73,17 @@ class CompiledBase:
         plan: Plan,
         checkpointer: Saver | bool | None,
         durability: Durability | None = None,
+        *,
+        store: Store | None = None,
+        builder: Any = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = checkpointer
+        self.store = store
+        self.builder = builder
+        self.config: Config | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self._codec = self._codec_for(checkpointer)
@@ -112,10 +121,8 @@ class CompiledBase:
         config: Config | None,
         *,
         place: NestedPlace | None,
-        durability: DurabilityMode | None,
-        before: NodeNames,
-        after: NodeNames,
-        output_keys: tuple[str, ...],
+        options: CallOptions,
+        default_keys: tuple[str, ...],
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
@@ -125,11 +132,11 @@ class CompiledBase:
         policy = configs.policy_of(
             self.plan,
             seat.config,
-            durability=configs.durability_of(durability, seat.durability),
+            durability=configs.durability_of(options.get("durability"), seat.durability),
             modes=modes,
-            output_keys=output_keys,
-            interrupt_before=before,
-            interrupt_after=after,
+            output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
+            interrupt_before=options.get("interrupt_before"),
+            interrupt_after=options.get("interrupt_after"),
         )
         return Launch(
             plan=self.plan,
@@ -143,7 +150,23 @@ class CompiledBase:
             run=seat.run,
             broadcast=broadcast,
             place=place,
+            supplies=supplies_of(
+                self.plan,
+                place.scope.lineage.supplies if place else None,
+                context=options.get("context"),
+                store=self.store,
+            ),
         )
+
+    def _changed(self, **attributes: Any) -> Self:
+        """The same graph with other attributes; this one stays as it is."""
+        twin = copy.copy(self)
+        vars(twin).update(attributes)
+        return twin
+
+    def _bound(self, config: Config | None) -> Config | None:
+        """A call's config on top of the one that `with_config` has bound."""
+        return config if self.config is None else merged(self.config, configs.checked(config))
 
     def _seat(self, config: Config | None) -> _Seat:
         """Where a run of its own takes place."""

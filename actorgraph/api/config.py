@@ -23,7 +23,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     Raises:
         InvalidConfigError: it isn't, or a part can't be used.
     """
-    place = _checked(config).get("configurable") or {}
+    place = checked(config).get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
             f'config["configurable"] is {place!r}, not a dict', do=f"pass config={_EXAMPLE}"
@@ -46,7 +46,12 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def _checked(config: object) -> Config:
+def checked(config: object) -> Config:
+    """A call's config; an empty one for None.
+
+    Raises:
+        InvalidConfigError: it is no dict.
+    """
     if config is None:
         return {}
     if not isinstance(config, Mapping):
@@ -165,7 +170,7 @@ def policy_of(
     Raises:
         InvalidConfigError: a number is out of range, or an interrupt names no node.
     """
-    config = _checked(config)
+    config = checked(config)
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InvalidConfigError(

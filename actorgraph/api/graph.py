@@ -1,5 +1,7 @@
 """CompiledStateGraph: a graph that runs. Its methods stand, by purpose, in files beside this."""
 
+from typing import Self
+
 from actorgraph.api import config as configs
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.facade import BlockingMethods
@@ -15,11 +17,10 @@ class CompiledStateGraph(BlockingMethods, DrawingMethods):
     `max_unsaved_steps` (async durability, default 16), `metadata` (stored with checkpoints).
     """
 
-    def with_durability(self, mode: DurabilityMode) -> "CompiledStateGraph":
+    def with_durability(self, mode: DurabilityMode) -> Self:
         """The same graph with another default durability; this one stays as it is.
 
         Raises:
             InvalidConfigError: there is no such mode.
         """
-        wanted = configs.durability_of(mode, Durability.SYNC)
-        return CompiledStateGraph(self.plan, self.checkpointer, wanted)
+        return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, cast
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.results import in_schema
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
@@ -49,9 +50,6 @@ class ReadingOptions(TypedDict, total=False):
     debug: bool
     buffer: int
     when_full: WhenFull
-
-
-_OPTIONS = tuple(ReadingOptions.__annotations__)
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +107,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(chunk, dict):
                 state = dict(cast("dict[str, Any]", chunk))
                 part["interrupts"] = tuple(state.pop(INTERRUPT, ()))
-                part["data"] = _made(None if namespace else self.make_output, state)
+                part["data"] = in_schema(None if namespace else self.make_output, state)
         elif mode in ("checkpoints", "debug") and not namespace and self.make_state is not None:
             part["data"] = _with_state(self.make_state, chunk)
         return part
@@ -119,14 +117,9 @@ def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -
     """What a call of `astream` asks for, checked.
 
     Raises:
-        InvalidConfigError: an argument, a mode, the version, the buffer or the policy doesn't
+        InvalidConfigError: a mode, the version, the buffer or the policy doesn't
             exist.
     """
-    for name in options:
-        if name not in _OPTIONS:
-            raise InvalidConfigError(
-                f"astream() has no argument {name!r}", do=did_you_mean(name, _OPTIONS)
-            )
     wanted = "updates" if stream_mode is None else stream_mode
     print_mode = options.get("print_mode", ())
     printed = configs.modes_of(print_mode) if print_mode else ()
@@ -154,16 +147,6 @@ def _one_of(name: str, value: str, known: Sequence[Any]) -> Any:
     return value
 
 
-def _made(make: Callable[..., Any] | None, state: dict[str, Any]) -> Any:
-    """A state in the user's schema; a dict where that can't hold it, as before the input."""
-    if make is None:
-        return state
-    try:
-        return make(**state)
-    except Exception:  # noqa: BLE001 - validators of the user's may raise anything
-        return state
-
-
 def _with_state(make: Callable[..., Any], chunk: dict[str, Any]) -> dict[str, Any]:
     """A checkpoint's payload, or a debug chunk with one, with its values in the schema."""
     if chunk.get("type") == "checkpoint" and "payload" in chunk:
@@ -171,4 +154,4 @@ def _with_state(make: Callable[..., Any], chunk: dict[str, Any]) -> dict[str, An
     values = chunk.get("values")
     if not isinstance(values, dict) or START in chunk.get("next", ()):
         return chunk
-    return {**chunk, "values": _made(make, cast("dict[str, Any]", values))}
+    return {**chunk, "values": in_schema(make, cast("dict[str, Any]", values))}

@@ -8,7 +8,7 @@ from actorgraph.errors import GraphBuildError, UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
-from actorgraph.ports import Saver
+from actorgraph.ports import Saver, Store
 from actorgraph.values.policies import All
 
 
@@ -28,6 +28,7 @@ class StateGraph(GraphBuilder):
         self,
         checkpointer: Saver | bool | None = None,
         *,
+        store: Store | None = None,
         interrupt_before: All | Sequence[str] = (),
         interrupt_after: All | Sequence[str] = (),
         name: str | None = None,
@@ -40,11 +41,14 @@ class StateGraph(GraphBuilder):
                 that runs in a node of another: None (default) takes that one's saver and starts
                 anew in each task, True takes it and keeps its state from task to task, False
                 stores nothing.
+            store: for the nodes' `store` and `runtime.store`. For a graph that runs in a node
+                of another: None (default) takes that one's.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
             name: for errors and logs. Default "LangGraph", as in LangGraph.
             strict: make a returned key that is no channel an error rather than a warning.
         Raises:
-            GraphBuildError: the graph can't run as declared, or the checkpointer is no saver.
+            GraphBuildError: the graph can't run as declared, or the checkpointer is no saver or
+                the store no store.
         Warns:
             UnreachableNodeWarning: no edge leads to a node.
         """
@@ -57,13 +61,8 @@ class StateGraph(GraphBuilder):
                 UnreachableNodeWarning,
                 stacklevel=2,
             )
-        is_class = isinstance(checkpointer, type)
-        if not isinstance(checkpointer, (Saver, bool, type(None))) or is_class:
-            raise GraphBuildError(
-                f"Invalid checkpointer provided: {checkpointer!r} is "
-                f"{'a class' if is_class else 'no object with the methods of a saver'}",
-                do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
-            )
+        _check_saver(checkpointer)
+        _check_store(store)
         plan = make_plan(
             self,
             name=name or "LangGraph",
@@ -71,8 +70,26 @@ class StateGraph(GraphBuilder):
             interrupt_after=after,
             strict=strict,
         )
-        return CompiledStateGraph(plan, checkpointer)
+        return CompiledStateGraph(plan, checkpointer, store=store, builder=self)
 
 
 def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
     return (nodes,) if isinstance(nodes, str) else tuple(nodes)
+
+
+def _check_saver(saver: object) -> None:
+    is_class = isinstance(saver, type)
+    if not isinstance(saver, (Saver, bool, type(None))) or is_class:
+        raise GraphBuildError(
+            f"Invalid checkpointer provided: {saver!r} is "
+            f"{'a class' if is_class else 'no object with the methods of a saver'}",
+            do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
+        )
+
+
+def _check_store(store: object) -> None:
+    if isinstance(store, type) or not isinstance(store, (Store, type(None))):
+        raise GraphBuildError(
+            f"Invalid store provided: {store!r} is no object with `batch` and `abatch`",
+            do="pass a store object, such as InMemoryStore(), not its class or context",
+        )

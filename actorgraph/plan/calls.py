@@ -3,13 +3,12 @@
 import functools
 import inspect
 from collections.abc import Callable
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
-
-INJECTABLE = ("config", "writer")
-"""Parameters that the runtime fills in when a node declares them by name."""
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
@@ -36,15 +35,9 @@ def is_async(action: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(getattr(type(action), "__call__", None))  # noqa: B004
 
 
-def injected(action: Callable[..., Any]) -> tuple[str, ...]:
-    """The injectable parameters that it declares after its first one."""
-    names = [p.name for p in _parameters(action)[1:]]
-    return tuple(name for name in INJECTABLE if name in names)
-
-
 def first_schema(action: Callable[..., Any]) -> Any | None:
     """The state schema by which the first parameter is annotated, if it is one."""
-    parameters = _parameters(action)
+    parameters = parameters_of(action)
     hint = _hints_of(action).get(parameters[0].name) if parameters else None
     return hint if is_schema(hint) else None
 
@@ -56,15 +49,12 @@ def literal_returns(action: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
-    """The nodes in a `-> Command[Literal[...]]` annotation, also inside a Union."""
+    """The nodes in the `Command[Literal[...]]` of a return annotation, also inside a Union."""
     hint = _hints_of(action).get("return")
-    options = get_args(hint) if get_origin(hint) in (Union, type(int | str)) else (hint,)
-    for option in options:
-        if get_origin(option) is Command and get_args(option):
-            literal = get_args(option)[0]
-            if get_origin(literal) is Literal:
-                return get_args(literal)
-    return ()
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    commands = [get_args(o)[0] for o in options if get_origin(o) is Command and get_args(o)]
+    named = [get_args(literal) for literal in commands if get_origin(literal) is Literal]
+    return tuple(dict.fromkeys(name for names in named for name in names))
 
 
 def name_of(action: Any) -> str | None:
@@ -73,13 +63,6 @@ def name_of(action: Any) -> str | None:
         action = action.func
     name = getattr(action, "name", None) or getattr(action, "__name__", None)
     return name or type(action).__name__
-
-
-def _parameters(action: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(action).parameters.values())
-    except (TypeError, ValueError):
-        return []
 
 
 def _hints_of(action: Any) -> dict[str, Any]:

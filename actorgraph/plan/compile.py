@@ -5,14 +5,15 @@ a join of several nodes is a barrier channel. So the runtime knows channels only
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorgraph.channels import Channel, EphemeralValue, NamedBarrierValue, Topic
 from actorgraph.errors import SchemaError
 from actorgraph.plan import calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
+from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, END, START, TAG_HIDDEN, TASKS
@@ -57,6 +58,12 @@ def make_plan(
         strict=strict,
         make_output=builder.output.make,
         make_state=builder.state.make,
+        sources=Sources(
+            builder.state.source,
+            builder.input.source,
+            builder.output.source,
+            builder.context_schema,
+        ),
     )
 
 
@@ -90,6 +97,7 @@ def _start(builder: GraphBuilder, joins: dict[str, tuple[tuple[str, ...], str]])
         targets=_targets(builder, START, joins),
         branches=_branches(builder, START, builder.state),
         hidden=True,
+        needs_store=any(map(needs_store, _paths(builder, START))),
     )
 
 
@@ -105,7 +113,7 @@ def _node(
         name=spec.name,
         call=spec.action,
         is_async=calls.is_async(spec.action),
-        inject=calls.injected(spec.action),
+        inject=injected(spec.action),
         triggers=(BRANCH_TO + spec.name, *waits),
         reads=view_of(schema, state),
         coerce=schema.make,
@@ -117,7 +125,12 @@ def _node(
         metadata=spec.metadata,
         ends=spec.ends,
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
+        needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )
+
+
+def _paths(builder: GraphBuilder, node: str) -> list[Callable[..., Any]]:
+    return [branch.path for branch in builder.branches.get(node, {}).values()]
 
 
 def _branches(builder: GraphBuilder, node: str, schema: Schema) -> tuple[BranchPlan, ...]:
@@ -131,7 +144,7 @@ def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPl
         name=spec.name,
         path=spec.path,
         is_async=calls.is_async(spec.path),
-        inject=calls.injected(spec.path),
+        inject=injected(spec.path),
         ends=spec.ends,
         reads=schema.keys,
         coerce=schema.make,

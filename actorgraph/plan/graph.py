@@ -46,6 +46,7 @@ class NodePlan:
         writes: the keys that it may return.
         targets: `(channel, value)` written after each run: its static edges.
         timeout: seconds; None for no limit.
+        needs_store: whether it, or an edge of it, can't be called without a store.
     """
 
     name: str
@@ -63,12 +64,26 @@ class NodePlan:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ends: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     hidden: bool = False
+    needs_store: bool = False
     bare: bool = field(init=False)
     """Whether it belongs to a graph over one value."""
 
     def __post_init__(self) -> None:
         """Compute what follows from the rest."""
         object.__setattr__(self, "bare", self.writes == {ROOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The user's classes: of the state, of what a run takes and returns, and of its context.
+
+    `context` is None where the graph declares none.
+    """
+
+    state: Any = Any
+    input: Any = Any
+    output: Any = Any
+    context: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,7 @@ class Plan:
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
         subgraphs: the nodes that run another graph which stores its state.
+        sources: the classes that the graph was declared with.
     """
 
     name: str
@@ -102,12 +118,15 @@ class Plan:
     make_output: Callable[..., Any] | None = None
     make_state: Callable[..., Any] | None = None
     subgraphs: frozenset[str] = frozenset()
+    sources: Sources = field(default_factory=Sources)
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
     order: Mapping[str, int] = field(init=False)
+    needs_store: str = field(init=False)
+    """The first node that can't be called without a store; "" if every one can."""
 
     def __post_init__(self) -> None:
         """Compute the tables."""
@@ -121,6 +140,7 @@ class Plan:
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
+            "needs_store": next((n.name for n in self.nodes.values() if n.needs_store), ""),
             "order": {name: place for place, name in enumerate(self.nodes)},
         }
         for name, table in tables.items():

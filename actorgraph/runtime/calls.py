@@ -17,6 +17,7 @@ import anyio.to_thread
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.context import TaskScope
+from actorgraph.runtime.injection import injected
 from actorgraph.runtime.live import Live
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.values.run import Write
@@ -94,7 +95,7 @@ async def call_node(
         if node.is_async and not node.inject:
             returned = await node.call(given)
         else:
-            returned = await _call(node.call, node.is_async, given, _injected(node.inject, scope))
+            returned = await _call(node.call, node.is_async, given, injected(node.inject, scope))
     except ParentCommand as up:  # a graph that the node ran tells this one what to do
         returned = replace(up.command, graph=None)
     made = writes_of(plan, node, returned, nested=scope.lineage.nested)
@@ -118,30 +119,23 @@ async def branch_writes(
         if branch.is_async and not branch.inject:
             answer = await branch.path(seen)
         else:
-            injected = _injected(branch.inject, scope) if scope else {}
-            answer = await _call(branch.path, branch.is_async, seen, injected)
+            extra = injected(branch.inject, scope) if scope else {}
+            answer = await _call(branch.path, branch.is_async, seen, extra)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
 
 async def _call(
-    function: Callable[..., Any], is_async: bool, given: Any, injected: dict[str, Any]
+    function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
 ) -> Any:
     if is_async:
-        return await function(given, **injected)
-    work = partial(function, given, **injected) if injected else partial(function, given)
+        return await function(given, **extra)
+    work = partial(function, given, **extra) if extra else partial(function, given)
     # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
     returned = await anyio.to_thread.run_sync(
         work, abandon_on_cancel=True, limiter=thread_limiter()
     )
     return await returned if inspect.isawaitable(returned) else returned
-
-
-def _injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
-    if not names:
-        return {}
-    known = {"config": scope.config, "writer": scope.write}
-    return {name: known[name] for name in names}
 
 
 def real_error(error: BaseException) -> BaseException | None:

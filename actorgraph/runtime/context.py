@@ -4,10 +4,12 @@ Each task runs in its own copy of the caller's context with `CURRENT` set, and s
 threads and the tasks that the node starts.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphInterrupt, OutsideRunError
+from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
 from actorgraph.values.commands import Interrupt
@@ -30,6 +32,10 @@ class TaskScope:
         raised: the questions that it, or a graph that it ran, asked in vain.
         took_bare: whether one of those answers was used, here or below.
         messages: takes messages that the task streams; None where nobody reads them.
+        error: what an error handler handles; previous: the thread's last saved return;
+            heartbeat: puts off the idle timeout; first_attempt_time: seconds since 1970. Each
+            is set only where there is one.
+        runtime: set once somebody has asked for it.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
     """
 
@@ -40,15 +46,26 @@ class TaskScope:
         "attempt",
         "bare",
         "cancelled",
+        "error",
+        "first_attempt_time",
         "graphs",
+        "heartbeat",
         "lineage",
         "messages",
+        "previous",
         "raised",
         "routed",
+        "runtime",
         "task",
         "took_bare",
         "write",
     )
+
+    error: Any
+    first_attempt_time: float
+    heartbeat: Callable[[], None]
+    previous: Any
+    runtime: Runtime[Any]
 
     def __init__(
         self,
@@ -128,7 +145,12 @@ class TaskScope:
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")
 
 
-def _current(what: str) -> TaskScope:
+def current(what: str) -> TaskScope:
+    """The running task.
+
+    Raises:
+        OutsideRunError: `what` was not called in a node.
+    """
     try:
         return CURRENT.get()
     except LookupError:
@@ -152,7 +174,7 @@ def interrupt(value: Any) -> Any:
         GraphInterrupt: there is no answer yet. A BaseException: `except Exception` lets it by.
         OutsideRunError: not called in a node.
     """
-    return _current("interrupt()").ask(value)
+    return current("interrupt()").ask(value)
 
 
 def get_config() -> dict[str, Any]:
@@ -161,7 +183,7 @@ def get_config() -> dict[str, Any]:
     Raises:
         OutsideRunError: not called in a node.
     """
-    return _current("get_config()").config
+    return current("get_config()").config
 
 
 def get_stream_writer() -> Writer:
@@ -172,4 +194,4 @@ def get_stream_writer() -> Writer:
     Raises:
         OutsideRunError: not called in a node.
     """
-    return _current("get_stream_writer()").write
+    return current("get_stream_writer()").write

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
 from actorgraph.values.policies import RunPolicy
 
@@ -25,6 +26,7 @@ class Lineage(msgspec.Struct):
         base: the checkpoint that its tasks follow, as it stands.
         loaded: the checkpoint that the run started from; tasks of a later one are new.
         routed: answers to questions of this run and below it, by interrupt id.
+        supplies: context and store for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
     """
@@ -40,6 +42,7 @@ class Lineage(msgspec.Struct):
     base: Callable[[], bytes]
     loaded: bytes | None
     routed: Mapping[str, Any]
+    supplies: Supplies = NOTHING_SUPPLIED
     above: "TaskScope | None" = None
     owns: bool = True
 

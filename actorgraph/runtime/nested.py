@@ -11,6 +11,7 @@ from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
+from actorgraph.values.configs import below
 
 Config = Mapping[str, Any]
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id")
@@ -78,9 +79,8 @@ def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
 
 def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     """The config of a nested run: its parent's, and what the call adds."""
-    above, own = scope.base_config, config or {}
-    place = {**(above.get("configurable") or {}), **(own.get("configurable") or {})}
+    merged = below(scope.base_config, config)
+    place = dict(merged.get("configurable") or {})
     for key in _PLACE:
         place.pop(key, None)
-    metadata = {**(above.get("metadata") or {}), **(own.get("metadata") or {})}
-    return {**above, **own, "configurable": place, "metadata": metadata}
+    return {**merged, "configurable": place}

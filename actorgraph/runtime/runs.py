@@ -12,6 +12,7 @@ from actorgraph.errors import CheckpointNotFoundError
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
@@ -62,6 +63,7 @@ class Launch(msgspec.Struct, frozen=True):
     run: bytes
     broadcast: Broadcast | None = None
     place: NestedPlace | None = None
+    supplies: Supplies = NOTHING_SUPPLIED
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -191,6 +193,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         base=lambda: state.checkpoint,
         loaded=loaded,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
+        supplies=launch.supplies,
         above=launch.place.scope if launch.place else None,
         owns=state.nested is None or state.nested.claims,
     )

@@ -172,7 +172,7 @@ class TestNodes:
         [
             (node, False, ()),
             (anode, True, ("config",)),
-            (functools.partial(anode, config={}), True, ("config",)),
+            (functools.partial(anode, config={}), True, ()),
             (lambda state, writer, other=1: None, False, ("writer",)),
         ],
     )

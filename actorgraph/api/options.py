@@ -1,0 +1,65 @@
+"""The keyword arguments of a call that runs a graph."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from actorgraph.api.reading import ReadingOptions
+from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.values.policies import All, DurabilityMode
+
+NodeNames = All | Sequence[str] | None
+
+
+class CallOptions(TypedDict, total=False):
+    """What every call that runs a graph takes.
+
+    durability: "sync", "async" or "exit"; default the graph's, which is "sync".
+    interrupt_before, interrupt_after: nodes to pause at, or "*"; default the graph's.
+    output_keys: what to return of the state, or to show of it in "values" chunks. Default the
+        output schema of `ainvoke`, the whole state of `astream`. One name gives the bare value.
+    context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
+    """
+
+    durability: DurabilityMode | None
+    interrupt_before: NodeNames
+    interrupt_after: NodeNames
+    output_keys: str | Sequence[str] | None
+    context: Any
+
+
+class StreamOptions(CallOptions, ReadingOptions, total=False):
+    """What `astream` takes: `CallOptions` and `ReadingOptions`."""
+
+
+_CALL = tuple(CallOptions.__annotations__)
+_READING = tuple(ReadingOptions.__annotations__)
+
+
+def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
+    """The options of a call, checked.
+
+    Raises:
+        InvalidConfigError: the method has no such argument.
+    """
+    return _known(method, options, _CALL)
+
+
+def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:
+    """The options of a stream, checked: those of the call, and those of its reader.
+
+    Raises:
+        InvalidConfigError: `astream` has no such argument.
+    """
+    _known("astream", options, (*_CALL, *_READING))
+    call: Any = {name: value for name, value in options.items() if name in _CALL}
+    reading: Any = {name: value for name, value in options.items() if name in _READING}
+    return call, reading
+
+
+def _known(method: str, options: Mapping[str, Any], known: Sequence[str]) -> Any:
+    for name in options:
+        if name not in known:
+            raise InvalidConfigError(
+                f"{method}() has no argument {name!r}", do=did_you_mean(name, known)
+            )
+    return options

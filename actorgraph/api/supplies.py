@@ -1,0 +1,66 @@
+"""What a call supplies to its nodes besides the state, checked before anything runs."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast, is_typeddict
+
+from actorgraph.errors import InvalidContextError, StoreRequiredError
+from actorgraph.plan.graph import Plan
+from actorgraph.ports import Store
+from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
+
+
+def supplies_of(
+    plan: Plan, above: Supplies | None, *, context: Any, store: Store | None
+) -> Supplies:
+    """The supplies of a run.
+
+    Args:
+        above: those of the run in whose node it runs.
+    Raises:
+        InvalidContextError: the context doesn't fit the graph's `context_schema`.
+        StoreRequiredError: a node asks for a store and there is none.
+    """
+    supplies = (above or NOTHING_SUPPLIED).below(context_in(plan, context), store)
+    if plan.needs_store and supplies.store is None:
+        raise StoreRequiredError(
+            f"node {plan.needs_store!r} of graph {plan.name!r} has a parameter `store`, but the "
+            "graph was compiled without a store",
+            do="pass store= to compile(), or annotate the parameter `store: BaseStore | None`",
+        )
+    return supplies
+
+
+def context_in(plan: Plan, context: Any) -> Any:
+    """A context in the graph's schema: a dict is made into its dataclass, model or Struct.
+
+    Raises:
+        InvalidContextError: it can't be.
+    """
+    schema = plan.sources.context
+    if context is None or not isinstance(schema, type) or _fits(schema, context):
+        return context
+    name = schema.__name__
+    if not isinstance(context, Mapping):
+        raise InvalidContextError(
+            f"context is a {type(context).__name__}, and graph {plan.name!r} declares {name}",
+            do=f"pass a {name}, or a dict of its fields",
+        )
+    if not (dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields")) and not hasattr(
+        schema, "__struct_fields__"
+    ):
+        return context
+    try:
+        return cast("Any", schema)(**context)
+    except Exception as error:
+        raise InvalidContextError(
+            f"context {sorted(map(str, context))} can't be made into {name}: {error}",
+            do="pass every field without a default, and values of the declared types",
+        ) from error
+
+
+def _fits(schema: type, context: Any) -> bool:
+    """Whether a context is in the schema as it is; of a TypedDict any dict is."""
+    if is_typeddict(schema) or getattr(schema, "__total__", None) is not None:
+        return isinstance(context, Mapping)
+    return isinstance(context, schema)

@@ -1,0 +1,42 @@
+"""GraphOutput: what `invoke(..., version="v2")` returns."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import INTERRUPT
+
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOutput(Generic[OutputT]):
+    """A run's output and its open questions, apart from each other.
+
+    `result["key"]` and `"key" in result` read the value, and `"__interrupt__"` the questions, for
+    programs that were written for the dict of version "v1".
+
+    Attributes:
+        value: the output, in the graph's output schema.
+        interrupts: the questions that wait for answers; () when the run is done.
+    """
+
+    value: OutputT
+    interrupts: tuple[Interrupt, ...] = ()
+
+    def __getitem__(self, key: str) -> Any:
+        if key == INTERRUPT:
+            return self.interrupts
+        if isinstance(self.value, dict):
+            return self.value[key]
+        try:
+            return getattr(self.value, key)
+        except AttributeError:
+            raise KeyError(key) from None
+
+    def __contains__(self, key: object) -> bool:
+        if key == INTERRUPT:
+            return bool(self.interrupts)
+        if isinstance(self.value, dict):
+            return key in self.value
+        return isinstance(key, str) and hasattr(self.value, key)

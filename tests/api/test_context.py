@@ -1,0 +1,130 @@
+"""`context=`: made into the graph's schema, or refused before anything runs."""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from actorgraph import START, InMemorySaver, InvalidContextError, StateGraph
+from tests.graphs import AB, at
+
+
+@dataclass
+class Data:
+    user: str
+    limit: int = 3
+
+
+class Model(BaseModel):
+    user: str
+    limit: int = 3
+
+
+class Struct(msgspec.Struct):
+    user: str
+    limit: int = 3
+
+
+class Dict(TypedDict):
+    user: str
+    limit: int
+
+
+def graph_with(schema, seen, **options):
+    async def node(state, runtime):
+        seen.append(runtime.context)
+
+    builder = StateGraph(AB, schema).add_node("node", node).add_edge(START, "node")
+    return builder.compile(**options)
+
+
+@pytest.mark.parametrize("schema", [Data, Model, Struct])
+class TestClasses:
+    async def test_a_dict_becomes_the_schema(self, schema):
+        """
+        A dict of fields is made into the dataclass, model or Struct; defaults fill the rest.
+        LangGraph: F-C17.
+        """
+        seen: list = []
+        await graph_with(schema, seen).ainvoke({}, context={"user": "ada"})
+
+        assert seen == [schema(user="ada")]
+
+    async def test_an_object_of_the_schema_stays_as_it_is(self, schema):
+        """
+        Nodes see the object that the caller made. LangGraph: F-C17.
+        """
+        seen: list = []
+        given = schema(user="ada", limit=9)
+        await graph_with(schema, seen).ainvoke({}, context=given)
+
+        assert seen[0] is given
+
+    @pytest.mark.parametrize("bad", [{}, {"user": "a", "unknown": 1}, 5, "ada"], ids=str)
+    async def test_what_does_not_fit_is_refused_before_anything_runs(self, schema, bad):
+        """
+        Nothing runs and nothing is stored; the error names the schema. LangGraph: F-C17.
+        """
+        if schema is Model and bad and isinstance(bad, dict):
+            bad = {"user": 5}  # a model ignores fields that it doesn't know
+        seen: list = []
+        graph = graph_with(schema, seen, checkpointer=InMemorySaver())
+        with pytest.raises(InvalidContextError, match=schema.__name__):
+            await graph.ainvoke({}, at(), context=bad)
+        with pytest.raises(InvalidContextError, match=schema.__name__):
+            graph.astream({}, at(), context=bad)
+
+        assert seen == []
+        assert (await graph.aget_state(at())).created_at is None
+
+
+async def test_a_typed_dict_takes_any_dict():
+    """
+    A TypedDict describes a dict and checks nothing; what is no dict is refused. LangGraph: F-C17.
+    """
+    seen: list = []
+    graph = graph_with(Dict, seen)
+    await graph.ainvoke({}, context={"user": "ada"})
+    with pytest.raises(InvalidContextError, match="Dict"):
+        await graph.ainvoke({}, context=["ada"])
+
+    assert seen == [{"user": "ada"}]
+
+
+async def test_without_a_schema_any_context_goes():
+    """
+    A graph that declares none hands over what it gets, and None when it gets none.
+    LangGraph: F-C17.
+    """
+    seen: list = []
+    graph = graph_with(None, seen)
+    await graph.ainvoke({}, context=5)
+    await graph.ainvoke({})
+    async for _ in graph.astream({}, context=[1]):
+        pass
+
+    assert seen == [5, None, [1]]
+
+
+async def test_a_schema_with_defaults_is_not_made_of_nothing():
+    """
+    Without `context=` nodes see None, whatever the schema's defaults. LangGraph: F-C17.
+    """
+    seen: list = []
+    await graph_with(Data, seen).ainvoke({})
+
+    assert seen == [None]
+
+
+def test_the_blocking_methods_take_it_too():
+    """
+    `invoke` and `stream` hand `context=` over as their async twins do. LangGraph: F-C17, F-C22.
+    """
+    seen: list = []
+    graph = graph_with(Data, seen)
+    graph.invoke({}, context={"user": "a"})
+    list(graph.stream({}, context={"user": "b"}))
+
+    assert [context.user for context in seen] == ["a", "b"]
