@@ -187,8 +187,9 @@ def _end_superstep(
     chunks.hold_update(state, last, result, folded=True)
     chunks.hold_values(state, changed)
     chunks.hold_checkpoint(state, tasks)
-    if stops and tasks:
+    if stops:
         chunks.hold_interrupt(state, ())
+    if stops and tasks:
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     return next_superstep(state, effects)
 

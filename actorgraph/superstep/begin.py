@@ -215,6 +215,7 @@ def _go_on_with(
     if chunks.wants(state, "values"):
         chunks.hold(state, "values", chunks.output(state))
     chunks.hold_checkpoint(state, tasks, {} if forks else pending.attempts(restored.ledger))
+    chunks.hold_restored(state)
     if tasks and not state.due:
         return effects + go_on(state)
     return next_superstep(state, effects, resuming=True)

@@ -111,6 +111,19 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
         hold_task(state, task, result=made, folded=folded)
 
 
+def hold_restored(state: RunState) -> None:
+    """The `updates` chunks of tasks that had finished before this run went on, marked as such."""
+    if not wants(state, "updates"):
+        return
+    keys = state.policy.output_keys or state.plan.state_keys
+    bare = state.policy.bare or tuple(keys) == (ROOT,)
+    for result in state.results.values():
+        task = state.tasks[result.task]
+        if not state.plan.nodes[task.name].hidden:
+            update = update_of(keys, result.writes, bare=bare)
+            hold(state, "updates", {task.name: update, "__metadata__": {"cached": True}})
+
+
 def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = False) -> Any:
     """What a task wrote to these keys: a dict, a list of dicts if a key repeats, or None.
 

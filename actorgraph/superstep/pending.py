@@ -31,7 +31,7 @@ class Attempt(msgspec.Struct):
 
     Attributes:
         writes: its own, or None while it has not finished.
-        error: the text of what it raised, or None.
+        error: the text of what it raised last, even if it has finished since; or None.
         interrupts: the questions that it asked last; `waiting` whether they are unanswered.
         answers: the resume values that it has got so far, in the order of its questions.
         routed: answers to questions asked below it, by interrupt id.
@@ -100,7 +100,7 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
         attempt.waiting = attempt.writes is None and (
             answered is None or asked.generation >= answered.generation
         )
-    if failed is not None and attempt.writes is None:
+    if failed is not None:
         attempt.error = str(failed.writes[0][1])
 
 

@@ -16,7 +16,7 @@ from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.tasks import due_tasks, next_nodes, path_key
+from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
 from actorgraph.values.constants import ROOT, START
 from actorgraph.values.ids import CheckpointId, as_text
 from actorgraph.values.policies import RunPolicy
@@ -63,7 +63,7 @@ def snapshot(
         parent_ledger: the ledger of the checkpoint's parent, for `metadata["writes"]`.
     """
     state = state_of(plan, restored, thread_id)
-    tasks = due_tasks(state, None)
+    tasks = as_shown(plan, due_tasks(state, None))
     known = attempts(restored.ledger)
     shown = tuple(
         _task(plan, task, known.get(task.id), live=live)._replace(

@@ -149,12 +149,20 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
         ) from error
 
 
-def next_nodes(plan: Plan, tasks: Iterable[Task]) -> tuple[str, ...]:
-    """The nodes of these tasks in the order in which the graph defines them."""
-    names = [task.name for task in tasks]
-    if len(names) > 1:
-        names.sort(key=plan.order.__getitem__)
-    return tuple(names)
+def next_nodes(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """The nodes of these tasks, in the order in which they are shown."""
+    if len(tasks) > 1:
+        tasks = as_shown(plan, tasks)
+    return tuple([task.name for task in tasks])
+
+
+def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
+    """Tasks as a snapshot lists them: Sends by their index, then nodes as the graph defines them.
+
+    They run in plan order, by name; see `due_tasks`.
+    """
+    order = plan.order
+    return sorted(tasks, key=lambda t: -1 if t.path[0] == PUSH else order[t.name])
 
 
 @lru_cache(maxsize=4096)

@@ -38,7 +38,7 @@ LEDGERS: list[tuple[list[StoredWrite], Attempt]] = [
     ([own(("log", 1)), own(("log", 2), index=1)], Attempt(PATH, (("log", 1), ("log", 2)))),
     ([failed(1, "no")], Attempt(PATH, error="no")),
     ([failed(1, "no"), failed(2, "worse")], Attempt(PATH, error="worse")),
-    ([failed(1, "no"), own(("log", 1))], Attempt(PATH, (("log", 1),))),
+    ([failed(1, "no"), own(("log", 1))], Attempt(PATH, (("log", 1),), error="no")),
     ([asked(1, Q1)], Attempt(PATH, interrupts=(Q1,), waiting=True)),
     ([asked(1, Q1), answered(2, "a")], Attempt(PATH, interrupts=(Q1,), answers=("a",))),
     (
