@@ -11,7 +11,7 @@ DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs-test lint format format-check types bench faults promises clean
+.PHONY: demo test docs-test lint format format-check types bench differential faults promises clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -39,6 +39,9 @@ types: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+differential: $(DEV)
+	$(BIN)/python -m tests.differential $(ARGS)
 
 faults: $(DEV)
 	$(BIN)/python -m pytest tests/faults $(ARGS)

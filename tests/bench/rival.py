@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
 ENVIRONMENT = FOLDER / "langgraph"
-REQUIREMENTS = ["langgraph==1.2.*", "langgraph-checkpoint-sqlite==3.1.*"]
+REQUIREMENTS = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"]
 INSTALL_SECONDS_MAX = 600
 
 

@@ -44,8 +44,9 @@ class Driver:
             points = [s async for s in self.graph.aget_state_history(PLACE) if s.next]
             if not points:
                 return True
-            given = None
-            config |= {"configurable": points[turn[1] % len(points)].config["configurable"]}
+            given, point = None, points[turn[1] % len(points)]
+            config |= {"configurable": point.config["configurable"]}
+            kind = "replay head" if point.config == self.state.config else kind
         elif kind == "update":
             outcome = await self.update(turn[1])
             return await self.note(kind, outcome)

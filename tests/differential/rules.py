@@ -63,6 +63,8 @@ def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
         errors = {here["outcome"].get("error"), there["outcome"].get("error")}
         if errors == {"InvalidUpdateError"}:
             return turn, ("outcome",)
+        if there["outcome"].get("error") == "InvalidUpdateError" and here["state"]["interrupts"]:
+            return turn, ()  # told when the superstep ends, not at a pause inside it
         if there["given"] != "input" and "GraphRecursionError" in errors:
             return turn, ()
     return None
@@ -72,6 +74,14 @@ def an_ambiguous_update(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
     """LangGraph refuses an update without as_node; here it is made."""
     for turn, there in enumerate(theirs):
         if there["given"] == "update" and there["outcome"].get("error") == "InvalidUpdateError":
+            return turn, ()
+    return None
+
+
+def a_replay_of_the_head(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """A turn that addressed the newest checkpoint by its id, and gave None."""
+    for turn, there in enumerate(theirs):
+        if there["given"] == "replay head":
             return turn, ()
     return None
 

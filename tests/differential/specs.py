@@ -46,7 +46,8 @@ def graph_of(dice: random.Random, names: str, *, nested: bool = False) -> Spec:
     dice.shuffle(order)
     cap = dice.randint(4, 9)
     deferring = nested is not None and dice.random() < 0.2
-    nodes = {name: node_of(dice, name, order, cap, deferring=deferring) for name in names}
+    defined = dice.sample(order, len(order))
+    nodes = {name: node_of(dice, name, order, cap, deferring=deferring) for name in defined}
     if nested:
         inner = graph_of(dice, "xyz"[: dice.randint(1, 3)])
         nodes[dice.choice(order)] = {"graph": inner}

@@ -29,6 +29,8 @@ def traced(library: Any, spec: Spec) -> Trace:
     """The trace of one spec; a graph that can't be built has one entry that says why."""
     try:
         built = build(library, spec)
+    except ValueError:
+        return [{"given": "build", "outcome": {"error": "ValueError"}, "state": {}}]
     except Exception as error:  # noqa: BLE001 - its text is compared
         return [{"given": "build", "outcome": {"error": repr(error)}, "state": {}}]
     try:

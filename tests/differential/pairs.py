@@ -1,0 +1,51 @@
+"""The two workers, each in a process and an environment of its own."""
+
+import json
+import subprocess
+from typing import Any, NamedTuple
+
+from tests.differential.rules import Spec, Trace
+from tests.source import ROOT
+
+
+class Worker:
+    """A process that answers specs with traces; it ends with this one."""
+
+    def __init__(self, python: str, library: str) -> None:
+        command = [python, "-m", "tests.differential.worker", library]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, spec: Spec) -> None:
+        """Hand over a spec."""
+        assert self._process.stdin
+        print(json.dumps(spec), file=self._process.stdin, flush=True)
+
+    def answer(self) -> Any:
+        """The trace of the oldest spec that has none yet."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, f"the worker ended with {self._process.poll()}"
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Pair(NamedTuple):
+    """One worker per library."""
+
+    ours: Worker
+    theirs: Worker
+
+    def traces(self, spec: Spec) -> tuple[Trace, Trace]:
+        """What both do with a spec; they work at the same time."""
+        self.ours.ask(spec)
+        self.theirs.ask(spec)
+        return self.ours.answer(), self.theirs.answer()
