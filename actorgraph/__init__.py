@@ -17,6 +17,7 @@ from actorgraph.errors import (
     CheckpointError,
     ConflictError,
     EmptyInputError,
+    ErrorCode,
     GraphBuildError,
     GraphInterrupt,
     GraphRecursionError,
@@ -47,6 +48,7 @@ from actorgraph.runtime.messages import get_message_writer
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.constants import END, START
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
+from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy, default_retry_on
 from actorgraph.values.output import GraphOutput
 from actorgraph.values.policies import All, Durability, StreamMode
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
@@ -89,6 +91,7 @@ __all__ = [
     "DrawableGraph",
     "Durability",
     "EmptyInputError",
+    "ErrorCode",
     "ExecutionInfo",
     "GraphBuildError",
     "GraphInterrupt",
@@ -106,6 +109,7 @@ __all__ = [
     "NodeCancelledError",
     "NodeTimeoutError",
     "PregelTask",
+    "RetryPolicy",
     "RunningLoopError",
     "Runtime",
     "SaverClosedError",
@@ -126,6 +130,7 @@ __all__ = [
     "TaskPayload",
     "TaskResultPayload",
     "TasksStreamPart",
+    "TimeoutPolicy",
     "UnknownChannelWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
@@ -133,6 +138,7 @@ __all__ = [
     "UpdatesStreamPart",
     "ValuesStreamPart",
     "channels",
+    "default_retry_on",
     "get_config",
     "get_message_writer",
     "get_runtime",

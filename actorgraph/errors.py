@@ -6,7 +6,18 @@ is an `assert`, not a class of this file. Names are LangGraph's where LangGraph 
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from enum import Enum
+from typing import Any, Literal
+
+
+class ErrorCode(Enum):
+    """The errors that LangGraph numbers; programs look for these words in `error.code`."""
+
+    GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
+    INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
+    INVALID_GRAPH_NODE_RETURN_VALUE = "INVALID_GRAPH_NODE_RETURN_VALUE"
+    MULTIPLE_SUBGRAPHS = "MULTIPLE_SUBGRAPHS"
+    INVALID_CHAT_HISTORY = "INVALID_CHAT_HISTORY"
 
 
 class ActorGraphError(Exception):
@@ -15,18 +26,20 @@ class ActorGraphError(Exception):
     Args:
         what: what happened, naming the culprit.
         do: what the reader can do about it.
+        code: LangGraph's word for it, where it has one.
     """
 
-    def __init__(self, what: str, *, do: str) -> None:
+    def __init__(self, what: str, *, do: str, code: ErrorCode | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.do = do
+        self.code = code
 
     def __str__(self) -> str:
         return f"{self.what}\n  Do this: {self.do}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.what, self.do)
+        return _rebuild, (type(self), self.what, self.do), dict(self.__dict__)
 
 
 def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError:
@@ -71,12 +84,52 @@ class GraphRecursionError(ActorGraphError, RecursionError):
     """A run took as many supersteps as its `recursion_limit` allows and still had work."""
 
 
-class NodeTimeoutError(ActorGraphError, TimeoutError):
-    """A node did not return within its `timeout`."""
+class NodeTimeoutError(ActorGraphError):
+    """An attempt of a node took longer than its `timeout`, or showed no progress for too long.
+
+    Not a `TimeoutError`: that is an `OSError`, which retry policies leave alone by default.
+
+    Attributes:
+        node: its name.
+        kind: "run" for the whole attempt, "idle" for the time without progress.
+        elapsed: seconds since the attempt began.
+        timeout: the limit that was exceeded; run_timeout, idle_timeout: those that were set.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        do: str,
+        node: str = "",
+        kind: Literal["run", "idle"] = "run",
+        elapsed: float = 0.0,
+        run_timeout: float | None = None,
+        idle_timeout: float | None = None,
+    ) -> None:
+        super().__init__(what, do=do)
+        self.node = node
+        self.kind: Literal["run", "idle"] = kind
+        self.elapsed = elapsed
+        self.run_timeout = run_timeout
+        self.idle_timeout = idle_timeout
+
+    @property
+    def timeout(self) -> float | None:
+        """The limit that was exceeded, in seconds."""
+        return self.run_timeout if self.kind == "run" else self.idle_timeout
 
 
 class NodeCancelledError(ActorGraphError):
-    """A node raised the event loop's cancellation itself, though nobody cancelled the run."""
+    """A node raised the event loop's cancellation itself, though nobody cancelled the run.
+
+    Attributes:
+        node: its name.
+    """
+
+    def __init__(self, what: str, *, do: str, node: str = "") -> None:
+        super().__init__(what, do=do)
+        self.node = node
 
 
 class InvalidConfigError(ActorGraphError, ValueError):

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from actorgraph.values.commands import Command, Interrupt, Send
+from actorgraph.values.node_policies import TimeoutPolicy
 
 PAIRS = 20
 
@@ -115,6 +116,17 @@ def _build_model(kind: Any, data: list[Any]) -> Any:
     return made
 
 
+def _pack_send(send: Send) -> list[Any]:
+    limit = TimeoutPolicy.coerce(send.timeout)
+    timeout = None if limit is None else [limit.run_timeout, limit.idle_timeout, limit.refresh_on]
+    return [send.node, send.arg, timeout]
+
+
+def _build_send(_: Any, data: list[Any]) -> Send:
+    node, arg, timeout = data
+    return Send(node, arg, TimeoutPolicy(*timeout) if isinstance(timeout, list) else timeout)
+
+
 def _pack_enum(value: Enum) -> Any:
     return value.value if isinstance(value, Flag) else value.name
 
@@ -148,7 +160,7 @@ BUILTIN: dict[type, Extension] = {
     complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
-    Send: Extension(30, lambda v: [v.node, v.arg, v.timeout], lambda _, d: Send(*d)),
+    Send: Extension(30, _pack_send, _build_send),
     Interrupt: Extension(31, lambda v: [v.value, v.id], lambda _, d: Interrupt(*d)),
     Command: Extension(
         32,

@@ -6,25 +6,34 @@ checked in `checks.py` when the plan is made.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.plan import calls
+from actorgraph.plan import calls, policies
 from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema
 from actorgraph.values.constants import END, RESERVED_NODE_NAMES, START
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One `add_node` call."""
+    """One `add_node` call.
+
+    Attributes:
+        retry, timeout, cache, handler: empty or None where the call named none.
+    """
 
     name: str
     action: Callable[..., Any]
     schema: Schema | None
-    timeout: float | None
+    timeout: TimeoutPolicy | None
     max_concurrency: int | None
     metadata: Mapping[str, Any]
     ends: Mapping[str, str | None]
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
+    handler: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,8 @@ class GraphBuilder:
         action: Callable[..., Any] | None = None,
         *,
         input_schema: Any = None,
-        timeout: float | None = None,
+        retry_policy: policies.Retry = None,
+        timeout: float | timedelta | TimeoutPolicy | None = None,
         max_concurrency: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         destinations: Sequence[str] | Mapping[str, str] | None = None,
@@ -88,35 +98,31 @@ class GraphBuilder:
                 object with `ainvoke` or `invoke`.
             input_schema: the part of the state that it sees; default the annotation of the
                 function's first parameter, else the state schema.
-            timeout: seconds that one call may take; async nodes only. Default no limit.
+            retry_policy: when to call it again after an error; of several, the first that
+                matches the error counts. Default never.
+            timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
+                Default no limit.
             max_concurrency: calls of this node that may run at once. Default no limit.
             metadata: carried into the `tasks` stream.
             destinations: where its Commands may go, for checks and drawing; or each with a label.
         Returns: the builder.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
-                be called, or a sync node has a timeout (a thread can't be stopped).
+                be called, a policy is out of range, or a sync node has a timeout (a thread
+                can't be stopped).
         """
         name, action = _name_and_action(node, action)
         self._check_name(name)
-        try:
-            function = calls.as_callable(action)
-        except TypeError as error:
-            raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
-        _check_timeout(name, function, timeout)
-        hint = input_schema or calls.first_schema(function)
-        schema = read_schema(hint) if hint is not None and is_schema(hint) else None
-        if schema is not None:
-            self.schemas.append(schema)
-            merge_channels(self.schemas)
+        function = _function(name, action)
         self.nodes[name] = NodeSpec(
             name,
             function,
-            schema,
-            timeout,
+            self._own_schema(input_schema or calls.first_schema(function)),
+            policies.timeout_of(f"node {name!r}", function, timeout),
             max_concurrency,
             dict(metadata or {}),
             _destinations(destinations or calls.command_destinations(function)),
+            retry=policies.retries_of(f"node {name!r}", retry_policy),
         )
         return self
 
@@ -210,6 +216,15 @@ class GraphBuilder:
         """End after this node: `add_edge(key, END)`."""
         return self.add_edge(key, END)
 
+    def _own_schema(self, hint: Any) -> Schema | None:
+        """The schema of a node's own, whose keys are keys of the state from now on."""
+        if hint is None or not is_schema(hint):
+            return None
+        schema = read_schema(hint)
+        self.schemas.append(schema)
+        merge_channels(self.schemas)
+        return schema
+
     def _check_name(self, name: str) -> None:
         if name in self.nodes:
             raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
@@ -240,23 +255,16 @@ def _name_and_action(
     return name, node
 
 
+def _function(name: str, action: Any) -> Callable[..., Any]:
+    try:
+        return calls.as_callable(action)
+    except TypeError as error:
+        raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
+
+
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
     """Where a node's Commands may go -> the label of that edge in drawings."""
     return {**given} if isinstance(given, Mapping) else dict.fromkeys(given)
-
-
-def _check_timeout(name: str, function: Callable[..., Any], timeout: float | None) -> None:
-    if timeout is None:
-        return
-    if timeout <= 0:
-        raise GraphBuildError(
-            f"node {name!r} has a timeout of {timeout} s", do="use a positive number of seconds"
-        )
-    if not calls.is_async(function):
-        raise GraphBuildError(
-            f"node {name!r} is a sync function and has a timeout, but a thread can't be stopped",
-            do="make it `async def`, or set a timeout on the I/O inside it",
-        )
 
 
 def _ends(

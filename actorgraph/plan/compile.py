@@ -124,6 +124,8 @@ def _node(
         max_concurrency=spec.max_concurrency,
         metadata=spec.metadata,
         ends=spec.ends,
+        retry=spec.retry,
+        cache=spec.cache,
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )

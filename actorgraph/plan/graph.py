@@ -10,6 +10,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.values.constants import ROOT, START
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,10 @@ class NodePlan:
         coerce: makes the input into the node's schema; None leaves a dict.
         writes: the keys that it may return.
         targets: `(channel, value)` written after each run: its static edges.
-        timeout: seconds; None for no limit.
         needs_store: whether it, or an edge of it, can't be called without a store.
+        timeout: of each attempt, in seconds; None for no limit.
+        retry: the policies for another attempt, the first that matches an error counts.
+        cache: for results that may be taken again.
     """
 
     name: str
@@ -59,12 +62,14 @@ class NodePlan:
     writes: frozenset[str]
     targets: tuple[tuple[str, Any], ...]
     branches: tuple[BranchPlan, ...]
-    timeout: float | None = None
+    timeout: TimeoutPolicy | None = None
     max_concurrency: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ends: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     hidden: bool = False
     needs_store: bool = False
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
     bare: bool = field(init=False)
     """Whether it belongs to a graph over one value."""
 

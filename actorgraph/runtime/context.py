@@ -37,6 +37,8 @@ class TaskScope:
             is set only where there is one.
         runtime: set once somebody has asked for it.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
+        progress: to be called at each sign of progress; None where nobody waits for any.
+        over: whether this attempt is over, and nothing may be started or written in its name.
     """
 
     __slots__ = (
@@ -52,7 +54,9 @@ class TaskScope:
         "heartbeat",
         "lineage",
         "messages",
+        "over",
         "previous",
+        "progress",
         "raised",
         "routed",
         "runtime",
@@ -88,11 +92,19 @@ class TaskScope:
         self.asked = 0
         self.raised: list[Interrupt] = []
         self.took_bare = False
-        self.cancelled = False
+        self.cancelled = self.over = False
+        self.progress: Callable[[], None] | None = lineage.progress
         self.messages: MessageTap | None = None
 
     def next_graph(self) -> int:
         """The number, from 0, of the graph that it runs next."""
+        if self.over:
+            raise OutsideRunError(
+                f"node {self.task.name!r} started a graph after its attempt was over",
+                do="end what a node starts before the node returns or its timeout ends it",
+            )
+        if self.progress is not None:
+            self.progress()
         self.graphs += 1
         return self.graphs - 1
 

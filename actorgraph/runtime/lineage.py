@@ -29,6 +29,7 @@ class Lineage(msgspec.Struct):
         supplies: context and store for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
+        progress: puts off the idle timeout of a node above; None where there is none.
     """
 
     thread_id: str
@@ -45,6 +46,7 @@ class Lineage(msgspec.Struct):
     supplies: Supplies = NOTHING_SUPPLIED
     above: "TaskScope | None" = None
     owns: bool = True
+    progress: Callable[[], None] | None = None
 
     @property
     def nested(self) -> bool:

@@ -16,9 +16,10 @@ import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import NodeCancelledError, NodeTimeoutError, ParentCommand
+from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
+from actorgraph.runtime.attempts import guard, wait_again, within
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.lineage import Lineage
@@ -146,33 +147,26 @@ class NodeActor:
         self._around.report(event)
 
     async def _perform(self, start: StartTask, *, first: bool = False) -> None:
-        """Call the node; whatever happens, send exactly one event."""
+        """Call the node, again if its policy says so; whatever happens, send exactly one event."""
         task, around = start.task, self._around
-        scope = TaskScope(task, around.config, around.write, around.bare, around.lineage)
-        context = around.context.copy()
-        context.run(CURRENT.set, scope)
-        if around.live is not None:
-            messages.attach(around.live, self._node, scope, context, start.given)
-        plan, values = around.plan, around.values()
-        calling = InContext(
-            context, call_node(plan, self._node, values, start.given, scope), around.live
-        )
-        try:
-            if task.timeout is None or not self._node.is_async:
-                event = self._event(task, scope, await calling)
-            else:
-                event = TaskFailed(task.id, _timeout(task))
-                with anyio.move_on_after(task.timeout):
-                    event = self._event(task, scope, await calling)
-        except self._cancellation as error:
-            scope.cancelled = True
-            self._abandoned += not self._node.is_async
-            if anyio.current_effective_deadline() == -math.inf:
-                self._end(TaskCancelled(task.id))
-                raise
-            event = TaskFailed(task.id, _own_cancellation(task, error))
-        except BaseException as error:  # noqa: BLE001 - the run decides what an error means
-            event = self._verdict(task, scope, error)
+        scope: TaskScope | None = None
+        while True:
+            scope, calling = self._attempt(start, scope)
+            try:
+                made = calling if task.timeout is None else within(task.timeout, scope, calling)
+                event = self._event(task, scope, await made)
+            except self._cancellation as error:
+                scope.cancelled = True
+                self._abandoned += not self._node.is_async
+                if anyio.current_effective_deadline() == -math.inf:
+                    self._end(TaskCancelled(task.id))
+                    raise
+                event = TaskFailed(task.id, _own_cancellation(task, error))
+            except BaseException as error:  # noqa: BLE001 - the run decides what an error means
+                event = self._verdict(task, scope, error)
+            if not self._node.retry or not await self._retries(scope, event):
+                break
+        scope.over = task.timeout is not None
         if around.live is None:
             self._end(event, first=first)
             return
@@ -180,6 +174,34 @@ class NodeActor:
             await around.live.pace()
         finally:
             self._end(event, first=first)
+
+    def _attempt(
+        self, start: StartTask, before: TaskScope | None
+    ) -> tuple[TaskScope, InContext[Made]]:
+        """A call of the node, ready to be awaited, in a context of its own."""
+        around, node = self._around, self._node
+        scope = TaskScope(start.task, around.config, around.write, around.bare, around.lineage)
+        context = around.context.copy()
+        context.run(CURRENT.set, scope)
+        live = around.live
+        if node.retry or start.task.timeout is not None:
+            live = guard(scope, live, before)
+        if live is not None:
+            messages.attach(live, node, scope, context, start.given)
+        if scope.progress is not None:
+            scope.progress()
+        call = call_node(around.plan, node, around.values(), start.given, scope)
+        return scope, InContext(context, call, around.live)
+
+    async def _retries(self, scope: TaskScope, event: Event) -> bool:
+        """Wait for the next attempt, if there is one."""
+        if type(event) is not TaskFailed:
+            return False
+        try:
+            return await wait_again(self._node.retry, scope, event.error)
+        except self._cancellation:
+            self._end(TaskCancelled(event.task))
+            raise
 
     def _event(self, task: Task, scope: TaskScope, made: Made) -> Event:
         """What a call that returned means."""
@@ -209,17 +231,11 @@ def _asked(task: Task, scope: TaskScope) -> TaskInterrupted:
     return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers), scope.took_bare)
 
 
-def _timeout(task: Task) -> NodeTimeoutError:
-    return NodeTimeoutError(
-        f"node {task.name!r} did not return within its timeout of {task.timeout} s",
-        do="raise the timeout in add_node(), or make the node faster",
-    )
-
-
 def _own_cancellation(task: Task, error: BaseException) -> NodeCancelledError:
     raised = NodeCancelledError(
         f"node {task.name!r} raised {type(error).__name__}, though nobody cancelled the run",
         do="don't cancel the current task inside a node; use a task group of its own",
+        node=task.name,
     )
     raised.__cause__ = error
     return raised

@@ -196,6 +196,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         supplies=launch.supplies,
         above=launch.place.scope if launch.place else None,
         owns=state.nested is None or state.nested.claims,
+        progress=launch.place.scope.progress if launch.place else None,
     )
 
 

@@ -158,6 +158,12 @@ def _send(plan: Plan, source: str, send: Send) -> Write:
             do="return END from the edge, or leave the Send out",
         )
     _known(plan, source, send.node)
+    if send.timeout is not None and not plan.nodes[send.node].is_async:
+        raise InvalidUpdateError(
+            f"{source!r} sends to {send.node!r} with a timeout, but that is a sync function and a "
+            "thread can't be stopped",
+            do="make the node `async def`, or leave out the Send's timeout",
+        )
     return TASKS, send
 
 

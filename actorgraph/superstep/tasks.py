@@ -22,6 +22,7 @@ from actorgraph.values.constants import (
     TASKS,
 )
 from actorgraph.values.ids import task_id
+from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.run import Path, Task
 
 
@@ -97,7 +98,7 @@ def _push(state: RunState, index: int, send: Send) -> Task:
         path=(PUSH, index),
         triggers=(PUSH,),
         input=send.arg,
-        timeout=node.timeout if send.timeout is None else send.timeout,
+        timeout=node.timeout if send.timeout is None else TimeoutPolicy.coerce(send.timeout),
         namespace=below(state.namespace, send.node, identifier),
     )
 

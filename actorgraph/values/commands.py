@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from actorgraph.values.node_policies import TimeoutPolicy
 
 N = TypeVar("N", bound=str)
 
@@ -17,12 +20,17 @@ class Send:
     Args:
         node: the node's name. An unknown one fails the task that sent it.
         arg: the node's input.
-        timeout: seconds for this one call; default the node's own.
+        timeout: seconds, a timedelta or a TimeoutPolicy for this one task; default the node's own.
     """
 
     node: str
     arg: Any
-    timeout: float | None = None
+    timeout: float | timedelta | TimeoutPolicy | None = None
+
+    def __post_init__(self) -> None:
+        """Make a policy of the timeout."""
+        if self.timeout is not None:
+            object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

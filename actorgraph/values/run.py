@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.ids import TaskId
+from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.streams import Item
 
 Path = tuple[str | int, ...]
@@ -33,7 +34,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         input: a Send's `arg` as it was; the others read the state when they start.
         answers: the resume values for its interrupts, in the order of the questions.
         routed: answers to questions that were asked below it, by interrupt id.
-        timeout: seconds, from the Send or the node.
+        timeout: from the Send or the node, in seconds.
         namespace: `node:task id`, below the run's own.
     """
 
@@ -43,7 +44,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     triggers: tuple[str, ...]
     input: Any
     answers: tuple[Any, ...] = ()
-    timeout: float | None = None
+    timeout: TimeoutPolicy | None = None
     namespace: str = ""
     routed: Mapping[str, Any] = NOTHING_ROUTED
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from actorgraph.codec import Codec
 from actorgraph.values.commands import Command, Interrupt, Send
+from actorgraph.values.node_policies import TimeoutPolicy
 
 
 class Color(Enum):
@@ -88,6 +89,7 @@ class Sealed(msgspec.Struct, frozen=True):
 
 TYPES = [Color, Level, Word, Access, Point, Note, Frozen, Model, Open, Struct, Sealed]
 CODEC = Codec(TYPES)
+TIMEOUTS = st.builds(TimeoutPolicy, idle_timeout=st.floats(0.01, 9))
 ZONES = [ZoneInfo("Europe/Berlin"), ZoneInfo("UTC"), dt.UTC, dt.timezone(dt.timedelta(hours=-3))]
 
 NUMBERS = st.one_of(
@@ -140,7 +142,7 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(Model, name=st.text(), parts=inner),
         st.builds(Struct, st.text(), inner),
         st.builds(Sealed, inner),
-        st.builds(Send, st.text(), inner, st.none() | st.floats(0, 9)),
+        st.builds(Send, st.text(), inner, st.none() | st.floats(0.01, 9) | TIMEOUTS),
         st.builds(Interrupt, inner, st.text()),
         st.builds(lambda u, g: Command(update=u, goto=g), inner, st.text()),
     )

@@ -46,7 +46,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph().add_node(lambda s: s), "can't tell the node's name", "add_node(name, "),
     (lambda: graph().add_node("a", 3), "node 'a': 3 is neither callable", "pass a function"),
     (lambda: graph().add_node("a", node, timeout=1), "a thread can't be stopped", "async def"),
-    (lambda: graph().add_node("a", anode, timeout=0), "timeout of 0 s", "positive"),
+    (lambda: graph().add_node("a", anode, timeout=0), "must be greater than 0", "positive"),
     (lambda: graph("a").add_edge(END, "a"), "END cannot be a start node", "at END"),
     (lambda: graph("a").add_edge(["a", END], "a"), "END cannot be a start node", "at END"),
     (lambda: graph("a").add_edge("a", START), "START cannot be an end node", "go back to"),

@@ -13,6 +13,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START
+from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Failed, Interrupted, Succeeded
 from tests.superstep.script import Script, Store, chain, graph, idle, names_of, started
@@ -24,6 +25,10 @@ MODES = pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
 class State(TypedDict):
     text: str
     log: Annotated[list[str], operator.add]
+
+
+async def waits(state: Any) -> None:
+    """An async node: only such a one may have a timeout."""
 
 
 def note(name: str) -> Callable[[Any], Any]:
@@ -59,12 +64,12 @@ class TestPlanning:
         What a Send holds reaches the node itself, not a copy and not the state. Promise: L33.
         """
         packet = object()
-        run = Script(graph(State, dict.fromkeys("ab", idle), [(START, "a")]), saver=False)
+        run = Script(graph(State, {"a": idle, "b": waits}, [(START, "a")]), saver=False)
         run.begin({"text": "x"})
         run.finish("a", [Send("b", packet, timeout=3)])
 
         assert run.given[-1][1] is packet
-        assert run.task("b").timeout == 3
+        assert run.task("b").timeout == TimeoutPolicy(run_timeout=3.0)
 
     def test_the_same_checkpoint_gives_the_same_ids(self):
         """

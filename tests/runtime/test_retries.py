@@ -1,0 +1,282 @@
+"""Nodes that are tried again: what an attempt starts with, and what of it is kept."""
+
+from contextvars import ContextVar
+
+import anyio
+import pytest
+
+from actorgraph import (
+    START,
+    Command,
+    InMemorySaver,
+    RetryPolicy,
+    Send,
+    StateGraph,
+    get_stream_writer,
+    interrupt,
+)
+from actorgraph.errors import GraphBuildError
+from actorgraph.runtime.context import CURRENT
+from tests.gates import Box, patient_group
+from tests.graphs import AB, at
+from tests.nested import Log, asks, says
+from tests.runtime.test_failures import Flaky
+
+COLOUR: ContextVar[str] = ContextVar("colour", default="none")
+AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)
+
+
+def one(node, policy=AT_ONCE, *, schema=AB, saver=None, **options):
+    """START -> node, with a retry policy."""
+    builder = StateGraph(schema).add_node("node", node, retry_policy=policy, **options)
+    return builder.add_edge(START, "node").compile(checkpointer=saver)
+
+
+class TestAttempts:
+    @pytest.mark.parametrize("sync", [True, False])
+    async def test_a_node_is_called_until_it_succeeds(self, sync):
+        """
+        Two failures and a success are one finished task.
+        LangGraph: F-C9, L43.
+        """
+        flaky = Flaky(2)
+
+        def node(state):
+            flaky.calls += 1
+            if flaky.calls < 3:
+                raise ValueError("boom")
+            return {"bar": ["mended"]}
+
+        result = await one(node if sync else flaky).ainvoke({})
+
+        assert (result["bar"], flaky.calls) == (["mended"], 3)
+
+    async def test_the_last_attempts_error_is_the_runs(self):
+        """
+        When no attempt is left the error comes out, and names the task.
+        LangGraph: F-C9.
+        """
+        flaky = Flaky(9)
+
+        with pytest.raises(ValueError, match="boom") as raised:
+            await one(flaky).ainvoke({})
+
+        assert flaky.calls == 3
+        assert "'node'" in raised.value.__notes__[0]
+
+    async def test_an_error_that_no_policy_takes_is_not_retried(self):
+        """
+        A policy for one class of errors leaves the others alone.
+        LangGraph: F-C9.
+        """
+        flaky = Flaky(9)
+
+        with pytest.raises(ValueError, match="boom"):
+            await one(flaky, [AT_ONCE._replace(retry_on=KeyError)]).ainvoke({})
+
+        assert flaky.calls == 1
+
+    async def test_each_attempt_has_a_context_of_its_own(self):
+        """
+        What an attempt set in its context is gone in the next, which knows its own number.
+        LangGraph: F-C9, F-C19.
+        """
+        seen: list[tuple[int, str]] = []
+
+        async def node(state):
+            seen.append((CURRENT.get().attempt, COLOUR.get()))
+            COLOUR.set("red")
+            if len(seen) < 3:
+                raise ValueError("boom")
+
+        await one(node).ainvoke({})
+
+        assert seen == [(1, "none"), (2, "none"), (3, "none")]
+
+    async def test_tasks_of_one_node_are_retried_each_for_itself(self):
+        """
+        Of many Sends to one node those that fail are tried again, and no other.
+        """
+        calls: list[int] = []
+
+        async def node(number):
+            calls.append(number)
+            if number % 2 and calls.count(number) < 2:
+                raise ValueError("boom")
+            return {"bar": [str(number)]}
+
+        builder = StateGraph(AB).add_node("node", node, retry_policy=AT_ONCE)
+        builder.add_conditional_edges(START, lambda s: [Send("node", i) for i in range(6)])
+        result = await builder.compile().ainvoke({})
+
+        assert result["bar"] == list("012345")
+        assert sorted(calls) == [0, 1, 1, 2, 3, 3, 4, 5, 5]
+
+    async def test_a_cancelled_run_does_not_wait_for_the_next_attempt(self):
+        """
+        Who is cancelled while it waits for its next attempt leaves at once.
+        """
+        failed = anyio.Event()
+        policy = AT_ONCE._replace(initial_interval=3600, max_interval=3600)
+
+        async def node(state):
+            failed.set()
+            raise ValueError("boom")
+
+        saver = InMemorySaver()
+        graph = one(node, policy, saver=saver)
+        async with patient_group() as group:
+            group.start_soon(graph.ainvoke, {}, at())
+            await failed.wait()
+            group.cancel_scope.cancel()
+
+        assert (await graph.aget_state(at())).tasks[0].error is None
+
+    async def test_a_sibling_that_fails_ends_the_wait(self):
+        """
+        A failure elsewhere ends a task that waits for its next attempt.
+        """
+        failed = anyio.Event()
+
+        async def waits(state):
+            failed.set()
+            raise ValueError("first")
+
+        policy = AT_ONCE._replace(initial_interval=3600, max_interval=3600)
+        builder = StateGraph(AB).add_node("waits", waits, retry_policy=policy)
+        builder.add_node("bad", Flaky(after=failed))
+        builder.add_edge(START, "waits").add_edge(START, "bad")
+
+        with pytest.raises(ValueError, match="boom"):
+            await builder.compile().ainvoke({})
+
+
+class TestQuestions:
+    async def test_answers_stay_and_questions_count_anew(self):
+        """
+        An attempt after a failure gets the answers that the task has got already.
+        LangGraph: F-C9, L43.
+        """
+        asked: list[str] = []
+
+        async def node(state):
+            answers = [interrupt("a?"), interrupt("b?")]
+            asked.append("+".join(answers))
+            if len(asked) == 1:
+                raise ValueError("boom")
+            return {"bar": answers}
+
+        graph = one(node, saver=InMemorySaver())
+        await graph.ainvoke({}, at())
+        await graph.ainvoke(Command(resume="A"), at())
+        result = await graph.ainvoke(Command(resume="B"), at())
+
+        assert result["bar"] == ["A", "B"]
+        assert asked == ["A+B", "A+B"]
+
+    async def test_a_question_is_not_retried(self):
+        """
+        A node that asks has not failed, also where every error is to be retried.
+        LangGraph: F-C9, L43.
+        """
+        calls: list[str] = []
+        node = asks("n", calls, "who?")
+
+        result = await one(
+            node, AT_ONCE._replace(retry_on=lambda e: True), schema=Log, saver=InMemorySaver()
+        ).ainvoke({}, at())
+
+        assert calls == ["n"]
+        assert [i.value for i in result["__interrupt__"]] == ["who?"]
+
+
+class TestGraphsBelow:
+    async def test_a_graph_that_is_run_again_goes_on_where_it_was(self, saver):
+        """
+        The next attempt of a node finds the graph that it ran where it stopped, at its own place.
+        LangGraph: F-C9, L43, L108.
+        """
+        log: list[str] = []
+        flaky = Flaky(1)
+
+        async def second(state):
+            log.append("second")
+            await flaky(state)
+            return {"log": ["second"]}
+
+        inner = StateGraph(Log).add_node("first", says("first", log)).add_node("second", second)
+        inner.add_edge(START, "first").add_edge("first", "second")
+        graph = one(inner.compile(), schema=Log, saver=saver)
+
+        result = await graph.ainvoke({}, at())
+
+        assert log == ["first", "second", "second"]
+        assert result["log"] == ["first", "second"]
+
+
+class TestStreams:
+    async def test_what_a_failed_attempt_has_streamed_stays(self):
+        """
+        Chunks that readers have got are not taken back; updates come once.
+        """
+        flaky = Flaky(1)
+
+        async def node(state):
+            get_stream_writer()("working")
+            return await flaky(state)
+
+        stream = one(node).astream({}, stream_mode=["custom", "updates"])
+
+        assert [chunk async for chunk in stream] == [
+            ("custom", "working"),
+            ("custom", "working"),
+            ("updates", {"node": {"bar": ["mended"]}}),
+        ]
+
+    async def test_a_failed_attempt_writes_no_more(self):
+        """
+        A task that an attempt left running is not heard once that attempt is over.
+        LangGraph: L47.
+        """
+        flaky = Flaky(1)
+        late = Box()
+
+        async def straggler(writer) -> None:
+            writer("late")
+
+        async with patient_group() as group:
+
+            async def node(state):
+                if flaky.calls:
+                    group.start_soon(late.fill, straggler, kept[0])
+                    await late.done.wait()
+                kept.append(get_stream_writer())
+                return await flaky(state)
+
+            kept: list = []
+            stream = one(node).astream({}, stream_mode="custom")
+            chunks = [chunk async for chunk in stream]
+
+        assert late.done.is_set()
+        assert chunks == []
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("policy", "text"),
+        [
+            ("often", "'often' as its retry_policy"),
+            ([AT_ONCE, 3], "3 as its retry_policy"),
+            (AT_ONCE._replace(max_attempts=0), "less than one attempt"),
+            (AT_ONCE._replace(initial_interval=-1), "negative number"),
+            (AT_ONCE._replace(retry_on="ValueError"), "retried on 'ValueError'"),
+            (AT_ONCE._replace(retry_on=[ValueError, 3]), "to be retried on"),
+            (AT_ONCE._replace(retry_on=str), "no class of errors"),
+        ],
+    )
+    def test_a_policy_that_makes_no_sense(self, policy, text):
+        """
+        `add_node` refuses what is no policy, or one with numbers out of range.
+        """
+        with pytest.raises(GraphBuildError, match=text):
+            StateGraph(AB).add_node("node", Flaky(), retry_policy=policy)
