@@ -217,7 +217,7 @@ class CompiledBase:
             SaverRequiredError: the graph has no checkpointer.
         """
         host = self._saver_host(what)
-        address = configs.address_of(config, needs_thread=True)
+        address = configs.address_of(self._bound(config), needs_thread=True)
         found = graph_at(self, nodes_of(address.namespace))
         if found is self or found is None:
             return Target(host, self._codec, self.plan, address, found is not None)

@@ -8,6 +8,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT, START
 from actorgraph.values.ids import as_bytes
+from actorgraph.values.metadata import stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 Config = Mapping[str, Any]
@@ -185,7 +186,7 @@ def policy_of(
         interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
         modes=frozenset(modes),
         output_keys=output_keys,
-        metadata=dict(metadata),
+        metadata=stored_metadata(metadata),
         tags=_tags(config),
     )
 
@@ -195,6 +196,15 @@ def _tags(config: Config) -> tuple[str, ...]:
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
         raise InvalidConfigError(f'config["tags"] is {tags!r}, not a list of texts', do='["mine"]')
     return tuple(tags)
+
+
+def max_concurrency_of(config: Config | None) -> int | None:
+    """How many at once a config allows; None for no bound.
+
+    Raises:
+        InvalidConfigError: it is no positive number.
+    """
+    return _count(checked(config), "max_concurrency", None)
 
 
 def _count(config: Config, key: str, default: Any) -> Any:

@@ -1,6 +1,7 @@
 """Running a compiled graph: `ainvoke` and `astream`."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from actorgraph.api import results
@@ -45,24 +46,35 @@ class RunMethods(CompiledBase):
             CheckpointError: a save failed; no node started after that.
             Exception: what a node raised.
         """
-        if stream_mode != "values":
-            stream = self.astream(
-                input, config, stream_mode=stream_mode, version=version, **options
-            )
-            async with stream:
-                return [chunk async for chunk in stream]
+        return await self._invocation(input, config, stream_mode, version, options)()
+
+    def _invocation(
+        self,
+        given: Any,
+        config: Config | None,
+        stream_mode: StreamMode | Sequence[StreamMode],
+        version: StreamVersion,
+        options: CallOptions,
+    ) -> Callable[[], Awaitable[Any]]:
+        """A run, checked and ready: its place among the runs of its node is taken here."""
         asked = call_options("ainvoke", options)
+        if stream_mode != "values":
+            stream = self.astream(given, config, stream_mode=stream_mode, version=version, **asked)
+            return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
         launch = self._launch(
-            input,
+            given,
             config,
             place=self._place(config),
             options=asked,
             default_keys=self.plan.output_keys,
         )
+        return partial(self._outcome, launch, asked.get("output_keys"), version)
+
+    async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
         left = results.left(await execute(launch), launch.place)
-        return results.result_of(self.plan, left, asked.get("output_keys"), version)
+        return results.result_of(self.plan, left, output_keys, version)
 
     def astream(
         self,
@@ -105,3 +117,8 @@ class RunMethods(CompiledBase):
 
         launch(None)  # refuses bad arguments here, not at the first chunk
         return EventStream(launch, reader)
+
+
+async def _chunks_of(stream: EventStream) -> list[Any]:
+    async with stream:
+        return [chunk async for chunk in stream]

@@ -109,7 +109,7 @@ def metadata_of(
         "source": restored.source,
         "step": restored.step,
         "parents": restored.metadata.get("parents", {}),
-        "run_id": as_text(restored.run) if restored.run else None,
+        "run_id": restored.metadata.get("run_id") or (restored.run and as_text(restored.run)),
         "writes": writes_by_node(plan, parent_ledger),
     }
 

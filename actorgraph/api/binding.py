@@ -1,0 +1,50 @@
+"""The same graph with something bound to it: a config, another name, another saver."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from actorgraph.api import config as configs
+from actorgraph.api.compiled import CompiledBase, Config
+from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.values.configs import merged
+
+_COPIED = ("name", "checkpointer", "store", "config")
+
+
+class BindingMethods(CompiledBase):
+    """Each method gives a new graph; the one that it is called on stays as it is."""
+
+    def with_config(self, config: Config | None = None, **entries: Any) -> Self:
+        """The graph with a config under that of every call.
+
+        `configurable` and `metadata` are merged by key, `tags` and `callbacks` are added up, and
+        of any other entry the call's wins.
+
+        Args:
+            config, entries: e.g. `with_config({"tags": ["a"]}, recursion_limit=50)`.
+        Raises:
+            InvalidConfigError: it is no dict.
+        """
+        return self._changed(config=merged(self.config, configs.checked(config), entries))
+
+    def copy(self, update: Mapping[str, Any] | None = None) -> Self:
+        """A copy of the graph.
+
+        Args:
+            update: other values for `name`, `checkpointer`, `store` or `config`.
+        Raises:
+            InvalidConfigError: another name stands in `update`.
+        """
+        changes = dict(update or {})
+        for name in changes:
+            if name not in _COPIED:
+                raise InvalidConfigError(
+                    f"copy() can't change {name!r} of a compiled graph",
+                    do=f"{did_you_mean(name, _COPIED)}; or change the builder and compile again",
+                )
+        if "name" in changes:
+            changes["plan"] = replace(self.plan, name=changes.pop("name"))
+        if "checkpointer" in changes:
+            changes["_codec"] = self._codec_for(changes["checkpointer"])
+        return self._changed(**changes)
