@@ -41,6 +41,7 @@ from actorgraph.errors import (
     UnknownTargetError,
     UnreachableNodeWarning,
 )
+from actorgraph.plan.managed import IsLastStep, RemainingSteps
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
@@ -50,6 +51,7 @@ from actorgraph.values.constants import END, START
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy, default_retry_on
 from actorgraph.values.output import GraphOutput
+from actorgraph.values.overwrite import Overwrite
 from actorgraph.values.policies import All, Durability, StreamMode
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
 from actorgraph.values.streams import (
@@ -102,13 +104,16 @@ __all__ = [
     "InvalidConfigError",
     "InvalidContextError",
     "InvalidUpdateError",
+    "IsLastStep",
     "MemorySaver",
     "MessagesStreamPart",
     "MissingExtraError",
     "MissingNodeError",
     "NodeCancelledError",
     "NodeTimeoutError",
+    "Overwrite",
     "PregelTask",
+    "RemainingSteps",
     "RetryPolicy",
     "RunningLoopError",
     "Runtime",

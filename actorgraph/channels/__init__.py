@@ -4,6 +4,10 @@ A channel here is a rule without a value. The value of every cell lives in the r
 which hands it to the rule and puts back what the rule returns.
 """
 
+from actorgraph.channels.after_finish import (
+    LastValueAfterFinish,
+    NamedBarrierValueAfterFinish,
+)
 from actorgraph.channels.any_value import AnyValue
 from actorgraph.channels.barrier import NamedBarrierValue
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
@@ -21,7 +25,9 @@ __all__ = [
     "Channel",
     "EphemeralValue",
     "LastValue",
+    "LastValueAfterFinish",
     "NamedBarrierValue",
+    "NamedBarrierValueAfterFinish",
     "Topic",
     "UntrackedValue",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.values.overwrite import Overwrite, overwritten
 
 _CONCRETE: dict[Any, type] = {
     Sequence: list,
@@ -15,6 +17,25 @@ _CONCRETE: dict[Any, type] = {
     AbstractMapping: dict,
     MutableMapping: dict,
 }
+
+
+_MAYBE_OVERWRITE = (Overwrite, dict)
+
+
+def the_overwrite(name: str, writes: Sequence[Any]) -> Any:
+    """The value of the one Overwrite among some writes.
+
+    Raises:
+        InvalidUpdateError: there are several.
+    """
+    found = [value for is_one, value in map(overwritten, writes) if is_one]
+    if len(found) > 1:
+        raise InvalidUpdateError(
+            f"At key {name!r}: can receive only one Overwrite value per superstep, got "
+            f"{len(found)}",
+            do="let one node overwrite, or let the nodes run one after another",
+        )
+    return found[0]
 
 
 class BinaryOperatorAggregate(Channel[T]):
@@ -45,8 +66,11 @@ class BinaryOperatorAggregate(Channel[T]):
             return EMPTY
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The value after every write, in task-path order."""
+        """The value after every write, in task-path order; an Overwrite replaces it."""
         operator = self.operator
+        for write in writes:
+            if type(write) in _MAYBE_OVERWRITE and overwritten(write)[0]:
+                return the_overwrite(name, writes)
         for write in writes:
             value = write if value is EMPTY else operator(value, write)
         return value

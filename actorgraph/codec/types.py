@@ -18,6 +18,7 @@ import msgspec
 
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.overwrite import Overwrite
 
 PAIRS = 20
 
@@ -167,6 +168,7 @@ BUILTIN: dict[type, Extension] = {
         lambda v: [v.graph, v.update, v.resume, v.goto],
         lambda _, d: Command(graph=d[0], update=d[1], resume=d[2], goto=d[3]),
     ),
+    Overwrite: Extension(33, lambda v: v.value, lambda _, d: Overwrite(d)),
 }
 
 EXTENSIONS: dict[int, Extension] = {

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls, policies
-from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema
+from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema, refuse_managed
 from actorgraph.values.constants import END, RESERVED_NODE_NAMES, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -34,6 +34,7 @@ class NodeSpec:
     retry: tuple[RetryPolicy, ...] = ()
     cache: CachePolicy[Any] | None = None
     handler: Callable[..., Any] | None = None
+    defer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,11 @@ class GraphBuilder:
     ) -> None:
         self.state = read_schema(state_schema)
         self.context_schema = context_schema
-        self.input = read_schema(input_schema) if input_schema else self.state
-        self.output = read_schema(output_schema) if output_schema else self.state
+        self.input = self.output = self.state
+        if input_schema not in (None, state_schema):
+            self.input = refuse_managed(read_schema(input_schema), "the input schema")
+        if output_schema not in (None, state_schema):
+            self.output = refuse_managed(read_schema(output_schema), "the output schema")
         self.schemas: list[Schema] = [self.state, self.input, self.output]
         merge_channels(self.schemas)
         self.nodes: dict[str, NodeSpec] = {}
@@ -89,6 +93,7 @@ class GraphBuilder:
         max_concurrency: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         destinations: Sequence[str] | Mapping[str, str] | None = None,
+        defer: bool = False,
     ) -> Self:
         """Add a node.
 
@@ -105,6 +110,7 @@ class GraphBuilder:
             max_concurrency: calls of this node that may run at once. Default no limit.
             metadata: carried into the `tasks` stream.
             destinations: where its Commands may go, for checks and drawing; or each with a label.
+            defer: run it only when no other node would run next and no Send is on its way.
         Returns: the builder.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
@@ -123,6 +129,7 @@ class GraphBuilder:
             dict(metadata or {}),
             _destinations(destinations or calls.command_destinations(function)),
             retry=policies.retries_of(f"node {name!r}", retry_policy),
+            defer=defer,
         )
         return self
 

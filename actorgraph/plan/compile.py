@@ -8,7 +8,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actorgraph.channels import Channel, EphemeralValue, NamedBarrierValue, Topic
+from actorgraph.channels import (
+    Channel,
+    EphemeralValue,
+    LastValueAfterFinish,
+    NamedBarrierValue,
+    NamedBarrierValueAfterFinish,
+    Topic,
+)
 from actorgraph.errors import SchemaError
 from actorgraph.plan import calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
@@ -39,9 +46,10 @@ def make_plan(
     channels[START] = EphemeralValue(builder.input.source)
     channels[TASKS] = Topic(Send)
     for node in builder.nodes:
-        channels[BRANCH_TO + node] = EphemeralValue(Any, guard=False)
-    for join, (starts, _) in joins.items():
-        channels[join] = NamedBarrierValue(str, starts)
+        channels[BRANCH_TO + node] = _edge(builder.nodes[node])
+    for join, (starts, end) in joins.items():
+        late = end in builder.nodes and builder.nodes[end].defer
+        channels[join] = (NamedBarrierValueAfterFinish if late else NamedBarrierValue)(str, starts)
     nodes = {START: _start(builder, joins)}
     for spec in builder.nodes.values():
         nodes[spec.name] = _node(builder, spec, state, joins)
@@ -56,6 +64,7 @@ def make_plan(
         interrupt_after=tuple(interrupt_after),
         types=stored_types(builder.schemas),
         strict=strict,
+        managed={k: rule for s in builder.schemas for k, rule in s.managed.items()},
         make_output=builder.output.make,
         make_state=builder.state.make,
         sources=Sources(
@@ -65,6 +74,11 @@ def make_plan(
             builder.context_schema,
         ),
     )
+
+
+def _edge(node: NodeSpec) -> Channel[Any]:
+    """The channel that makes a node due."""
+    return LastValueAfterFinish(Any) if node.defer else EphemeralValue(Any, guard=False)
 
 
 def _graph_id(name: str, builder: GraphBuilder) -> str:
@@ -148,7 +162,7 @@ def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPl
         is_async=calls.is_async(spec.path),
         inject=injected(spec.path),
         ends=spec.ends,
-        reads=schema.keys,
+        reads=schema.view,
         coerce=schema.make,
         own_keys=frozenset() if spec.schema else _others(builder, schema),
         routes={a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)},

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
+from actorgraph.plan.managed import Managed
 from actorgraph.values.constants import ROOT, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -106,6 +107,7 @@ class Plan:
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
+        managed: keys that the runtime computes for readers.
         subgraphs: the nodes that run another graph which stores its state.
         sources: the classes that the graph was declared with.
     """
@@ -122,6 +124,7 @@ class Plan:
     strict: bool = False
     make_output: Callable[..., Any] | None = None
     make_state: Callable[..., Any] | None = None
+    managed: Mapping[str, type[Managed]] = field(default_factory=dict[str, type[Managed]])
     subgraphs: frozenset[str] = frozenset()
     sources: Sources = field(default_factory=Sources)
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)

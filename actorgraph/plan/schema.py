@@ -24,6 +24,7 @@ from typing import (
 
 from actorgraph.channels import BinaryOperatorAggregate, Channel, LastValue
 from actorgraph.errors import SchemaError, did_you_mean
+from actorgraph.plan.managed import Managed
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
 
 
@@ -34,17 +35,24 @@ class Schema:
     Attributes:
         source: the user's class.
         channels: key -> rule; one key `__root__` for a bare type.
+        managed: keys that the runtime computes.
         make: builds the object that nodes see from keyword arguments; None: they see a dict.
     """
 
     source: Any
     channels: dict[str, Channel[Any]]
     make: Callable[..., Any] | None
+    managed: dict[str, type[Managed]] = dataclasses.field(default_factory=dict[str, type[Managed]])
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys in the order of the class."""
         return tuple(self.channels)
+
+    @property
+    def view(self) -> tuple[str, ...]:
+        """The keys that whoever reads with this schema sees."""
+        return (*self.channels, *self.managed)
 
 
 def is_typed_dict(candidate: object) -> bool:
@@ -82,8 +90,33 @@ def read_schema(source: Any) -> Schema:
             f"schema {source.__name__} has no annotated keys",
             do="annotate each key of the state, e.g. `count: int`",
         )
-    channels = {key: channel_of(key, hint) for key, hint in hints.items()}
-    return Schema(source, channels, None if is_typed_dict(source) else source)
+    kinds = ((key, _managed_kind(hint)) for key, hint in hints.items())
+    managed = {key: kind for key, kind in kinds if kind is not None}
+    channels = {k: channel_of(k, hint) for k, hint in hints.items() if k not in managed}
+    return Schema(source, channels, None if is_typed_dict(source) else source, managed)
+
+
+def _managed_kind(annotation: Any) -> type[Managed] | None:
+    """The rule of a key that the runtime computes; None for a channel."""
+    annotation = _unwrap(annotation)
+    if get_origin(annotation) is not Annotated:
+        return None
+    kinds = [e for e in get_args(annotation)[1:] if isinstance(e, type) and issubclass(e, Managed)]
+    return kinds[-1] if kinds else None
+
+
+def refuse_managed(schema: Schema, what: str) -> Schema:
+    """The schema, unless it has managed keys where nothing can compute them.
+
+    Raises:
+        SchemaError: it has.
+    """
+    if schema.managed:
+        raise SchemaError(
+            f"Invalid managed channels detected in {what}: {sorted(schema.managed)}",
+            do="leave them to the state schema: nobody passes or gets them",
+        )
+    return schema
 
 
 def _check_bare(source: Any) -> None:
@@ -196,7 +229,7 @@ def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...
             f"key {missing[0]!r} is no channel of this graph",
             do=did_you_mean(missing[0], list(channels)),
         )
-    return schema.keys
+    return schema.view
 
 
 def stored_types(schemas: list[Schema]) -> tuple[type, ...]:

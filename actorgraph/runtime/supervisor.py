@@ -35,6 +35,7 @@ from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surrou
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import visible
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     Cancelled,
@@ -120,7 +121,7 @@ class Supervisor:
         live = live_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
         self._around = Surroundings(
             plan=state.plan,
-            values=lambda: state.values,
+            values=lambda: visible(state),
             config=config,
             context=context,
             write=Writer(live),

@@ -13,6 +13,7 @@ import msgspec
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.state import RunState
+from actorgraph.values.constants import TASKS
 from actorgraph.values.run import Write
 
 
@@ -57,7 +58,7 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
         for channel in plan.clearing:
             if channel in values and channel not in pending:
                 _stage(new, channel, channels[channel].idle(values[channel]))
-        if plan.finishing and not any(c in plan.subscribers for c in _available(plan, new)):
+        if plan.finishing and not _leads_on(plan, new):
             for channel in plan.finishing:
                 value = new[channel] if channel in new else values.get(channel, EMPTY)
                 _stage(new, channel, channels[channel].finish(value))
@@ -74,6 +75,11 @@ def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
 def _stage(new: dict[str, Any], channel: str, value: Any) -> None:
     if value is not UNCHANGED:
         new[channel] = value
+
+
+def _leads_on(plan: Plan, new: dict[str, Any]) -> bool:
+    """Whether what has changed makes a node due, or starts one with a Send."""
+    return any(c in plan.subscribers or c == TASKS for c in _available(plan, new))
 
 
 def _available(plan: Plan, new: dict[str, Any]) -> set[str]:

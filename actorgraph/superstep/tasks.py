@@ -114,9 +114,18 @@ def input_of(state: RunState, task: Task) -> Any:
         return task.input
     node = state.plan.nodes[task.name]
     try:
-        return view(state.plan, state.values, node.reads, node.coerce)
+        return view(state.plan, visible(state), node.reads, node.coerce)
     except InvalidUpdateError as error:
         raise InvalidUpdateError(f"node {task.name!r}: {error.what}", do=error.do) from error
+
+
+def visible(state: RunState) -> dict[str, Any]:
+    """The cells, and what the runtime computes for those who read them."""
+    managed = state.plan.managed
+    if not managed:
+        return state.values
+    computed = {key: rule.value(state.steps_left) for key, rule in managed.items()}
+    return {**state.values, **computed}
 
 
 def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: Any) -> Any:
@@ -134,7 +143,7 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
         value = values.get(reads[0], EMPTY)
         return None if value is EMPTY else value
     if opaque and not opaque.isdisjoint(reads):
-        pairs = ((k, plan.channels[k].read(values.get(k, EMPTY))) for k in reads)
+        pairs = ((k, _seen(plan, k, values.get(k, EMPTY))) for k in reads)
         seen = {k: v for k, v in pairs if v is not EMPTY}
     else:
         seen = {k: values[k] for k in reads if k in values}
@@ -148,6 +157,11 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
             f"the state {sorted(seen)} can't be made into {name}: {error}",
             do="give the schema's fields defaults and types that the state's values fit",
         ) from error
+
+
+def _seen(plan: Plan, key: str, value: Any) -> Any:
+    channel = plan.channels.get(key)
+    return value if channel is None else channel.read(value)
 
 
 def next_nodes(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:

@@ -1,0 +1,31 @@
+"""Overwrite: a write that replaces what a reducer has gathered."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+OVERWRITE_KEY = "__overwrite__"
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Makes `value` the channel's value, past its reducer.
+
+    The other writes of the same superstep to that channel are dropped, whatever their order;
+    two Overwrites in one superstep are refused. `{"__overwrite__": value}` means the same, for
+    updates that come as JSON.
+    """
+
+    value: Any
+
+
+def overwritten(write: object) -> tuple[bool, Any]:
+    """Whether a write is an Overwrite in one of its forms, and with which value."""
+    if type(write) is Overwrite:
+        return True, write.value
+    if type(write) is dict:
+        plain = cast("dict[str, Any]", write)
+        if len(plain) == 1 and OVERWRITE_KEY in plain:
+            return True, plain[OVERWRITE_KEY]
+        if len(plain) == 2 and plain.get("type") == OVERWRITE_KEY and "value" in plain:
+            return True, plain["value"]
+    return False, None

@@ -1,0 +1,60 @@
+"""State keys that the runtime computes."""
+
+from typing import Any, TypedDict
+
+import pytest
+
+from actorgraph import END, START, IsLastStep, RemainingSteps, StateGraph
+from actorgraph.errors import GraphRecursionError, SchemaError
+
+
+class State(TypedDict):
+    n: int
+    left: RemainingSteps
+    last: IsLastStep
+
+
+class Plain(TypedDict):
+    n: int
+
+
+class TestManaged:
+    async def test_a_node_sees_how_far_the_limit_is(self):
+        """
+        RemainingSteps counts down to 0, and IsLastStep says when at most one superstep may follow;
+        conditional edges see them too. LangGraph: F-B21.
+        """
+        seen: list[Any] = []
+
+        async def node(state: State) -> dict[str, Any]:
+            seen.append((state["left"], state["last"]))
+            return {"n": state["n"] + 1}
+
+        def path(state: State) -> str:
+            seen.append(state["left"])
+            return "node"
+
+        builder = StateGraph(State).add_node("node", node).add_edge(START, "node")
+        graph = builder.add_conditional_edges("node", path, ["node", END]).compile()
+
+        with pytest.raises(GraphRecursionError):
+            await graph.ainvoke({"n": 0}, {"recursion_limit": 3})
+        assert seen == [(2, False), 2, (1, True), 1, (0, True), 0]
+
+    async def test_they_are_no_channels(self):
+        """
+        No output and no channel has them. LangGraph: F-B21.
+        """
+        builder = StateGraph(State).add_node("a", lambda s: {"n": 1}).add_edge(START, "a")
+        graph = builder.compile()
+
+        assert await graph.ainvoke({"n": 0}) == {"n": 1}
+        assert "left" not in graph.plan.channels
+
+    @pytest.mark.parametrize("where", ["input_schema", "output_schema"])
+    def test_nobody_passes_or_gets_them(self, where):
+        """
+        In an input or output schema they are refused. LangGraph: F-A2.
+        """
+        with pytest.raises(SchemaError, match="Invalid managed channels"):
+            StateGraph(Plain, **{where: State})
