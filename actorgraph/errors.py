@@ -140,6 +140,10 @@ class RunningLoopError(ActorGraphError, RuntimeError):
     """A blocking method was called where it would block a running event loop."""
 
 
+class NestedRunError(ActorGraphError, RuntimeError):
+    """A graph that runs inside of a run has failed; its handle in an event stream says so."""
+
+
 class SlowReaderError(ActorGraphError, RuntimeError):
     """The reader of a stream is so far behind that its buffer is full, and nobody may wait."""
 

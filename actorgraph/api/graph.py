@@ -6,11 +6,14 @@ from actorgraph.api import config as configs
 from actorgraph.api.batches import BatchMethods
 from actorgraph.api.binding import BindingMethods
 from actorgraph.api.drawing import DrawingMethods
+from actorgraph.api.eventing import EventMethods
 from actorgraph.api.facade import BlockingMethods
 from actorgraph.values.policies import Durability, DurabilityMode
 
 
-class CompiledStateGraph(BlockingMethods, BatchMethods, BindingMethods, DrawingMethods):
+class CompiledStateGraph(
+    BlockingMethods, EventMethods, BatchMethods, BindingMethods, DrawingMethods
+):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes

@@ -12,7 +12,7 @@ from actorgraph.api.stream import EventStream
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.runs import Launch, execute
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.streams import StreamVersion
+from actorgraph.values.streams import StreamVersion, namespace_of
 
 
 class RunMethods(CompiledBase):
@@ -115,8 +115,8 @@ class RunMethods(CompiledBase):
             )
             return made.with_bare_output() if isinstance(asked.get("output_keys"), str) else made
 
-        launch(None)  # refuses bad arguments here, not at the first chunk
-        return EventStream(launch, reader)
+        checked = launch(None)  # refuses bad arguments here, not at the first chunk
+        return EventStream(launch, reader, namespace_of(checked.address.namespace))
 
 
 async def _chunks_of(stream: EventStream) -> list[Any]:

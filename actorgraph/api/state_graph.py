@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
+from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.errors import GraphBuildError, UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
@@ -33,6 +34,7 @@ class StateGraph(GraphBuilder):
         interrupt_after: All | Sequence[str] = (),
         name: str | None = None,
         strict: bool = False,
+        transformers: Sequence[TransformerFactory] = (),
     ) -> CompiledStateGraph:
         """Check the graph and make it runnable. The builder may go on and compile again.
 
@@ -46,6 +48,7 @@ class StateGraph(GraphBuilder):
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
             name: for errors and logs. Default "LangGraph", as in LangGraph.
             strict: make a returned key that is no channel an error rather than a warning.
+            transformers: what every event stream of the graph gets besides the built-in ones.
         Raises:
             GraphBuildError: the graph can't run as declared, or the checkpointer is no saver or
                 the store no store.
@@ -53,14 +56,8 @@ class StateGraph(GraphBuilder):
             UnreachableNodeWarning: no edge leads to a node.
         """
         before, after = _names(interrupt_before), _names(interrupt_after)
-        unreachable = check(self, [*before, *after])
-        if unreachable:
-            warnings.warn(
-                f"no edge leads to {', '.join(map(repr, unreachable))}: only a Send or a Command "
-                "can reach it; declare those with destinations=",
-                UnreachableNodeWarning,
-                stacklevel=2,
-            )
+        if unreachable := check(self, [*before, *after]):
+            warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
         _check_saver(checkpointer)
         _check_store(store)
         plan = make_plan(
@@ -70,7 +67,16 @@ class StateGraph(GraphBuilder):
             interrupt_after=after,
             strict=strict,
         )
-        return CompiledStateGraph(plan, checkpointer, store=store, builder=self)
+        graph = CompiledStateGraph(plan, checkpointer, store=store, builder=self)
+        graph.transformers = tuple(transformers)
+        return graph
+
+
+def _unreachable(nodes: Sequence[str]) -> str:
+    return (
+        f"no edge leads to {', '.join(map(repr, nodes))}: only a Send or a Command can reach it; "
+        "declare those with destinations="
+    )
 
 
 def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from actorgraph.runtime.nested import raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
-from actorgraph.values.streams import Item, namespace_of
+from actorgraph.values.streams import Item, Namespace, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
 """Strong references: asyncio keeps only weak ones to running tasks."""
@@ -92,7 +92,10 @@ class EventStream(AsyncIterator[Any]):
     the same thread does.
     """
 
-    def __init__(self, launch: Callable[[Broadcast], Launch], reading: Reading) -> None:
+    def __init__(
+        self, launch: Callable[[Broadcast], Launch], reading: Reading, namespace: Namespace = ()
+    ) -> None:
+        self.namespace = namespace
         self._launch = launch
         self._reading = reading
         self._run: _StreamedRun | None = None
@@ -110,24 +113,36 @@ class EventStream(AsyncIterator[Any]):
             SlowReaderError: `when_full="close"`, and the buffer was full.
             Exception: the run has failed; this is its error.
         """
-        reading = self._reading
-        while (item := await self._next()) is not None:
-            if reading.printed:
-                reading.show(item)
-            if item[1] in reading.modes:
-                return reading.shaped(item)
-        raise StopAsyncIteration
-
-    async def _next(self) -> Item | None:
-        """The next chunk as it came; None at the end."""
-        if self._ended:
-            return None
-        run = self._run or self._start()
         try:
-            item = await run.broadcast.get()
+            item = await self._next()
         except (anyio.get_cancelled_exc_class(), SlowReaderError):
             await self.aclose()
             raise
+        if item is None:
+            raise StopAsyncIteration
+        return self._reading.shaped(item)
+
+    async def pull(self) -> Any:
+        """The next chunk, None at the end; a reader that is cancelled does not end the run."""
+        item = await self._next()
+        return None if item is None else self._reading.shaped(item)
+
+    async def _next(self) -> Item | None:
+        """The next chunk that is to be read, as it came; None at the end."""
+        reading = self._reading
+        while (item := await self._take()) is not None:
+            if reading.printed:
+                reading.show(item)
+            if item[1] in reading.modes:
+                return item
+        return None
+
+    async def _take(self) -> Item | None:
+        """The next chunk; None at the end. Raises what the run failed with."""
+        if self._ended:
+            return None
+        run = self._run or self._start()
+        item = await run.broadcast.get()
         if item is not None:
             return item
         self._ended = True
@@ -164,6 +179,11 @@ class EventStream(AsyncIterator[Any]):
 
     def __del__(self) -> None:
         self.abandon()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run has left at a question or at a breakpoint."""
+        return self._run is not None and isinstance(self._run.outcome, Interrupted)
 
     def statistics(self) -> SupervisorStatistics | None:
         """The run so far; None before it has begun."""

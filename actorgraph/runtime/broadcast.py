@@ -12,6 +12,7 @@ Ends       when closed by the run, or by the reader, after which chunks are drop
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -46,6 +47,7 @@ class Broadcast:
 
     Attributes:
         root: the namespace of the run that the reader has started.
+        seen: ids of the messages that the reader has.
         overflowed: told when "close" has closed it.
     """
 
@@ -59,6 +61,7 @@ class Broadcast:
     ) -> None:
         self.modes = modes
         self.root: Namespace = ()
+        self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _nothing
         self._subgraphs = subgraphs
         self._when_full = when_full

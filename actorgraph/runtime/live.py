@@ -25,7 +25,7 @@ class Live:
         step: the superstep that runs now.
 
     Attributes:
-        seen: ids of the messages that the reader has or is taken to know.
+        seen: ids of the messages that the reader has, or is taken to know; of all levels.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class Live:
         step: Callable[[], int],
     ) -> None:
         self.modes = modes
-        self.seen: set[Any] = set()
         self.step = step
+        self.seen = broadcast.seen
         self._broadcast = broadcast
         self._namespace = namespace
 

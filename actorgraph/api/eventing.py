@@ -1,0 +1,112 @@
+"""Event streams of a compiled graph: `astream_events` and its blocking twin."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.api.compiled import Config
+from actorgraph.api.events.models import MessagesTransformer
+from actorgraph.api.events.modes import ValuesTransformer
+from actorgraph.api.events.nested import LifecycleTransformer
+from actorgraph.api.events.protocol import TransformerFactory
+from actorgraph.api.events.pump import Pump
+from actorgraph.api.events.readers import AsyncGraphRunStream, GraphRunStream
+from actorgraph.api.events.subgraphs import SubgraphTransformer
+from actorgraph.api.running import RunMethods
+from actorgraph.errors import InvalidConfigError
+
+_BUILT_IN: tuple[TransformerFactory, ...] = (
+    ValuesTransformer,
+    MessagesTransformer,
+    LifecycleTransformer,
+    SubgraphTransformer,
+)
+_OWNED = ("stream_mode", "subgraphs")
+
+
+class EventMethods(RunMethods):
+    """The methods that read a run through projections."""
+
+    transformers: tuple[TransformerFactory, ...] = ()
+
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: str = "v3",
+        transformers: Sequence[TransformerFactory] = (),
+        **options: Any,
+    ) -> AsyncGraphRunStream:
+        """Run the graph and read it through typed projections.
+
+        ```python
+        async with graph.astream_events({"question": "why?"}, version="v3") as run:
+            async for message in run.messages:
+                async for text in message.text:
+                    print(text, end="")
+            print(await run.output())
+        ```
+
+        Args:
+            input, config: as in `ainvoke`.
+            version: "v3".
+            transformers: classes of `StreamTransformer`, or functions of a scope that make one;
+                after those of `compile(transformers=)`.
+            options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the
+                transformers.
+        Returns: the run, which begins when it is read. It may be awaited too, for itself.
+        Raises:
+            InvalidConfigError: another version, or an option that the projections decide about.
+            What `astream` raises.
+        """
+        return self._read_events(input, config, version, transformers, options, blocking=False)
+
+    def stream_events(
+        self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
+    ) -> GraphRunStream:
+        """`astream_events`, blocking: projections are read with a plain `for`."""
+        refuse_in_loop("astream_events")
+        transformers = options.pop("transformers", ())
+        run = self._read_events(input, config, version, transformers, options, blocking=True)
+        return GraphRunStream(run)
+
+    def _read_events(
+        self,
+        given: Any,
+        config: Config | None,
+        version: str,
+        transformers: Sequence[TransformerFactory],
+        options: dict[str, Any],
+        *,
+        blocking: bool,
+    ) -> AsyncGraphRunStream:
+        _check(version, options)
+        factories = (*_BUILT_IN, *self.transformers, *transformers)
+        modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
+        stream = self.astream(
+            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
+        )
+        pump = Pump(factories, scope=stream.namespace, blocking=blocking)
+        pump.attach(stream)
+        return AsyncGraphRunStream(pump)
+
+
+def _modes_of(factory: TransformerFactory) -> Sequence[str]:
+    """The modes that a transformer needs; a function that makes one is asked for a first one."""
+    known: Sequence[str] | None = getattr(factory, "required_stream_modes", None)
+    return factory(()).required_stream_modes if known is None else known
+
+
+def _check(version: str, options: dict[str, Any]) -> None:
+    if version != "v3":
+        raise InvalidConfigError(
+            f"version={version!r}: only the event streams of version 3 are made here",
+            do='use version="v3", or astream(stream_mode=[...]) for chunks',
+        )
+    for name in _OWNED:
+        if name in options:
+            raise InvalidConfigError(
+                f"astream_events() has no argument {name!r}: it follows from the transformers",
+                do="leave it out; transformers=[UpdatesTransformer] adds run.updates",
+            )

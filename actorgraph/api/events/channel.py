@@ -1,0 +1,221 @@
+"""StreamChannel: the items of one projection, for one reader who drives the run by reading.
+
+Nothing is kept before somebody subscribes. A reader that finds no item lets the run go one
+event further. `async for` reads in a coroutine; a plain `for` blocks, in code without a loop.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+
+import anyio
+
+from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.errors import InvalidConfigError
+from actorgraph.runtime import portal
+
+if TYPE_CHECKING:
+    from actorgraph.api.events.mux import StreamMux
+
+T = TypeVar("T")
+END: Final = object()
+"""What a cursor gets where there is nothing more."""
+
+
+class StreamChannel(Generic[T]):
+    """One projection.
+
+    Args:
+        name: if given, every item is an event of the run's log too: `custom:<name>`, or `<name>`
+            from a native transformer.
+        maxlen: items that wait for the reader; beyond it the oldest is dropped. Default no bound.
+    Raises:
+        InvalidConfigError: `maxlen` is less than 1.
+    """
+
+    def __init__(self, name: str | None = None, *, maxlen: int | None = None) -> None:
+        if maxlen is not None and maxlen < 1:
+            raise InvalidConfigError(f"maxlen={maxlen} is less than 1", do="use 1 item or more")
+        self.name = name
+        self._items: deque[tuple[int, T]] = deque(maxlen=maxlen)
+        self._mux: StreamMux | None = None
+        self._method: str | None = None
+        self._closed = False
+        self._error: BaseException | None = None
+        self._subscribed = self._keeps = False
+
+    def push(self, item: T) -> None:
+        """Add an item for the reader, if there is one, and for the run's log, if it has a name.
+
+        Raises:
+            InvalidConfigError: the channel is closed.
+        """
+        if self._subscribed or self._keeps:
+            if self._closed:
+                raise InvalidConfigError(
+                    f"push() to the channel {self.name!r}, which is closed",
+                    do="push while the run goes on: in process() or aprocess()",
+                )
+            self._items.append((0 if self._mux is None else self._mux.stamp(), item))
+        if self._method is not None and self._mux is not None:
+            self._mux.forward(self._method, item)
+
+    def close(self) -> None:
+        """There will be no more items."""
+        self._closed = True
+
+    def fail(self, err: BaseException) -> None:
+        """There will be no more items, and the reader gets this error after the last one."""
+        if not self._closed:
+            self._error = err
+        self._closed = True
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Subscribe; once only.
+
+        Raises:
+            InvalidConfigError: somebody has subscribed, or the channel belongs to no run.
+        """
+        self.subscribe()
+        return Cursor(self)
+
+    def __iter__(self) -> Iterator[T]:
+        """Subscribe in code without an event loop; once only.
+
+        Raises:
+            RunningLoopError: the code runs in a loop.
+            InvalidConfigError: as for `async for`.
+        """
+        refuse_in_loop("async for")
+        self.subscribe()
+        return Cursor(self)
+
+    def atee(self, n: int = 2) -> tuple[AsyncIterator[T], ...]:
+        """Subscribe `n` readers, each of which gets every item."""
+        self.subscribe()
+        return _tee(self, n)
+
+    def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
+        """The same for code without an event loop."""
+        refuse_in_loop("atee()")
+        self.subscribe()
+        return _tee(self, n)
+
+    def bind(self, mux: "StreamMux", method: str | None) -> None:
+        """Make it a channel of a run; `method` is the name of its events in the run's log."""
+        self._mux, self._method = mux, method
+
+    def subscribe(self) -> None:
+        """Keep items from now on."""
+        if self._mux is None:
+            raise InvalidConfigError(
+                "this StreamChannel belongs to no run",
+                do="return it from a transformer's init(), and read it from run.extensions",
+            )
+        if self._subscribed:
+            raise InvalidConfigError(
+                f"the channel {self.name or ''!r} has a reader already",
+                do="use atee(n), or tee(n) in blocking code, for several readers",
+            )
+        self._subscribed = True
+
+    def keep(self) -> None:
+        """Keep items before anybody reads them."""
+        self._keeps = True
+
+    def release(self) -> None:
+        """Let somebody else subscribe."""
+        self._subscribed = False
+
+    @property
+    def waiting(self) -> int | None:
+        """The stamp of the oldest item; None without one."""
+        return self._items[0][0] if self._items else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed and empty. Raises the error that it failed with."""
+        if self._items or not self._closed:
+            return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def take(self) -> T:
+        """The oldest item."""
+        return self._items.popleft()[1]
+
+    async def pull(self) -> T | Any:
+        """The next item, or END; lets the run go on until there is one."""
+        assert self._mux is not None
+        while not self._items:
+            if self.is_over:
+                return END
+            if not await self._mux.advance() and not self._items and not self._closed:
+                return END
+        return self.take()
+
+
+class Cursor(AsyncIterator[T], Iterator[T]):
+    """Reads a source with an async `pull`: by `anext`, or by `next` in code without a loop."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        item = await self._source.pull()
+        if item is END:
+            raise StopAsyncIteration
+        return cast("T", item)
+
+    def __next__(self) -> T:
+        item = portal.call(self._source.pull)
+        if item is END:
+            raise StopIteration
+        return cast("T", item)
+
+
+class _Branch(Generic[T]):
+    """One of several readers of a channel."""
+
+    def __init__(self, source: StreamChannel[T], branches: "list[_Branch[T]]") -> None:
+        self._source = source
+        self._branches = branches
+        self._items: deque[Any] = deque()
+        self._failed: Exception | None = None
+
+    async def pull(self) -> Any:
+        lock = self._source.__dict__.setdefault("_lock", anyio.Lock())
+        if not self._items:
+            async with lock:
+                if not self._items:
+                    await self._share()
+        if self._items[0] is END:
+            if self._failed is not None:
+                raise self._failed
+            return END
+        return self._items.popleft()
+
+    async def _share(self) -> None:
+        try:
+            item = await self._source.pull()
+        except Exception as error:  # noqa: BLE001 - every reader gets it
+            item = END
+            for branch in self._branches:
+                branch._failed = error  # noqa: SLF001 - of this class
+        for branch in self._branches:
+            branch._items.append(item)  # noqa: SLF001 - of this class
+
+
+def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
+    if n < 1:
+        raise InvalidConfigError(f"tee({n}) of a channel", do="make 1 reader or more")
+    branches: list[_Branch[T]] = []
+    branches.extend(_Branch(channel, branches) for _ in range(n))
+    return tuple(Cursor[T](branch) for branch in branches)

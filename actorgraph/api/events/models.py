@@ -1,0 +1,159 @@
+"""`run.messages`: one stream per message, with its text as it comes and the whole at its end."""
+
+from collections.abc import Generator
+from functools import reduce
+from operator import add
+from typing import Any
+
+from actorgraph.api.events.channel import StreamChannel
+from actorgraph.api.events.mux import StreamMux
+from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
+from actorgraph.runtime import portal
+from actorgraph.values.streams import Namespace
+
+
+class AsyncMessageStream:
+    """A message that is being made.
+
+    Attributes:
+        message_id: its id. node: the node that makes it. metadata: what came with its first piece.
+        text: its text, piece by piece, from the beginning; for one reader.
+        chunks: the pieces so far.
+    """
+
+    def __init__(self, mux: StreamMux, message_id: Any, metadata: dict[str, Any]) -> None:
+        self._mux = mux
+        self.message_id = message_id
+        self.metadata = metadata
+        self.node: str | None = metadata.get("langgraph_node")
+        self.text: StreamChannel[str] = StreamChannel()
+        self.text.bind(mux, None)
+        self.text.keep()
+        self.chunks: list[Any] = []
+        self.done = False
+        self._error: BaseException | None = None
+
+    @property
+    def output(self) -> "_Whole":
+        """The whole message: `await message.output`."""
+        return _Whole(self)
+
+    async def whole(self) -> Any:
+        """The pieces joined, once there are no more; a list if they can't be added.
+
+        Raises:
+            Exception: the run failed before the message was whole.
+        """
+        while not self.done and await self._mux.advance():
+            pass
+        if self._error is not None:
+            raise self._error
+        if len(self.chunks) == 1:
+            return self.chunks[0]
+        try:
+            return reduce(add, self.chunks)
+        except TypeError:
+            return list(self.chunks)
+
+    def take(self, chunk: Any) -> None:
+        """Add a piece."""
+        self.chunks.append(chunk)
+        text = _text_of(chunk)
+        if text:
+            self.text.push(text)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """There are no more pieces."""
+        self.done, self._error = True, error
+        if error is None:
+            self.text.close()
+        else:
+            self.text.fail(error)
+
+
+class MessageStream(AsyncMessageStream):
+    """The same for code without an event loop."""
+
+    @property
+    def output(self) -> Any:
+        """The whole message; blocks until it is there."""
+        return portal.call(self.whole)
+
+
+class _Whole:
+    def __init__(self, message: AsyncMessageStream) -> None:
+        self._message = message
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._message.whole().__await__()
+
+
+class MessagesTransformer(StreamTransformer):
+    """Groups the pieces of `messages` by message; a message ends with its last piece or its task.
+
+    Results of tools are no messages of a model, and are left out.
+    """
+
+    _native = True
+    required_stream_modes = ("messages", "tasks")
+
+    def __init__(self, scope: Namespace = ()) -> None:
+        super().__init__(scope)
+        self.channel: StreamChannel[AsyncMessageStream] = StreamChannel()
+        self._open: dict[Any, AsyncMessageStream] = {}
+
+    def init(self) -> dict[str, Any]:
+        """The channel `messages`."""
+        return {"messages": self.channel}
+
+    def process(self, event: ProtocolEvent) -> bool:
+        """Take a piece, or the end of a task."""
+        params = event["params"]
+        if tuple(params["namespace"]) != self.scope:
+            return True
+        if event["method"] == "messages":
+            self._take(*params["data"])
+        elif event["method"] == "tasks" and params["data"].get("error", "") is None:
+            self._end_of(params["data"]["id"])
+        return True
+
+    def finalize(self) -> None:
+        """Every message is whole."""
+        for message in self._open.values():
+            message.end()
+        self._open.clear()
+
+    def fail(self, err: BaseException) -> None:
+        """What is not whole has failed."""
+        for message in self._open.values():
+            message.end(err)
+        self._open.clear()
+
+    def _take(self, chunk: Any, metadata: dict[str, Any]) -> None:
+        if getattr(chunk, "type", None) in ("tool", "remove"):
+            return
+        assert self._mux is not None
+        identifier = getattr(chunk, "id", None)
+        message = self._open.get(identifier)
+        if message is None:
+            kind = MessageStream if self._mux.blocking else AsyncMessageStream
+            message = self._open[identifier] = kind(self._mux, identifier, metadata)
+            self.channel.push(message)
+        message.take(chunk)
+        if getattr(chunk, "chunk_position", None) == "last":
+            self._open.pop(identifier).end()
+
+    def _end_of(self, task: str) -> None:
+        for identifier, message in list(self._open.items()):
+            place: str = message.metadata.get("langgraph_checkpoint_ns", "")
+            if place.endswith(f":{task}"):
+                self._open.pop(identifier).end()
+
+
+def _text_of(chunk: Any) -> str:
+    """The text of a piece, whether its content is text or a list of blocks."""
+    content = chunk.content
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "".join(b.get("text", "") if isinstance(b, dict) else str(b) for b in blocks)

@@ -1,0 +1,112 @@
+"""Pump: takes one chunk of a run at a time, when a reader asks, and shows it to the mux.
+
+Receives   `advance`, from any number of readers; one of them takes the chunk, the others wait
+Sends      one event per chunk to the mux
+Ends       with the run, or with `abort`. A reader that is cancelled does not end the run
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+
+from actorgraph.api.events.mux import StreamMux, event_of
+from actorgraph.api.events.protocol import TransformerFactory
+from actorgraph.api.stream import EventStream
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.streams import Namespace
+
+
+class Pump:
+    """Drives one run.
+
+    Attributes:
+        latest: the newest state of the run's own level.
+        interrupts: the questions that it told.
+        error: what it failed with.
+    """
+
+    def __init__(
+        self, factories: Sequence[TransformerFactory], *, scope: Namespace, blocking: bool
+    ) -> None:
+        self.mux = StreamMux(factories, scope=scope, advance=self.advance, blocking=blocking)
+        self.latest: Any = None
+        self.interrupts: list[Interrupt] = []
+        self.error: BaseException | None = None
+        self._stream: EventStream | None = None
+        self._ended = False
+        self._step: anyio.Event | None = None
+
+    def attach(self, stream: EventStream) -> None:
+        """Say where the chunks come from: a stream of v2 parts of all levels."""
+        self._stream = stream
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run waits."""
+        return bool(self.interrupts) or (self._stream is not None and self._stream.waits)
+
+    async def advance(self) -> bool:
+        """Let the run go one event further; False once it has ended."""
+        if self._ended:
+            return False
+        if self._step is not None:
+            await self._step.wait()
+            return not self._ended
+        step = self._step = anyio.Event()
+        try:
+            await self._take()
+        finally:
+            self._step = None
+            step.set()
+        return not self._ended
+
+    async def drain(self) -> None:
+        """Run to the end.
+
+        Raises:
+            BaseException: the run has failed.
+        """
+        while await self.advance():
+            pass
+        if self.error is not None:
+            raise self.error
+
+    async def abort(self) -> None:
+        """End the run, and wait until what it did is stored."""
+        assert self._stream is not None
+        if not self._ended:
+            self._ended = True
+            await self._stream.aclose()
+            await self.mux.close()
+
+    def abandon(self) -> None:
+        """End the run without waiting for it."""
+        if self._stream is not None and not self._ended:
+            self._stream.abandon()
+
+    async def _take(self) -> None:
+        assert self._stream is not None
+        try:
+            part = await self._stream.pull()
+            with anyio.CancelScope(shield=True):  # every transformer sees an event, or none does
+                if part is not None:
+                    self._observe(part)
+                    await self.mux.push(_event(part))
+                elif not self._ended:
+                    self._ended = True
+                    await self.mux.close()
+        except Exception as error:  # noqa: BLE001 - the readers raise it
+            self._ended, self.error = True, error
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+                await self.mux.fail(error)
+
+    def _observe(self, part: dict[str, Any]) -> None:
+        if part["type"] == "values" and part["ns"] == self.mux.scope:
+            self.latest = part["data"]
+            self.interrupts.extend(part["interrupts"])
+
+
+def _event(part: dict[str, Any]) -> Any:
+    return event_of(part["type"], part["ns"], part["data"], part.get("interrupts"))
