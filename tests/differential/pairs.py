@@ -49,3 +49,8 @@ class Pair(NamedTuple):
         self.ours.ask(spec)
         self.theirs.ask(spec)
         return self.ours.answer(), self.theirs.answer()
+
+    def close(self) -> None:
+        """End both processes."""
+        self.ours.close()
+        self.theirs.close()

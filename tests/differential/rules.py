@@ -58,14 +58,20 @@ def questions_in_any_order(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None
 
 
 def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
-    """A conflict is the same error and then a stuck thread; a resume has more steps to go."""
+    """A conflict is the same error and then a stuck thread; the limit counts supersteps alone.
+
+    LangGraph gives a resume two steps more, and takes an end at the limit for too many steps.
+    """
     for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
         errors = {here["outcome"].get("error"), there["outcome"].get("error")}
         if errors == {"InvalidUpdateError"}:
             return turn, ("outcome",)
-        if there["outcome"].get("error") == "InvalidUpdateError" and here["state"]["interrupts"]:
+        if there["outcome"].get("error") == "InvalidUpdateError" and here["state"].get(
+            "interrupts"
+        ):
             return turn, ()  # told when the superstep ends, not at a pause inside it
-        if there["given"] != "input" and "GraphRecursionError" in errors:
+        limited = "GraphRecursionError" in errors
+        if limited and (there["given"] != "input" or not here["state"].get("next")):
             return turn, ()
     return None
 

@@ -1,0 +1,65 @@
+"""A few random graphs of `make differential`: as LangGraph ran them, and under any schedule."""
+
+import json
+
+import pytest
+
+from tests.differential.__main__ import RECORDED
+from tests.differential.builder import OURS, Library, build
+from tests.differential.compare import compare
+from tests.differential.driver import drive
+from tests.differential.rules import allowed
+from tests.differential.schedules import disagreements
+from tests.differential.specs import generate
+
+SEEN = [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()]
+SCHEDULES = 30
+SEEDS = [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 14, 17, 18, 19]
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: str(seen["spec"]["seed"]))
+@pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
+async def test_a_graph_runs_as_langgraph_ran_it(seen):
+    """
+    Output, questions, state and history of each turn are those that LangGraph 1.2.22 gave.
+    LangGraph: F-C1, F-C2, F-G1, L13, L15, L26, L42.
+    """
+    library = Library(OURS)
+    trace = await drive(library, build(library, seen["spec"]), seen["spec"])
+
+    assert compare(seen["spec"], trace, seen["trace"]).difference is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
+def test_every_schedule_ends_the_same(seed):
+    """
+    Whatever order parallel tasks finish in, the state and the questions are the same.
+    LangGraph: F-C3, L15, L115.
+    """
+    assert disagreements(generate(seed), SCHEDULES) == []
+
+
+def test_each_allowed_difference_has_a_rule_or_a_reason():
+    """
+    The list names each defect and each resolution once, and says how it is told or why it can't be.
+    """
+    listed = allowed()
+    wanted = [*(f"L{n}" for n in range(105, 118)), *(f"C{n}" for n in (5, 6, 7, *range(28, 33)))]
+
+    assert [*listed] == wanted
+    assert all(("rule" in entry) != ("never" in entry) for entry in listed.values())
+
+
+def test_a_difference_is_found():
+    """
+    A trace that differs in one value is told apart, with the place.
+    """
+    seen = SEEN[0]
+    other = json.loads(json.dumps(seen["trace"]))
+    other[-1]["state"]["values"]["n"] += 1
+
+    found = compare(seen["spec"], seen["trace"], other).difference
+
+    assert found is not None
+    assert "state.values.n" in found
