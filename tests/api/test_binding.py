@@ -103,7 +103,7 @@ class TestMetadata:
         name of a secret. LangGraph: L14, F-E3, F-G6.
         """
         graph = ab(InMemorySaver())
-        config = at("t", user_id="ada", api_key="canary")
+        config = at("t", user_id="somebody", api_key="canary")
         config["metadata"] = {"tenant": "acme", "password": "canary", "__x": "canary", "step": 99}
         await graph.ainvoke({}, config)
         metadata = (await graph.aget_state(at())).metadata
@@ -111,7 +111,7 @@ class TestMetadata:
         assert metadata["tenant"] == "acme"
         assert metadata["step"] == 2
         assert "canary" not in repr(metadata)
-        assert "ada" not in repr(metadata)
+        assert "somebody" not in repr(metadata)
         found = [s async for s in graph.aget_state_history(at(), filter={"tenant": "acme"})]
         assert len(found) == 4
 
