@@ -56,13 +56,15 @@ class Target(msgspec.Struct, frozen=True):
     declared: bool
 
 
-def _read_from_above(place: NestedPlace) -> tuple[Broadcast | None, tuple[str, ...]]:
-    """The reader of the run above, and what it reads of this one."""
-    broadcast = place.scope.lineage.broadcast
-    if broadcast is None:
-        return None, ()
-    modes = tuple(broadcast.modes_at(namespace_of(place.namespace)))
-    return (broadcast, modes) if modes else (None, ())
+def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | None, tuple[str, ...]]:
+    """Who reads a run inside of another one, and what: its own reader, if any, and that above."""
+    above, namespace = place.scope.lineage.broadcast, namespace_of(place.namespace)
+    reads = above.modes_at(namespace) if above is not None else frozenset[str]()
+    if own is None:
+        return (above, tuple(reads)) if reads else (None, ())
+    own.root = namespace
+    own.above = above if reads else None
+    return own, tuple(own.modes_at(namespace))
 
 
 class CompiledBase:
@@ -127,8 +129,8 @@ class CompiledBase:
         broadcast: Broadcast | None = None,
     ) -> Launch:
         seat = self._seat(config) if place is None else self._seat_below(place, config)
-        if place is not None and broadcast is None:
-            broadcast, modes = _read_from_above(place)
+        if place is not None:
+            broadcast, modes = _readers(place, broadcast)
         policy = configs.policy_of(
             self.plan,
             seat.config,

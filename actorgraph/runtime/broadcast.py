@@ -47,6 +47,7 @@ class Broadcast:
 
     Attributes:
         root: the namespace of the run that the reader has started.
+        above: the reader of the run that this one is read inside of; it may read it as well.
         seen: ids of the messages that the reader has.
         overflowed: told when "close" has closed it.
     """
@@ -61,6 +62,7 @@ class Broadcast:
     ) -> None:
         self.modes = modes
         self.root: Namespace = ()
+        self.above: Broadcast | None = None
         self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _nothing
         self._subgraphs = subgraphs
@@ -74,7 +76,11 @@ class Broadcast:
         self._count = self._most = self._dropped = 0
 
     def modes_at(self, namespace: Namespace) -> frozenset[str]:
-        """What the reader reads of a run there: nothing below its own unless it asked for it."""
+        """What is read of a run there: nothing below the reader's own unless it asked for it."""
+        own = self._own_at(namespace)
+        return own if self.above is None else own | self.above.modes_at(namespace)
+
+    def _own_at(self, namespace: Namespace) -> frozenset[str]:
         return self.modes if self._subgraphs or namespace == self.root else frozenset()
 
     async def publish(self, chunks: tuple[Item, ...]) -> None:
@@ -90,6 +96,8 @@ class Broadcast:
     def try_publish(self, chunks: tuple[Item, ...]) -> bool:
         """Send chunks if there is room for all of them; False, and nothing sent, if not."""
         if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
+            return False
+        if self.above is not None and self.above.is_full:
             return False
         for chunk in chunks:
             self._put(chunk)
@@ -115,7 +123,8 @@ class Broadcast:
     @property
     def is_full(self) -> bool:
         """Whether senders have to wait."""
-        return self._blocks and len(self._chunks) >= self._buffer_max
+        own = self._blocks and len(self._chunks) >= self._buffer_max
+        return own or (self.above is not None and self.above.is_full)
 
     @property
     def _blocks(self) -> bool:
@@ -124,6 +133,9 @@ class Broadcast:
     async def wait_room(self) -> None:
         """Wait until the buffer has room or nobody reads any more."""
         while self.is_full:
+            if self.above is not None and self.above.is_full:
+                await self.above.wait_room()
+                continue
             gate = Gate()
             self._room.append(gate)
             if not self.is_full:
@@ -163,6 +175,10 @@ class Broadcast:
         return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
 
     def _put(self, chunk: Item) -> None:
+        if self.above is not None:
+            self._put_above(chunk)
+            if chunk[1] not in self._own_at(chunk[0]):
+                return
         if not self._open:
             return
         if self._when_full != "block" and len(self._chunks) >= self._buffer_max:
@@ -171,6 +187,14 @@ class Broadcast:
             self._chunks.put(chunk)
             self._count += 1
             self._most = max(self._most, len(self._chunks))
+
+    def _put_above(self, chunk: Item) -> None:
+        namespace, mode, content = chunk
+        assert self.above is not None
+        if mode in self.above.modes_at(namespace):
+            if mode == "messages":
+                self.above.seen.add(getattr(content[0], "id", None))
+            self.above._put(chunk)  # noqa: SLF001 - of this class
 
     def _overflow(self) -> None:
         if self._when_full == "close":

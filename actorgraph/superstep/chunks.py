@@ -173,7 +173,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
     """The caller's metadata and tags, and the node's."""
     own, policy = state.plan.nodes[task.name].metadata, state.policy
-    metadata = {**policy.metadata, **own}
+    metadata = {k: v for k, v in policy.metadata.items() if k != "parents"} | dict(own)
     tags = [*policy.tags, *own.get("tags", ())]
     return {**metadata, "tags": tags} if tags else metadata
 
