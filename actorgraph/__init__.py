@@ -4,7 +4,7 @@ Declare a `StateGraph`, `compile` it with a saver, then `ainvoke` or `astream` t
 asyncio or trio. The names are LangGraph's where LangGraph has the thing.
 """
 
-from actorgraph import channels
+from actorgraph import channels, messages
 from actorgraph.api.drawable import DrawableGraph
 from actorgraph.api.events.channel import StreamChannel
 from actorgraph.api.events.models import AsyncMessageStream, MessagesTransformer, MessageStream
@@ -26,6 +26,7 @@ from actorgraph.api.events.readers import (
 )
 from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.push import push_message
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import Codec
@@ -60,6 +61,12 @@ from actorgraph.errors import (
     UnknownTargetError,
     UnreachableNodeWarning,
 )
+from actorgraph.messages import (
+    REMOVE_ALL_MESSAGES,
+    MessagesState,
+    RemoveMessage,
+    add_messages,
+)
 from actorgraph.plan.managed import IsLastStep, RemainingSteps
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
@@ -93,6 +100,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "END",
+    "REMOVE_ALL_MESSAGES",
     "START",
     "ActorGraphError",
     "ActorGraphWarning",
@@ -135,6 +143,7 @@ __all__ = [
     "LifecycleTransformer",
     "MemorySaver",
     "MessageStream",
+    "MessagesState",
     "MessagesStreamPart",
     "MessagesTransformer",
     "MissingExtraError",
@@ -145,6 +154,7 @@ __all__ = [
     "PregelTask",
     "ProtocolEvent",
     "RemainingSteps",
+    "RemoveMessage",
     "RetryPolicy",
     "RunningLoopError",
     "Runtime",
@@ -181,6 +191,7 @@ __all__ = [
     "UpdatesTransformer",
     "ValuesStreamPart",
     "ValuesTransformer",
+    "add_messages",
     "channels",
     "default_retry_on",
     "get_config",
@@ -189,4 +200,6 @@ __all__ = [
     "get_store",
     "get_stream_writer",
     "interrupt",
+    "messages",
+    "push_message",
 ]

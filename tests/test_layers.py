@@ -15,6 +15,7 @@ from tests.source import ROOT, Place, Source, call_name, hold, snippet, sources
 ORDER = [
     {"errors"},
     {"values"},
+    {"messages"},
     {"channels"},
     {"plan"},
     {"superstep"},

@@ -15,9 +15,11 @@ from actorgraph.runtime.runs import Address, load
 from actorgraph.superstep import begin
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.snapshot import empty_snapshot, snapshot, unsaved_snapshot
+from actorgraph.superstep.stamps import stamped
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.update import apply_update, update_writes, updater
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
+from actorgraph.values.ids import as_text
 from actorgraph.values.policies import Durability, RunPolicy
 from actorgraph.values.records import StoredWrite
 from actorgraph.values.snapshot import StateSnapshot
@@ -131,10 +133,10 @@ async def write_update(
     if restored is not None:
         begin.restore(state, restored)
     node = updater(state, as_node)
-    writes = update_writes(plan, node, values)
+    run = IDS.run()
+    writes = stamped(plan, update_writes(plan, node, values), as_text(run))
     if node is not None:
         writes.extend(await branch_writes(plan, node, state.values, writes))
-    run = IDS.run()
     handoff = HandOff(
         codec,
         plan,

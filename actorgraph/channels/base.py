@@ -4,7 +4,7 @@ A rule is stateless and shared by all runs. Each method takes the cell's value, 
 returns the new one; UNCHANGED means that the cell's version must not rise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -60,6 +60,9 @@ class Channel(Generic[T]):
 
     transparent: bool = True
     """Whether readers see the cell's value as it is (else `read` decides)."""
+
+    stamp: Callable[[Any, str], Any] | None = None
+    """Completes a write before it is stored, given a seed that says where it stands."""
 
     def __init__(self, typ: Any = Any) -> None:
         self.typ = typ

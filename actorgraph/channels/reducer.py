@@ -55,6 +55,7 @@ class BinaryOperatorAggregate(Channel[T]):
     def __init__(self, typ: Any, operator: Callable[[Any, Any], Any]) -> None:
         super().__init__(typ)
         self.operator = operator
+        self.stamp = getattr(getattr(operator, "func", operator), "stamp", None)
         origin: Any = get_origin(typ) or typ
         self._make: Callable[[], Any] = _CONCRETE.get(origin) or origin
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import ormsgpack
 
+from actorgraph.codec.messages import message_kind
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
 from actorgraph.errors import SerializationError, UnknownTypeError
 
@@ -106,12 +107,16 @@ class Codec:
         known = BUILTIN.get(kind)
         if known is not None:
             return ormsgpack.Ext(known.code, self._pack(known.pack(value)))
-        if self._types.get(name_of(kind)) is not kind:
+        if not self._allows(kind):
             msg = f"type {name_of(kind)!r} is not on the codec's list"
             raise TypeError(msg)
         extension = extension_of(kind)
         assert extension is not None
         return ormsgpack.Ext(extension.code, self._pack([name_of(kind), extension.pack(value)]))
+
+    def _allows(self, kind: type) -> bool:
+        name = name_of(kind)
+        return self._types.get(name) is kind or message_kind(name) is kind
 
     def _pack(self, value: Any) -> bytes:
         return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
@@ -129,7 +134,7 @@ class Codec:
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
-        kind = self._types.get(name)
+        kind = self._types.get(name) or message_kind(name)
         if kind is None:
             raise UnknownTypeError(
                 f"a stored value has the type {name!r}, which this program doesn't allow",
@@ -164,7 +169,7 @@ class Codec:
         if kind is dict:
             return self._rewrite_dict(value, path, depth)
         inner = BUILTIN.get(kind)
-        if inner is None and self._types.get(name_of(kind)) is kind:
+        if inner is None and self._allows(kind):
             inner = extension_of(kind)
         if inner is None:
             raise SerializationError(

@@ -132,6 +132,7 @@ class Plan:
     finishing: tuple[str, ...] = field(init=False)
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
+    stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     needs_store: str = field(init=False)
     """The first node that can't be called without a store; "" if every one can."""
@@ -147,6 +148,7 @@ class Plan:
             "clearing": tuple(n for n, c in self.channels.items() if c.clears),
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
+            "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "needs_store": next((n.name for n in self.nodes.values() if n.needs_store), ""),
             "order": {name: place for place, name in enumerate(self.nodes)},

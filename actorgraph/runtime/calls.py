@@ -20,6 +20,7 @@ from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.injection import injected
 from actorgraph.runtime.live import Live
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
+from actorgraph.superstep.stamps import stamped
 from actorgraph.values.run import Write
 
 T = TypeVar("T")
@@ -98,11 +99,13 @@ async def call_node(
             returned = await _call(node.call, node.is_async, given, injected(node.inject, scope))
     except ParentCommand as up:  # a graph that the node ran tells this one what to do
         returned = replace(up.command, graph=None)
-    made = writes_of(plan, node, returned, nested=scope.lineage.nested)
+    writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
+    writes.extend(scope.pushed)
+    if plan.stamps:
+        writes = stamped(plan, writes, scope.task.id)
     if node.branches:
-        writes = made[0]
         writes.extend(await branch_writes(plan, node, values, writes, scope))
-    return made
+    return writes, dropped
 
 
 async def branch_writes(

@@ -14,7 +14,7 @@ from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
-from actorgraph.values.run import Task
+from actorgraph.values.run import Task, Write
 
 if TYPE_CHECKING:
     from actorgraph.runtime.messages import MessageTap
@@ -30,6 +30,7 @@ class TaskScope:
         routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
         raised: the questions that it, or a graph that it ran, asked in vain.
+        pushed: writes that it makes besides those that it returns.
         took_bare: whether one of those answers was used, here or below.
         messages: takes messages that the task streams; None where nobody reads them.
         error: what an error handler handles; previous: the thread's last saved return;
@@ -57,6 +58,7 @@ class TaskScope:
         "over",
         "previous",
         "progress",
+        "pushed",
         "raised",
         "routed",
         "runtime",
@@ -92,6 +94,7 @@ class TaskScope:
         self.asked = 0
         self.raised: list[Interrupt] = []
         self.took_bare = False
+        self.pushed: list[Write] = []
         self.cancelled = self.over = False
         self.progress: Callable[[], None] | None = lineage.progress
         self.messages: MessageTap | None = None

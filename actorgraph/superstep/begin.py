@@ -19,6 +19,7 @@ from actorgraph.superstep.nesting import goes_on
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import routes, updates_in, writes_of
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
+from actorgraph.superstep.stamps import stamped
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command
@@ -31,7 +32,7 @@ from actorgraph.values.constants import (
     ROUTED,
     START,
 )
-from actorgraph.values.ids import TaskId
+from actorgraph.values.ids import TaskId, as_text
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
 from actorgraph.values.run import (
@@ -110,7 +111,8 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     stored = [new_checkpoint(state, tasks)] if keeps else []
     ledger: tuple[LedgerEntry, ...] = ()
     if not start.branches:
-        result = TaskResult(tasks[0].id, tuple(writes_of(state.plan, start, given)[0]))
+        made = writes_of(state.plan, start, given)[0]
+        result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
         changed = apply(state, [Ran(START, tasks[0].triggers, result.writes)])
         tasks = new_superstep(state, "loop", changed)
@@ -138,7 +140,9 @@ def _from_command(
             "There is no parent graph: a Command with graph= can't be an input",
             do="leave graph= out",
         )
-    writes: list[Write] = list(updates_in(state.plan.start, command.update))
+    index = pending.next_null_index(restored.ledger) if restored else 0
+    given = updates_in(state.plan.start, command.update)
+    writes: list[Write] = stamped(state.plan, given, f"{as_text(state.checkpoint)}:{index}")
     writes.extend(routes(state.plan, "the input", command.goto))
     if restored is None:
         if not writes:
@@ -149,7 +153,6 @@ def _from_command(
     if command.resume is not None:
         entries, resumes = answers(state, restored, command.resume)
     if writes:
-        index = pending.next_null_index(restored.ledger)
         entries.append(
             LedgerEntry(state.checkpoint, TaskId(NULL_TASK), (), index, 0, tuple(writes))
         )

@@ -1,0 +1,25 @@
+"""Chat messages: our own kinds, the forms that stand for them, and their reducer."""
+
+from actorgraph.messages.kinds import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from actorgraph.messages.reducer import REMOVE_ALL_MESSAGES, MessagesState, add_messages
+
+__all__ = [
+    "REMOVE_ALL_MESSAGES",
+    "AIMessage",
+    "AIMessageChunk",
+    "BaseMessage",
+    "HumanMessage",
+    "MessagesState",
+    "RemoveMessage",
+    "SystemMessage",
+    "ToolMessage",
+    "add_messages",
+]

@@ -1,0 +1,134 @@
+"""add_messages: the reducer of a conversation. Merges by id; a RemoveMessage takes one out."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Annotated, Any, TypedDict, cast, overload
+from uuid import uuid4
+
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.messages.forms import as_list, converted, is_message, langchain
+
+REMOVE_ALL_MESSAGES = "__remove_all__"
+Messages = Any
+"""A message in any of its forms, or a list of them."""
+
+
+@overload
+def add_messages(
+    left: None = None, right: None = None, *, format: str | None = None
+) -> Callable[[Messages, Messages], list[Any]]: ...
+@overload
+def add_messages(left: Messages, right: Messages, *, format: str | None = None) -> list[Any]: ...
+def add_messages(
+    left: Messages = None, right: Messages = None, *, format: str | None = None
+) -> Any:
+    """The messages so far, with others added; one with an id that is there replaces that one.
+
+    Args:
+        left, right: messages in any form: objects, dicts, `(role, content)`, strings; neither,
+            to get a reducer with a `format`.
+        format: "langchain-openai" gives each message's content the shape of OpenAI's blocks;
+            needs LangChain.
+    Raises:
+        InvalidUpdateError: something can't be a message, or an unknown one is to be removed.
+    """
+    if left is None and right is None:
+        return partial(add_messages, format=format)
+    if left is None or right is None:
+        raise InvalidUpdateError(
+            "add_messages() got one list of messages; Must specify non-null arguments for both "
+            "'left' and 'right'",
+            do="pass an empty list for none",
+        )
+    old = converted(left, as_list(right))
+    new = converted(right, old)
+    for message in (*old, *new):
+        if message.id is None:
+            message.id = str(uuid4())
+    return _formatted(merged(old, new), format)
+
+
+def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Two lists of messages, each with its id, as one."""
+    for place in range(len(new) - 1, -1, -1):
+        if new[place].type == "remove" and new[place].id == REMOVE_ALL_MESSAGES:
+            return list(new[place + 1 :])
+    result: dict[str, Any] = {message.id: message for message in old}
+    removed: dict[str, None] = {}
+    for message in new:
+        if message.type == "remove":
+            if message.id not in result:
+                raise _unknown(message.id)
+            removed[message.id] = None
+        else:
+            removed.pop(message.id, None)
+            result[message.id] = message
+    return [message for key, message in result.items() if key not in removed]
+
+
+def _unknown(identifier: str) -> InvalidUpdateError:
+    return InvalidUpdateError(
+        f"Attempting to delete a message with an ID that doesn't exist ({identifier!r})",
+        do="take the id from a message of the state",
+    )
+
+
+def _formatted(messages: list[Any], format: str | None) -> list[Any]:
+    if format is None:
+        return messages
+    module = langchain()
+    if format != "langchain-openai" or module is None:
+        raise InvalidUpdateError(
+            f"format={format!r} is no format of messages"
+            if module is not None
+            else f"format={format!r} needs LangChain, which the program has not imported",
+            do='use format="langchain-openai" and import langchain_core.messages',
+        )
+    return module.convert_to_messages(module.convert_to_openai_messages(messages))
+
+
+def stamp(write: Any, seed: str) -> Any:
+    """Give the messages of one write their ids before it is stored.
+
+    So whoever folds the write, now, after a crash or for a look at the state, finds the same ids.
+
+    Args:
+        seed: says where the write stands; the same place gives the same ids.
+    """
+    if isinstance(write, list):
+        return [_stamped(m, f"{seed}:{i}") for i, m in enumerate(cast("list[Any]", write))]
+    return _stamped(write, f"{seed}:0")
+
+
+def _stamped(value: Any, seed: str) -> Any:
+    """One message with an id, in the form in which it came where that has room for one."""
+    if is_message(value):
+        if value.id is None:
+            value.id = _id_at(seed)
+        return value
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        is_one = ("role" in fields or "type" in fields) and "content" in fields
+        return {"id": _id_at(seed), **fields} if is_one and not fields.get("id") else fields
+    if isinstance(value, (str, tuple)):
+        try:
+            (message,) = converted(value)
+        except (InvalidUpdateError, ValueError):
+            return cast("Any", value)  # the reducer tells, when the superstep ends
+        return _stamped(message, seed)
+    return value
+
+
+def _id_at(seed: str) -> str:
+    h = blake2b(seed.encode(), digest_size=16).hexdigest()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+setattr(add_messages, "stamp", stamp)  # noqa: B010 - a function has no such attribute by type
+
+
+class MessagesState(TypedDict):
+    """A state with one key: the messages of a conversation."""
+
+    messages: Annotated[list[Any], add_messages]
