@@ -5,6 +5,7 @@ is an `assert`, not a class of this file. Names are LangGraph's where LangGraph 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal
@@ -132,6 +133,10 @@ class NodeCancelledError(ActorGraphError):
         self.node = node
 
 
+class StoredNodeError(ActorGraphError):
+    """What an error handler gets of a failure that an earlier run has stored: its text."""
+
+
 class InvalidConfigError(ActorGraphError, ValueError):
     """The `config`, or an argument, of a call can't be used."""
 
@@ -162,6 +167,19 @@ class StoreRequiredError(ActorGraphError, ValueError):
 
 class OutsideRunError(ActorGraphError, RuntimeError):
     """A function that works only inside a node was called somewhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """What an error handler handles; it is no exception itself.
+
+    Attributes:
+        node: the node that failed.
+        error: what it raised at its last attempt; after a crash a `StoredNodeError` with its text.
+    """
+
+    node: str
+    error: BaseException
 
 
 # --- saving and resuming ---

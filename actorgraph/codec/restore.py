@@ -11,7 +11,7 @@ from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row, level_of
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
-from actorgraph.values.constants import PUSH
+from actorgraph.values.constants import HANDLER_MARK, PUSH
 from actorgraph.values.ids import as_text
 from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import Path
@@ -125,6 +125,14 @@ def _path(key: str) -> Path:
     if parts == [""]:
         return ()
     kind, place = parts[0], parts[1:]
+    if HANDLER_MARK in place:
+        mark = place.index(HANDLER_MARK)
+        return (
+            *_path(f"{kind}, {', '.join(place[:mark])}"),
+            HANDLER_MARK,
+            False,
+            *place[mark + 2 :],
+        )
     if kind == PUSH and place and place[0].isdigit():
         return (kind, int(place[0]), *place[1:])
     return (kind, ", ".join(place))

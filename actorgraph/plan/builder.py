@@ -5,14 +5,14 @@ checked in `checks.py` when the plan is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls, policies
 from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema, refuse_managed
-from actorgraph.values.constants import END, RESERVED_NODE_NAMES, START
+from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 
@@ -89,6 +89,7 @@ class GraphBuilder:
         *,
         input_schema: Any = None,
         retry_policy: policies.Retry = None,
+        error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
         max_concurrency: int | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -105,6 +106,8 @@ class GraphBuilder:
                 function's first parameter, else the state schema.
             retry_policy: when to call it again after an error; of several, the first that
                 matches the error counts. Default never.
+            error_handler: a function like a node's, called in place of it once its last attempt
+                has failed, with the same input. Its parameter `error` gets the `NodeError`.
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
                 Default no limit.
             max_concurrency: calls of this node that may run at once. Default no limit.
@@ -114,23 +117,18 @@ class GraphBuilder:
         Returns: the builder.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
-                be called, a policy is out of range, or a sync node has a timeout (a thread
-                can't be stopped).
+                be called, or a policy is out of range or not for a sync node.
         """
         name, action = _name_and_action(node, action)
         self._check_name(name)
-        function = _function(name, action)
-        self.nodes[name] = NodeSpec(
-            name,
-            function,
-            self._own_schema(input_schema or calls.first_schema(function)),
-            policies.timeout_of(f"node {name!r}", function, timeout),
-            max_concurrency,
-            dict(metadata or {}),
-            _destinations(destinations or calls.command_destinations(function)),
-            retry=policies.retries_of(f"node {name!r}", retry_policy),
-            defer=defer,
-        )
+        owner, function = f"node {name!r}", _function(name, action)
+        handler = None if error_handler is None else _function(name, error_handler)
+        own = self._own_schema(input_schema or calls.first_schema(function))
+        limit = policies.timeout_of(owner, function, timeout)
+        ends = _destinations(destinations or _command_ends(function, handler))
+        spec = NodeSpec(name, function, own, limit, max_concurrency, dict(metadata or {}), ends)
+        retry = policies.retries_of(owner, retry_policy)
+        self.nodes[name] = replace(spec, retry=retry, handler=handler, defer=defer)
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
@@ -223,6 +221,14 @@ class GraphBuilder:
         """End after this node: `add_edge(key, END)`."""
         return self.add_edge(key, END)
 
+    def handlers(self) -> list[NodeSpec]:
+        """The error handlers, as nodes that no edge leads to."""
+        made = [(node, node.handler) for node in self.nodes.values() if node.handler is not None]
+        return [
+            NodeSpec(HANDLER_PREFIX + node.name, handler, node.schema, None, None, {}, {})
+            for node, handler in made
+        ]
+
     def _own_schema(self, hint: Any) -> Schema | None:
         """The schema of a node's own, whose keys are keys of the state from now on."""
         if hint is None or not is_schema(hint):
@@ -235,7 +241,7 @@ class GraphBuilder:
     def _check_name(self, name: str) -> None:
         if name in self.nodes:
             raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
-        if name in RESERVED_NODE_NAMES:
+        if name in RESERVED_NODE_NAMES or name.startswith(HANDLER_PREFIX):
             raise GraphBuildError(f"Node `{name}` is reserved.", do="choose another name")
         if not name or any(mark in name for mark in "|:\0"):
             raise GraphBuildError(
@@ -267,6 +273,12 @@ def _function(name: str, action: Any) -> Callable[..., Any]:
         return calls.as_callable(action)
     except TypeError as error:
         raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
+
+
+def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
+    """Where the Commands of a node and of its error handler lead, by their annotations."""
+    own = calls.command_destinations(function)
+    return own if handler is None else (*own, *calls.command_destinations(handler))
 
 
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:

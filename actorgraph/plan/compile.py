@@ -23,7 +23,14 @@ from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import BRANCH_TO, END, START, TAG_HIDDEN, TASKS
+from actorgraph.values.constants import (
+    BRANCH_TO,
+    END,
+    HANDLER_PREFIX,
+    START,
+    TAG_HIDDEN,
+    TASKS,
+)
 
 
 def make_plan(
@@ -65,6 +72,7 @@ def make_plan(
         types=stored_types(builder.schemas),
         strict=strict,
         managed={k: rule for s in builder.schemas for k, rule in s.managed.items()},
+        handlers={s.name: _node(builder, s, state, {}) for s in builder.handlers()},
         make_output=builder.output.make,
         make_state=builder.state.make,
         sources=Sources(
@@ -140,6 +148,7 @@ def _node(
         ends=spec.ends,
         retry=spec.retry,
         cache=spec.cache,
+        handler=HANDLER_PREFIX + spec.name if spec.handler is not None else "",
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )

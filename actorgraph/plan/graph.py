@@ -51,6 +51,7 @@ class NodePlan:
         timeout: of each attempt, in seconds; None for no limit.
         retry: the policies for another attempt, the first that matches an error counts.
         cache: for results that may be taken again.
+        handler: the name of the task that handles its failures; "" for none.
     """
 
     name: str
@@ -71,6 +72,7 @@ class NodePlan:
     needs_store: bool = False
     retry: tuple[RetryPolicy, ...] = ()
     cache: CachePolicy[Any] | None = None
+    handler: str = ""
     bare: bool = field(init=False)
     """Whether it belongs to a graph over one value."""
 
@@ -109,6 +111,8 @@ class Plan:
         strict: an unknown update key is an error.
         managed: keys that the runtime computes for readers.
         subgraphs: the nodes that run another graph which stores its state.
+        handlers: the error handlers of nodes, by the name of their tasks.
+        callable: nodes and error handlers: all that tasks may be of.
         sources: the classes that the graph was declared with.
     """
 
@@ -127,6 +131,8 @@ class Plan:
     managed: Mapping[str, type[Managed]] = field(default_factory=dict[str, type[Managed]])
     subgraphs: frozenset[str] = frozenset()
     sources: Sources = field(default_factory=Sources)
+    handlers: Mapping[str, NodePlan] = field(default_factory=dict[str, NodePlan])
+    callable: Mapping[str, NodePlan] = field(init=False)
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
@@ -139,18 +145,23 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Compute the tables."""
+        everyone = {**self.nodes, **self.handlers}
         subscribers: dict[str, list[str]] = {}
         for node in self.nodes.values():
             for channel in node.triggers:
                 subscribers.setdefault(channel, []).append(node.name)
         tables: dict[str, Any] = {
+            "callable": everyone,
             "subscribers": {c: tuple(sorted(n)) for c, n in subscribers.items()},
             "clearing": tuple(n for n, c in self.channels.items() if c.clears),
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
-            "needs_store": next((n.name for n in self.nodes.values() if n.needs_store), ""),
+            "needs_store": next(
+                (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
+                "",
+            ),
             "order": {name: place for place, name in enumerate(self.nodes)},
         }
         for name, table in tables.items():

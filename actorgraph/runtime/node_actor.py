@@ -27,6 +27,7 @@ from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.run import (
     Event,
+    StartHandler,
     StartTask,
     Task,
     TaskCancelled,
@@ -181,6 +182,8 @@ class NodeActor:
         """A call of the node, ready to be awaited, in a context of its own."""
         around, node = self._around, self._node
         scope = TaskScope(start.task, around.config, around.write, around.bare, around.lineage)
+        if type(start) is StartHandler:
+            scope.error = start.error
         context = around.context.copy()
         context.run(CURRENT.set, scope)
         live = around.live

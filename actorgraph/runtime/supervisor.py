@@ -290,7 +290,7 @@ class Supervisor:
         actor = self._actors.get(name)
         if actor is None:
             assert self._group is not None
-            actor = NodeActor(self._state.plan.nodes[name], self._around, self._group)
+            actor = NodeActor(self._state.plan.callable[name], self._around, self._group)
             self._actors[name] = actor
             self._group.start_soon(actor.serve)
         return actor

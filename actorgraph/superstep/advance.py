@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from actorgraph.errors import GraphRecursionError, InvalidUpdateError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.handlers import hand_over, handles
 from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.saves import (
     acknowledged,
@@ -42,6 +43,7 @@ from actorgraph.values.run import (
     Outcome,
     Saved,
     SaveFailed,
+    StartHandler,
     StartTask,
     Succeeded,
     Task,
@@ -134,6 +136,8 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
+    if state.plan.handlers and handles(state, task, error):
+        return hand_over(state, task, error) + go_on(state)
     effects = _send_rows(state, (control_entry(state, task, ERROR, repr(error)),))
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
@@ -204,6 +208,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     tasks = due_tasks(state, changed)
     state.tasks = {task.id: task for task in tasks}
     state.results = {}
+    state.handled = {}
     state.due = deque(tasks)
     state.open = False
     return tasks
@@ -242,7 +247,7 @@ def _breakpoint(state: RunState, names: Sequence[str], tasks: Sequence[Task] | d
     if not any(is_newer(version, seen.get(c)) for c, version in state.versions.items()):
         return False
     if "*" in names:
-        return any(not state.plan.nodes[task.name].hidden for task in tasks)
+        return any(not state.plan.callable[task.name].hidden for task in tasks)
     return any(task.name in names for task in tasks)
 
 
@@ -285,7 +290,8 @@ def go_on(state: RunState) -> list[Effect]:
         state.farewell = False
         if has_something_to_say(state):
             status = _STATUS[type(state.outcome)]
-            effects.append(flush(state, list(state.tasks.values()), status))
+            nodes = [t for t in state.tasks.values() if t.id not in state.handled]
+            effects.append(flush(state, nodes, status))
     _deliver(state, effects)
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))
@@ -293,7 +299,7 @@ def go_on(state: RunState) -> list[Effect]:
 
 
 def _start_due(state: RunState) -> list[Effect]:
-    if not state.open and not may_start(state):
+    if (not state.open and not may_start(state)) or state.durable < state.barrier:
         return []
     state.open = True
     effects: list[Effect] = []
@@ -309,14 +315,17 @@ def _start_due(state: RunState) -> list[Effect]:
         if state.policy.modes:
             chunks.hold_start(state, task, given)
         state.running[task.id] = task
-        effects.append(StartTask(task, given))
+        if state.handled and task.id in state.handled:
+            effects.append(StartHandler(task, given, state.handled[task.id]))
+        else:
+            effects.append(StartTask(task, given))
     return effects
 
 
 def _next_allowed(state: RunState) -> Task | None:
     """The first due task whose node has not reached its own limit."""
     for place, task in enumerate(state.due):
-        limit = state.plan.nodes[task.name].max_concurrency
+        limit = state.plan.callable[task.name].max_concurrency
         if limit is None or sum(t.name == task.name for t in state.running.values()) < limit:
             del state.due[place]
             return task

@@ -10,6 +10,7 @@ from typing import Any
 
 from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
 from actorgraph.superstep import pending
+from actorgraph.superstep.handlers import with_handlers
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import control_entry
 from actorgraph.superstep.state import RunState
@@ -36,7 +37,7 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
         AlreadyResumedError: no question waits for it.
     """
     known = pending.attempts(restored.ledger)
-    tasks = due_tasks(state, None)
+    tasks = with_handlers(state, due_tasks(state, None), known)
     asking = _asking(tasks, known)
     if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
         return _by_id(state, asking, resume) if resume else ([], ())
@@ -58,7 +59,7 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
 def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:
     """The rows of a nested run that goes on: what its parent has been told about its questions."""
     known = pending.attempts(restored.ledger)
-    asking = _asking(due_tasks(state, None), known)
+    asking = _asking(with_handlers(state, due_tasks(state, None), known), known)
     fitting = {identifier: routed[identifier] for identifier in asking if identifier in routed}
     return _by_id(state, asking, fitting) if fitting else ([], ())
 

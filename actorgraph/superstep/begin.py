@@ -15,6 +15,7 @@ from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.handlers import is_handled, take_back_failure, with_handlers
 from actorgraph.superstep.nesting import goes_on
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import routes, updates_in, writes_of
@@ -229,11 +230,15 @@ def _take_back(
 ) -> None:
     """Match the ledger with the tasks: the finished ones are results, the rest is due."""
     known = pending.attempts(rows)
-    state.tasks, state.results, state.due = {}, {}, deque()
+    state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
     fresh = _fresh(entries, RESUME)
     routed = _fresh(entries, ROUTED)
-    for task in tasks:
+    for task in with_handlers(state, tasks, known):
         attempt = known.get(task.id, Attempt())
+        if attempt.handled and is_handled(state.plan, task, known):
+            state.tasks[task.id] = task
+            take_back_failure(state, task, attempt)
+            continue
         given = tuple(fresh.get(task.id, attempt.answers))
         below = {**attempt.routed, **routed.get(task.id, {})}
         ready = task

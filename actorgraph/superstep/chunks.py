@@ -100,7 +100,7 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
     Args:
         folded: the task's superstep is over: the state stands at the checkpoint after it.
     """
-    if not state.policy.modes or state.plan.nodes[task.name].hidden:
+    if not state.policy.modes or state.plan.callable[task.name].hidden:
         return
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
@@ -119,7 +119,7 @@ def hold_restored(state: RunState) -> None:
     bare = state.policy.bare or tuple(keys) == (ROOT,)
     for result in state.results.values():
         task = state.tasks[result.task]
-        if not state.plan.nodes[task.name].hidden:
+        if not state.plan.callable[task.name].hidden:
             update = update_of(keys, result.writes, bare=bare)
             hold(state, "updates", {task.name: update, "__metadata__": {"cached": True}})
 
@@ -156,7 +156,9 @@ def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
 
 def hold_start(state: RunState, task: Task, given: Any) -> None:
     """The `tasks` chunk of a task that starts."""
-    if state.plan.nodes[task.name].hidden or not (wants(state, "tasks") or wants(state, "debug")):
+    if state.plan.callable[task.name].hidden or not (
+        wants(state, "tasks") or wants(state, "debug")
+    ):
         return
     payload: dict[str, Any] = {
         "id": task.id,
@@ -172,7 +174,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
 
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
     """The caller's metadata and tags, and the node's."""
-    own, policy = state.plan.nodes[task.name].metadata, state.policy
+    own, policy = state.plan.callable[task.name].metadata, state.policy
     metadata = {k: v for k, v in policy.metadata.items() if k != "parents"} | dict(own)
     tags = [*policy.tags, *own.get("tags", ())]
     return {**metadata, "tags": tags} if tags else metadata
@@ -188,7 +190,7 @@ def hold_task(
     folded: bool = False,
 ) -> None:
     """The `tasks` chunk of a task that ended; `folded` as in `hold_update`."""
-    if state.plan.nodes[task.name].hidden:
+    if state.plan.callable[task.name].hidden:
         return
     payload: dict[str, Any] = {
         "id": task.id,

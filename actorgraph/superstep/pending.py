@@ -15,6 +15,7 @@ from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import (
     CONTROL_INDEX,
     ERROR,
+    ERROR_SOURCE_NODE,
     INTERRUPT,
     NO_WRITES,
     NULL_TASK,
@@ -35,6 +36,7 @@ class Attempt(msgspec.Struct):
         interrupts: the questions that it asked last; `waiting` whether they are unanswered.
         answers: the resume values that it has got so far, in the order of its questions.
         routed: answers to questions asked below it, by interrupt id.
+        handled: whether the error was left to the node's error handler.
     """
 
     path: Path = ()
@@ -44,6 +46,7 @@ class Attempt(msgspec.Struct):
     waiting: bool = False
     answers: tuple[Any, ...] = ()
     routed: Mapping[str, Any] = NOTHING_ROUTED
+    handled: bool = False
 
 
 def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
@@ -102,6 +105,7 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
         )
     if failed is not None:
         attempt.error = str(failed.writes[0][1])
+        attempt.handled = CONTROL_INDEX[ERROR_SOURCE_NODE] in rows
 
 
 def null_writes(ledger: Iterable[StoredWrite]) -> tuple[Write, ...]:

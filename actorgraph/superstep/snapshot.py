@@ -5,7 +5,7 @@ done: their writes are in the values, and `next` names the others. The record vi
 values at the start of the superstep, all its tasks, and every question that was asked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped
+from actorgraph.superstep.handlers import handler_task, is_handled, with_handlers
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
@@ -65,19 +66,22 @@ def snapshot(
     state = state_of(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
     known = attempts(restored.ledger)
+    handlers = with_handlers(state, tasks, known)[len(tasks) :]
+    # A handler is shown while something is known of it that is not told by its result.
+    ended = [t for t in handlers if t.id in known and not _finished(known[t.id])]
     shown = tuple(
         _task(plan, task, known.get(task.id), live=live)._replace(
             state=below_config(thread_id, task) if task.name in plan.subgraphs else None
         )
-        for task in tasks
+        for task in (*tasks, *ended)
     )
-    unfinished = [t for t in tasks if not live or not _finished(known.get(t.id))]
+    unfinished = [t for t in tasks if not live or not _settled(state, t, known)]
     stuck = None if unfinished else fold_error(restored.ledger)
     if stuck is not None:
         # Every task has finished and the superstep has not: it is what comes next.
         unfinished, shown = tasks, tuple(task._replace(error=stuck) for task in shown)
     elif live:
-        _apply_finished(state, tasks, known)
+        _apply_finished(state, [*tasks, *handlers], known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     parents: dict[str, str] = restored.metadata.get("parents", {})
     return StateSnapshot(
@@ -119,7 +123,7 @@ def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] 
     found: dict[str, list[Any]] = {}
     for row in ledger:
         name = row.path[-1] if row.path else None
-        if row.index < 0 or name == START or name not in plan.nodes or not isinstance(name, str):
+        if row.index < 0 or name == START or name not in plan.callable or not isinstance(name, str):
             continue
         found.setdefault(name, []).append(grouped(plan.state_keys, row.writes))
     return {name: made[0] if len(made) == 1 else made for name, made in found.items()} or None
@@ -132,6 +136,13 @@ def iso(microseconds: int) -> str:
 
 def _finished(attempt: Attempt | None) -> bool:
     return attempt is not None and attempt.writes is not None
+
+
+def _settled(state: RunState, task: Task, known: Mapping[str, Attempt]) -> bool:
+    """Whether a task, or the handler of its failure, has finished."""
+    if state.plan.handlers and is_handled(state.plan, task, known):
+        return _finished(known.get(handler_task(state, task).id))
+    return _finished(known.get(task.id))
 
 
 def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> PregelTask:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actorgraph.channels import EMPTY
+from actorgraph.errors import NodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.values.ids import CheckpointId
@@ -27,12 +28,15 @@ class RunState:
         results: the finished ones; interrupted: those with open questions.
         sent, durable: numbers of the newest save handed over and of the newest acknowledged.
         open: whether this superstep's tasks may start; farewell: whether a last save is due.
+        handled: what error handlers handle, by the handler's task; barrier: the save that must be
+            durable before any other task starts.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
     """
 
     __slots__ = (
         "bare_answer",
+        "barrier",
         "checkpoint",
         "dirty",
         "due",
@@ -40,6 +44,7 @@ class RunState:
         "failure",
         "farewell",
         "generation",
+        "handled",
         "has_output",
         "has_saver",
         "head",
@@ -97,6 +102,8 @@ class RunState:
         self.generation = 1
         self.bare_answer: list[Any] = []
         self.steps_left = policy.recursion_limit
+        self.handled: dict[str, NodeError] = {}
+        self.barrier = 0
         self.sent = 0
         self.durable = 0
         self.unsaved_steps: deque[int] = deque()

@@ -112,7 +112,8 @@ def input_of(state: RunState, task: Task) -> Any:
     """What the node gets: a Send's argument as it is, or its view of the state."""
     if is_push(task.path):
         return task.input
-    node = state.plan.nodes[task.name]
+    # A handler gets what the failed node got.
+    node = state.plan.nodes[str(task.path[1])]
     try:
         return view(state.plan, visible(state), node.reads, node.coerce)
     except InvalidUpdateError as error:

@@ -14,6 +14,15 @@ NO_WRITES: Final = "__no_writes__"
 ROUTED: Final = "__routed__"
 """The control write that maps a question asked below a task to its answer."""
 
+ERROR_SOURCE_NODE: Final = "__error_source_node__"
+"""The control write that says that a task's failure is handled: the node's name."""
+
+HANDLER_MARK: Final = "node_error_handler"
+"""Stands in the path of a task that handles the failure of the task before it."""
+
+HANDLER_PREFIX: Final = "__error_handler__"
+"""A handler's task is named so, with its node's name behind."""
+
 TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
 
@@ -27,11 +36,19 @@ NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
 TAG_HIDDEN: Final = "langsmith:hidden"
 TAG_NOSTREAM: Final = "nostream"
 
-CONTROL_INDEX: Final = {ERROR: -1, INTERRUPT: -3, RESUME: -4, ROUTED: -5}
+CONTROL_INDEX: Final = {
+    ERROR: -1,
+    INTERRUPT: -3,
+    RESUME: -4,
+    ROUTED: -5,
+    ERROR_SOURCE_NODE: -6,
+}
 """The ledger's index of each control write; the node's own writes count from 0."""
 
 RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__copy__"})
-RESERVED_CHANNELS: Final = frozenset({TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, ROUTED, INPUT})
+RESERVED_CHANNELS: Final = frozenset(
+    {TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, ROUTED, INPUT, ERROR_SOURCE_NODE}
+)
 NAMESPACE_SEPARATOR: Final = "|"
 NAMESPACE_END: Final = ":"
 CHECKPOINT_FORMAT: Final = 4

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.errors import NodeError
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.ids import TaskId
 from actorgraph.values.node_policies import TimeoutPolicy
@@ -137,6 +138,12 @@ class StartTask(msgspec.Struct, frozen=True, gc=False):
 
     task: Task
     given: Any
+
+
+class StartHandler(StartTask, frozen=True, gc=True):
+    """The same for the task of an error handler, with what it handles."""
+
+    error: NodeError
 
 
 class CancelTasks(msgspec.Struct, frozen=True, gc=False):

@@ -217,7 +217,7 @@ class Script:
         return self.event(TaskSucceeded(self._result(task, returned or update)))
 
     def _result(self, task: Task, returned: Any) -> TaskResult:
-        node = self.plan.nodes[task.name]
+        node = self.plan.callable[task.name]
         writes, _ = writes_of(self.plan, node, returned)
         for branch in node.branches:
             view = branch_view(self.plan, self.state.values, branch, writes)
