@@ -23,7 +23,7 @@ ORDER = [
     {"codec"},
     {"runtime", "savers", "stores"},
     {"api"},
-    {"web", "cli", "testing"},
+    {"web", "cli", "prebuilt", "testing"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},
     {"__main__"},

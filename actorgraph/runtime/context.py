@@ -4,8 +4,9 @@ Each task runs in its own copy of the caller's context with `CURRENT` set, and s
 threads and the tasks that the node starts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphInterrupt, OutsideRunError
@@ -37,6 +38,7 @@ class TaskScope:
             heartbeat: puts off the idle timeout; first_attempt_time: seconds since 1970. Each
             is set only where there is one.
         runtime: set once somebody has asked for it.
+        key, whole: of a part of a task: what tells its questions apart, and the task's own scope.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
         progress: to be called at each sign of progress; None where nobody waits for any.
         over: whether this attempt is over, and nothing may be started or written in its name.
@@ -53,6 +55,7 @@ class TaskScope:
         "first_attempt_time",
         "graphs",
         "heartbeat",
+        "key",
         "lineage",
         "messages",
         "over",
@@ -64,6 +67,7 @@ class TaskScope:
         "runtime",
         "task",
         "took_bare",
+        "whole",
         "write",
     )
 
@@ -98,9 +102,13 @@ class TaskScope:
         self.cancelled = self.over = False
         self.progress: Callable[[], None] | None = lineage.progress
         self.messages: MessageTap | None = None
+        self.key = ""
+        self.whole: TaskScope | None = None
 
     def next_graph(self) -> int:
         """The number, from 0, of the graph that it runs next."""
+        if self.whole is not None:
+            return self.whole.next_graph()
         if self.over:
             raise OutsideRunError(
                 f"node {self.task.name!r} started a graph after its attempt was over",
@@ -110,6 +118,24 @@ class TaskScope:
             self.progress()
         self.graphs += 1
         return self.graphs - 1
+
+    def apart(self, key: str) -> "TaskScope":
+        """The same task, for one of several parts that run at once and ask of their own accord.
+
+        Questions of parts are told apart by `key`, not by their order, which may differ when
+        the task runs again. Answers to them stand by id, as those of nested runs do. What the
+        parts have asked in vain becomes the task's with `join`.
+        """
+        part = copy(self)  # "#": an id with "|n" is that of the task's own n-th question
+        part.key, part.answers, part.asked, part.bare = f"#{key}", [], 0, []
+        part.whole, part.raised = self, []
+        return part
+
+    def join(self, parts: Iterable["TaskScope"]) -> None:
+        """Take over the questions of parts that have ended, in the order of the parts."""
+        for part in parts:
+            self.raised += part.raised
+            self.took_bare = self.took_bare or part.took_bare
 
     @property
     def base_config(self) -> dict[str, Any]:
@@ -133,7 +159,7 @@ class TaskScope:
         self.asked += 1
         if index < len(self.answers):
             return self.answers[index]
-        identifier = interrupt_id(self.task.namespace, index)
+        identifier = interrupt_id(self.task.namespace + self.key, index)
         if identifier in self.routed:
             self.answers.append(self.routed[identifier])
             return self.answers[index]

@@ -88,6 +88,11 @@ class Writer:
     def __init__(self, live: Live | None) -> None:
         self._live = live
 
+    def offer(self, mode: str, chunk: Any) -> None:
+        """Send a chunk of another live mode, if somebody reads it."""
+        if self._live is not None:
+            self._live.offer(mode, chunk)
+
     def __call__(self, chunk: Any) -> None:
         """Send a chunk; in a sync node it waits while the reader is a whole buffer behind."""
         if self._live is not None:

@@ -33,8 +33,16 @@ class Send:
             object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command(Generic[N]):
+class ToolOutput:
+    """Base of what a tool may return besides a value.
+
+    Not slotted: in a program with LangChain, `prebuilt.langchain` gives `Command` LangChain's
+    own mark beside this one, or LangChain's tools would make text of Commands.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ToolOutput, Generic[N]):
     """An update and a route in one: what a node may return, or a caller may pass as input.
 
     Args:

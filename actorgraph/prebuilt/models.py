@@ -1,0 +1,177 @@
+"""Chat models of any kind, called in one way: LangChain's, objects with `ainvoke`, functions."""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import anyio.to_thread
+import msgspec
+
+from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
+from actorgraph.prebuilt.chat import family, kind_of, messages_of
+from actorgraph.runtime.calls import thread_limiter
+
+Prompt = Callable[[Any], Awaitable[list[Any]]]
+
+
+async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the program: async here, sync in a worker thread."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - not a test
+    ):
+        return await function(*arguments)
+    work = functools.partial(function, *arguments)
+    output = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=thread_limiter())
+    return await output if inspect.isawaitable(output) else output
+
+
+async def ask(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
+    """A model's answer to a conversation."""
+    if hasattr(model, "ainvoke"):
+        return await model.ainvoke(list(messages), dict(config))
+    if hasattr(model, "invoke"):
+        return await maybe_threaded(model.invoke, list(messages), dict(config))
+    return await maybe_threaded(model, list(messages))
+
+
+def is_dynamic(model: Any) -> bool:
+    """Whether it is a function of `(state, runtime)` that chooses the model for each step."""
+    if isinstance(model, str) or hasattr(model, "invoke") or hasattr(model, "ainvoke"):
+        return False
+    if not callable(model):
+        raise GraphBuildError(
+            f"{model!r} is no chat model",
+            do="pass a LangChain model, a function of the messages, or one of (state, runtime)",
+        )
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [
+        p
+        for p in inspect.signature(model).parameters.values()
+        if p.kind in kinds and p.default is p.empty
+    ]
+    return len(required) >= 2
+
+
+def model_named(name: str) -> Any:
+    """The LangChain model of a text such as "openai:gpt-5".
+
+    Raises:
+        MissingExtraError: LangChain isn't installed.
+    """
+    try:
+        return import_module("langchain.chat_models").init_chat_model(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the model {name!r} is made by LangChain, which isn't installed",
+            do="pip install langchain and the provider's package, or pass a model object",
+        ) from error
+
+
+def with_tools(model: Any, tools: Sequence[Any]) -> Any:
+    """A model that knows the tools: bound by its `bind_tools`, if it has one and isn't yet.
+
+    Raises:
+        GraphBuildError: it is bound already, to other tools.
+    """
+    bound = _bound_names(model)
+    names = {_tool_name(tool) for tool in tools}
+    if bound is not None:
+        if missing := names - bound:
+            raise GraphBuildError(
+                f"Missing tools {sorted(missing)} in the model.bind_tools()",
+                do="bind the same tools that you pass, or pass the model without binding it",
+            )
+        return model
+    if not tools or not hasattr(model, "bind_tools"):
+        return model
+    return model.bind_tools([getattr(tool, "function", tool) for tool in tools])
+
+
+def _bound_names(model: Any) -> set[str] | None:
+    """The names of the tools that a LangChain model is bound to; None if it isn't."""
+    for step in [*getattr(model, "steps", ()), model]:
+        given = getattr(step, "kwargs", None)
+        if isinstance(given, Mapping) and "tools" in given:
+            return {_tool_name(tool) for tool in cast("Mapping[str, Any]", given)["tools"]}
+    return None
+
+
+def _tool_name(tool: Any) -> str:
+    if isinstance(tool, Mapping):
+        tool = cast("Mapping[str, Any]", tool)
+        return str(tool.get("function", tool).get("name", tool.get("type", "")))
+    return getattr(tool, "name", "")
+
+
+def prompt_of(given: Any) -> Prompt:
+    """What turns the state into the model's input.
+
+    Args:
+        given: None: the messages; a text or a system message: that first; a function of the
+            state, or an object with `ainvoke`: what it returns.
+    """
+    if given is None or isinstance(given, str) or kind_of(given) == "system":
+
+        async def before(state: Any) -> list[Any]:
+            messages = messages_of(state, "messages")
+            if given is None:
+                return messages
+            made = (
+                family(messages).SystemMessage(content=given) if isinstance(given, str) else given
+            )
+            return [made, *messages]
+
+        return before
+    function = next((getattr(given, n) for n in ("ainvoke", "invoke") if hasattr(given, n)), given)
+    if not callable(function):
+        raise GraphBuildError(
+            f"Got unexpected type for `prompt`: {type(given)}",
+            do="pass a text, a system message, or a function of the state",
+        )
+
+    async def custom(state: Any) -> list[Any]:
+        made = await maybe_threaded(function, state)
+        return made.to_messages() if hasattr(made, "to_messages") else made
+
+    return custom
+
+
+async def structured(
+    model: Any, messages: Sequence[Any], response_format: Any, config: Mapping[str, Any]
+) -> Any:
+    """A model's answer in a given form.
+
+    Args:
+        response_format: a schema, or a pair of a system text and a schema. A model without
+            `with_structured_output` is asked as it is, and its text read as JSON.
+    Raises:
+        InvalidUpdateError: that text doesn't fit the schema.
+    """
+    schema = response_format
+    if isinstance(response_format, tuple):
+        text, schema = cast("tuple[str, Any]", response_format)
+        messages = [family(messages).SystemMessage(content=text), *messages]
+    model = _unbound(model)
+    if hasattr(model, "with_structured_output"):
+        return await ask(model.with_structured_output(schema), messages, config)
+    content = (await ask(model, messages, config)).content
+    try:
+        if hasattr(schema, "model_validate_json"):
+            return schema.model_validate_json(content)
+        return msgspec.json.decode(content, type=Any if isinstance(schema, dict) else schema)
+    except ValueError as error:
+        raise InvalidUpdateError(
+            f"the model's answer doesn't fit the response format: {error}",
+            do="ask for JSON in the prompt, or use a model that has with_structured_output()",
+        ) from error
+
+
+def _unbound(model: Any) -> Any:
+    """A LangChain model without its tools: bound ones know no structured output."""
+    for step in getattr(model, "steps", ()):
+        if hasattr(step, "bound") or hasattr(step, "with_structured_output"):
+            model = step
+            break
+    return getattr(model, "bound", model)

@@ -1,0 +1,135 @@
+"""What tools return, checked and put together: the update of a node that ran several of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.prebuilt.chat import changed, content_of, is_tool_message, kind_of
+from actorgraph.values.commands import Command, Send
+
+REMOVE_ALL = "__remove_all__"
+
+
+def checked(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
+    """A tool's result as the node may return it.
+
+    Args:
+        key: where the state has its messages.
+        listed: the node was given a bare list of messages.
+    Returns: a ToolMessage, a Command, or a list of both.
+    Raises:
+        InvalidUpdateError: it is something else, or the call would stay without its answer.
+    """
+    if isinstance(response, Command):
+        return _command(response, call, key=key, listed=listed, alone=True)
+    if is_tool_message(response):
+        content = content_of(response.content)
+        return response if content == response.content else changed(response, content=content)
+    if isinstance(response, list):
+        parts = cast("list[Any]", response)
+        if all(isinstance(part, Command) or is_tool_message(part) for part in parts):
+            return _several(parts, call, key=key, listed=listed)
+        raise InvalidUpdateError(
+            f"Tool {call['name']} returned a list with invalid element types: expected all "
+            "Command or ToolMessage",
+            do="return Commands and ToolMessages only, or one plain value",
+        )
+    raise InvalidUpdateError(
+        f"Tool {call['name']} returned unexpected type: {type(response)}",
+        do="return a ToolMessage or a Command from tool objects",
+    )
+
+
+def _several(parts: list[Any], call: Mapping[str, Any], *, key: str, listed: bool) -> list[Any]:
+    answers = sum(_answers(part, call, key) for part in parts)
+    if answers != 1:
+        raise InvalidUpdateError(
+            f"Tool {call['name']} returned a list with {answers} messages bound to tool_call_id "
+            f"{call['id']!r}; expected exactly one terminating ToolMessage.",
+            do="answer the call once: in a ToolMessage, or in one Command's messages",
+        )
+    return [
+        _command(part, call, key=key, listed=listed, alone=False)
+        if isinstance(part, Command)
+        else checked(part, call, key=key, listed=listed)
+        for part in parts
+    ]
+
+
+def _answers(part: Any, call: Mapping[str, Any], key: str) -> int:
+    """How often a part of a result answers the call."""
+    if isinstance(part, Command):
+        update = part.update
+        messages = update.get(key, ()) if isinstance(update, dict) else update or ()
+        return sum(_answers(message, call, key) for message in messages)
+    return int(is_tool_message(part) and part.tool_call_id == call["id"])
+
+
+def _command(
+    command: Command[Any], call: Mapping[str, Any], *, key: str, listed: bool, alone: bool
+) -> Command[Any]:
+    """A tool's Command, its messages named after the tool; refused if the call stays open."""
+    update = command.update
+    if isinstance(update, dict) and listed:
+        raise _wrong_update(call, update, f"a dict only when the node gets a state with {key!r}")
+    if isinstance(update, list) and not listed:
+        raise _wrong_update(call, update, "a list only when the node gets a list of messages")
+    if not isinstance(update, (dict, list)):
+        return command
+    state = {key: update} if isinstance(update, list) else cast("dict[str, Any]", update)
+    given = cast("list[Any]", state.get(key, []))
+    if [kind_of(message) for message in given] == ["remove"] and given[0].id == REMOVE_ALL:
+        return command
+    messages = [
+        changed(m, name=call["name"]) if _answers(m, call, key) and m.name is None else m
+        for m in given
+    ]
+    if alone and command.graph is None and not any(_answers(m, call, key) for m in messages):
+        raise InvalidUpdateError(
+            f"Expected to have a matching ToolMessage in Command.update for tool '{call['name']}', "
+            f"got: {messages}. Every call of a tool needs its answer among the messages.",
+            do="add ToolMessage(text, tool_call_id=...) to the Command's messages; a parameter "
+            "Annotated[str, InjectedToolCallId] has the id",
+        )
+    if listed:
+        return replace(command, update=messages)
+    return replace(command, update={**state, key: messages} if key in state else state)
+
+
+def _wrong_update(call: Mapping[str, Any], update: Any, when: str) -> InvalidUpdateError:
+    return InvalidUpdateError(
+        f"Tools can provide {when} in Command.update; got {update!r} from tool '{call['name']}'",
+        do="make the update of the form that the node was given",
+    )
+
+
+def combined(outputs: Sequence[Any], *, key: str, listed: bool) -> Any:
+    """The node's return of all its tools' results, in the order of the calls.
+
+    Commands for the parent graph that only send become one.
+    """
+    flat: list[Any] = []
+    for output in outputs:
+        flat += output if isinstance(output, list) else [output]
+    if not any(isinstance(output, Command) for output in flat):
+        return flat if listed else {key: flat}
+    parts: list[Any] = []
+    sends: list[Send] = []
+    for output in flat:
+        if not isinstance(output, Command):
+            parts.append([output] if listed else {key: [output]})
+        elif _only_sends(output):
+            sends += cast("list[Send]", output.goto)
+        else:
+            parts.append(output)
+    return [*parts, Command(graph=Command.PARENT, goto=sends)] if sends else parts
+
+
+def _only_sends(command: Command[Any]) -> bool:
+    goto = command.goto
+    return (
+        command.graph == Command.PARENT
+        and isinstance(goto, list)
+        and all(isinstance(target, Send) for target in goto)
+    )

@@ -1,0 +1,98 @@
+"""ValidationNode: checks a model's calls against schemas, and runs nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from actorgraph.api.blocking import block_on
+from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.prebuilt.chat import changed, content_of, kind_of, messages_of, tool_message
+from actorgraph.prebuilt.tools import ForeignTool, tool_of
+
+FormatError = Callable[[BaseException, dict[str, Any], Any], str]
+
+
+class ValidationNode:
+    """A node that answers each call of the last message with its arguments, or with what is wrong.
+
+    For extracting data: the model's calls are the data. An answer to wrong arguments has
+    `additional_kwargs={"is_error": True}`, by which a route can ask the model again.
+
+    Args:
+        schemas: pydantic models, functions, or LangChain tools with a pydantic schema.
+        format_error: the text for wrong arguments, of the error, the call and the schema.
+        name: the node's name.
+        tags: kept for tracing.
+    Raises:
+        GraphBuildError: a schema is none of these.
+    """
+
+    def __init__(
+        self,
+        schemas: Sequence[Any],
+        *,
+        format_error: FormatError | None = None,
+        name: str = "validation",
+        tags: list[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.tags = tags
+        self._format = format_error or _default_text
+        self.schemas_by_name: dict[str, Any] = dict(map(_named, schemas))
+
+    def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
+        """`ainvoke`, blocking."""
+        return block_on("ainvoke", lambda: self.ainvoke(input, config))
+
+    async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
+        """Check the calls of the last message.
+
+        Returns: ToolMessages, in the form that the node was given: a list, or a state.
+        Raises:
+            InvalidUpdateError: the last message is no model's, or calls an unknown schema.
+        """
+        messages = messages_of(input, "messages")
+        if not messages or kind_of(messages[-1]) != "ai":
+            raise InvalidUpdateError(
+                "Last message is not an AIMessage" if messages else "No message found in input",
+                do=f"run {self.name!r} right after the model",
+            )
+        outputs = [self._one(call, messages[-1]) for call in messages[-1].tool_calls]
+        return outputs if isinstance(input, list) else {"messages": outputs}
+
+    def _one(self, call: dict[str, Any], like: Any) -> Any:
+        schema = self.schemas_by_name.get(call["name"])
+        if schema is None:
+            raise InvalidUpdateError(
+                f"the model calls {call['name']!r}, for which {self.name!r} has no schema",
+                do="pass its schema too, or bind only those to the model that you pass here",
+            )
+        try:
+            if hasattr(schema, "model_validate"):
+                content = schema.model_validate(call["args"]).model_dump_json()
+            else:
+                content = content_of(schema.checked(call["args"]))
+        except ValueError as error:
+            answer = tool_message(like, call, self._format(error, call, schema))
+            return changed(answer, additional_kwargs={"is_error": True})
+        return tool_message(like, call, content)
+
+
+def _named(schema: Any) -> tuple[str, Any]:
+    """The name by which a model calls a schema, and what checks the arguments."""
+    if isinstance(schema, type) and hasattr(schema, "model_validate"):
+        return schema.__name__, schema
+    tool = tool_of(schema)
+    if not isinstance(tool, ForeignTool):
+        return tool.name, tool
+    inner = getattr(tool.given, "args_schema", None)
+    if not hasattr(inner, "model_validate"):
+        raise GraphBuildError(
+            f"tool {tool.name!r} has no pydantic schema: {inner!r}",
+            do="pass a tool with a pydantic args_schema, a pydantic model, or a function",
+        )
+    return tool.name, inner
+
+
+def _default_text(error: BaseException, call: dict[str, Any], schema: Any) -> str:
+    del call, schema
+    return f"{error!r}\n\nRespond after fixing all validation errors."

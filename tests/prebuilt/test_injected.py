@@ -1,0 +1,138 @@
+"""What tools get from the graph: state, store, runtime, the call's id. A model can't set these."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+
+from actorgraph import START, StateGraph
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.prebuilt import (
+    InjectedState,
+    InjectedStore,
+    InjectedToolCallId,
+    ToolNode,
+    ToolRuntime,
+)
+from tests.prebuilt.chatter import Chat, calling, told
+
+
+def who(
+    ask: str,
+    state: Annotated[Any, InjectedState],
+    user: Annotated[str, InjectedState("user")],
+    call: Annotated[str, InjectedToolCallId],
+) -> str:
+    """Who asks."""
+    return f"{call}: {user} asks {ask} after {len(state['messages'])} messages"
+
+
+def maybe(user: Annotated[str, InjectedState("user")] = "nobody") -> str:
+    return user
+
+
+def stored(key: str, store: Annotated[Any, InjectedStore()]) -> str:
+    return store[key]
+
+
+def running(number: int, runtime: ToolRuntime) -> str:
+    runtime.stream_writer({"number": number})
+    return f"{runtime.tool_call_id} {runtime.context} {runtime.state['user']} {len(runtime.tools)}"
+
+
+class TestState:
+    async def test_the_state_or_a_part_is_filled_in(self):
+        """
+        Marked arguments come from the state and the call, whatever the model says of them.
+
+        LangGraph: F-M2.
+        """
+        message = calling(("who", {"ask": "why", "user": "mallory", "call": "x"}))
+
+        update = await ToolNode([who]).ainvoke({"messages": [message], "user": "ann"})
+
+        assert told(update["messages"]) == [("1", "1: ann asks why after 1 messages")]
+
+    def test_a_model_is_not_told_of_them(self):
+        """
+        The schema for the model has only what the model may set.
+
+        LangGraph: F-M2.
+        """
+        schema = ToolNode([who]).tools_by_name["who"].args_schema
+
+        assert list(schema["properties"]) == ["ask"]
+
+    async def test_a_state_may_be_an_object(self):
+        """
+        Keys are read as attributes of a state that is no dict, and a list is its messages.
+
+        LangGraph: F-M2.
+        """
+
+        @dataclass
+        class State:
+            messages: list[Any]
+            user: str = "ann"
+
+        def count(messages: Annotated[list[Any], InjectedState("messages")]) -> str:
+            return str(len(messages))
+
+        node = ToolNode([maybe, count])
+
+        made = await node.ainvoke(State([calling(("maybe", {}), ("count", {}))]))
+        assert told(made["messages"]) == [("1", "ann"), ("2", "1")]
+        assert told(await node.ainvoke([calling(("count", {}))])) == [("1", "1")]
+
+    async def test_a_missing_key_needs_a_default(self):
+        """
+        A key that the state doesn't have leaves the parameter's default, or is an error.
+
+        LangGraph: F-M2.
+        """
+        node = ToolNode([maybe, who])
+
+        made = await node.ainvoke({"messages": [calling(("maybe", {}))]})
+        assert told(made["messages"]) == [("1", "nobody")]
+        with pytest.raises(InvalidUpdateError, match="'who' wants 'user' of the state"):
+            await node.ainvoke({"messages": [calling(("who", {"ask": "why"}))]})
+
+
+class TestSurroundings:
+    async def test_a_tool_gets_the_graphs_store(self):
+        """
+        The store that the graph was compiled with is passed; without one the call is refused.
+
+        LangGraph: F-M2.
+        """
+        builder = StateGraph(Chat).add_node(ToolNode([stored])).add_edge(START, "tools")
+        given = {"messages": [calling(("stored", {"key": "k"}))]}
+
+        with pytest.raises(InvalidUpdateError, match="Cannot inject store into tool 'stored'"):
+            await builder.compile().ainvoke(given)
+
+    async def test_a_tool_gets_the_runtime(self):
+        """
+        ToolRuntime has the state, the run's context, the call's id, the tools and a writer.
+
+        LangGraph: F-M2.
+        """
+        builder = StateGraph(Chat, context_schema=dict).add_node(ToolNode([running]))
+        graph = builder.add_edge(START, "tools").compile()
+        given = {"messages": [calling(("running", {"number": 1}))], "user": "ann"}
+
+        stream = graph.astream(given, context={"a": 1}, stream_mode=["custom", "values"])
+        chunks = [chunk async for chunk in stream]
+
+        assert ("custom", {"number": 1}) in chunks
+        assert told(chunks[-1][1]["messages"][1:]) == [("1", "1 {'a': 1} ann 1")]
+
+    async def test_outside_of_a_graph_there_is_a_runtime_too(self):
+        """
+        A node that is called on its own gives tools its input as the state, and no context.
+        """
+        given = {"messages": [calling(("running", {"number": 1}))], "user": "ann"}
+
+        made = await ToolNode([running]).ainvoke(given)
+
+        assert told(made["messages"]) == [("1", "1 None ann 1")]

@@ -1,0 +1,230 @@
+"""Around a tool's call: wrappers, questions to a person, and the stream of tools."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
+from actorgraph.prebuilt import ToolNode, ToolRuntime
+from tests.graphs import at
+from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+
+
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+def fails(number: int) -> str:
+    raise ValueError(number)
+
+
+def changed(request, number):
+    return request.override(tool_call={**request.tool_call, "args": {"number": number}})
+
+
+class TestWrappers:
+    async def test_a_call_can_be_changed_repeated_and_answered(self):
+        """
+        A wrapper stands in the place of each call: it may run it with other arguments, several
+        times, or not at all.
+
+        LangGraph: F-M1.
+        """
+
+        async def wrap(request, execute):
+            if request.tool_call["args"]["number"] < 0:
+                return ToolMessage("no", tool_call_id=request.tool_call["id"])
+            first = await execute(request)
+            return await execute(changed(request, int(first.content)))
+
+        node = ToolNode([double], awrap_tool_call=wrap)
+        calls = calling(("double", {"number": 3}), ("double", {"number": -1}))
+
+        assert told(await node.ainvoke([calls])) == [("1", "12"), ("2", "no")]
+
+    async def test_a_sync_wrapper_works_in_async_code(self):
+        """
+        It runs in a worker thread, and what it executes runs where async tools can.
+
+        LangGraph: F-M1.
+        """
+
+        async def triple(number: int) -> int:
+            return 3 * number
+
+        def wrap(request, execute):
+            return execute(changed(request, request.state["user"]))
+
+        node = ToolNode([triple], wrap_tool_call=wrap)
+        given = {"messages": [calling(("triple", {"number": 1}))], "user": "5"}
+
+        assert told((await node.ainvoke(given))["messages"]) == [("1", "15")]
+
+    async def test_a_wrapper_may_handle_tools_that_are_not_there(self):
+        """
+        An unknown tool reaches the wrapper as None; it can put one in.
+
+        LangGraph: F-M1.
+        """
+        seen = []
+
+        async def wrap(request, execute):
+            seen.append(request.tool)
+            return await execute(request.override(tool=double))
+
+        node = ToolNode([fails], awrap_tool_call=wrap)
+
+        assert told(await node.ainvoke([calling(("double", {"number": 2}))])) == [("1", "4")]
+        assert seen == [None]
+
+    @pytest.mark.parametrize("handling", [True, False])
+    async def test_a_wrappers_failure_is_handled_like_a_tools(self, handling):
+        """
+        What a wrapper raises becomes an answer where the setting says so.
+
+        LangGraph: F-M1.
+        """
+
+        def wrap(request, execute):
+            raise KeyError("k")
+
+        node = ToolNode([double], wrap_tool_call=wrap, handle_tool_errors=handling)
+        calls = [calling(("double", {"number": 2}))]
+
+        if handling:
+            assert told(await node.ainvoke(calls)) == [
+                ("1", "Error: KeyError('k')\n Please fix your mistakes.")
+            ]
+        else:
+            with pytest.raises(KeyError):
+                await node.ainvoke(calls)
+
+
+def agent(tools, calls, **options):
+    """A graph that runs these calls once."""
+    builder = StateGraph(Chat).add_node(ToolNode(tools, **options))
+    graph = builder.add_edge(START, "tools").add_edge("tools", END).compile(InMemorySaver())
+    return graph, {"messages": [calling(*calls)]}
+
+
+class TestQuestions:
+    async def test_a_tool_can_ask_a_person(self):
+        """
+        An interrupt passes every setting for errors, pauses the run, and gets its answer.
+
+        LangGraph: F-M7, F-F8.
+        """
+
+        def buy(what: str) -> str:
+            return f"{what}: {interrupt(f'buy {what}?')}"
+
+        graph, given = agent([buy], [("buy", {"what": "tea"})], handle_tool_errors=True)
+
+        paused = await graph.ainvoke(given, at())
+        done = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert [i.value for i in paused["__interrupt__"]] == ["buy tea?"]
+        assert told(done["messages"][1:]) == [("1", "tea: yes")]
+
+    @pytest.mark.parametrize("order", [("tea", "milk"), ("milk", "tea")])
+    async def test_tools_that_ask_at_once_get_their_own_answers(self, order):
+        """
+        Each call's questions have ids of their own: answers given one by one, in any order,
+        reach the call that asked, and tools that run beside them finish.
+
+        LangGraph: F-M7, F-F5.
+        """
+
+        async def buy(what: str) -> str:
+            first = interrupt(f"buy {what}?")
+            return f"{what}: {first}, {interrupt(f'how much {what}?')}"
+
+        calls = [("buy", {"what": "tea"}), ("double", {"number": 2}), ("buy", {"what": "milk"})]
+        graph, given = agent([buy, double], calls)
+
+        state = await graph.ainvoke(given, at())
+        assert [i.value for i in state["__interrupt__"]] == ["buy tea?", "buy milk?"]
+        for what in order:
+            for text in (f"buy {what}?", f"how much {what}?"):
+                asked = {i.value: i.id for i in state["__interrupt__"]}
+                state = await graph.ainvoke(Command(resume={asked[text]: text[:3]}), at())
+
+        assert told(state["messages"][1:]) == [
+            ("1", "tea: buy, how"),
+            ("2", "4"),
+            ("3", "milk: buy, how"),
+        ]
+
+
+class TestStream:
+    async def test_readers_see_each_call(self):
+        """
+        A call starts, sends parts of its output, and finishes or fails.
+
+        LangGraph: F-D8.
+        """
+
+        async def spell(word: str, runtime: ToolRuntime) -> str:
+            for letter in word:
+                runtime.emit_output_delta(letter)
+            return word
+
+        calls = [("spell", {"word": "ab"})]
+        graph, given = agent([spell], calls)
+
+        events = [e async for e in graph.astream(given, at(), stream_mode="tools")]
+
+        assert [(e["event"], e["tool_call_id"]) for e in events] == [
+            ("tool-started", "1"),
+            ("tool-output-delta", "1"),
+            ("tool-output-delta", "1"),
+            ("tool-finished", "1"),
+        ]
+        assert (events[0]["tool_name"], events[0]["input"]) == ("spell", {"word": "ab"})
+        assert [e["delta"] for e in events[1:3]] == ["a", "b"]
+        assert told([events[3]["output"]]) == [("1", "ab")]
+
+    async def test_a_failure_is_an_event(self):
+        """
+        Readers learn of a tool's failure even where the model is told of it too.
+
+        LangGraph: F-D8.
+        """
+        graph, given = agent([fails], [("fails", {"number": 7})], handle_tool_errors=True)
+
+        events = [e async for e in graph.astream(given, at(), stream_mode="tools")]
+
+        assert events[-1] == {"event": "tool-error", "tool_call_id": "1", "message": "7"}
+
+
+class Foreign:
+    """A tool object as LangChain's are: a name, and `ainvoke` with the whole call."""
+
+    name = "foreign"
+    return_direct = True
+
+    def __init__(self):
+        self.func = partial(self._run)
+
+    @staticmethod
+    def _run(number: int, state: Any) -> None: ...
+
+    async def ainvoke(self, call, config):
+        text = f"{call['type']} {call['args']} {sorted(config)}"
+        return ToolMessage(text, tool_call_id=call["id"], name=self.name)
+
+
+async def test_tool_objects_are_called_with_the_whole_call():
+    """
+    Whatever has a name and `ainvoke` is a tool, and makes its message itself.
+
+    LangGraph: F-M1.
+    """
+    node = ToolNode([Foreign()])
+
+    (answer,) = await node.ainvoke([calling(("foreign", {"number": 1}))], {"tags": []})
+
+    assert answer.content == "tool_call {'number': 1} ['tags']"
+    assert isinstance(node.tools_by_name["foreign"], Foreign)
