@@ -1,20 +1,19 @@
 """ToolNode: calls in, answers out, in every form that a graph may use."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import anyio
 import msgspec
 import pydantic
 import pytest
 
-from actorgraph import END, START, Command, Send, StateGraph
+from actorgraph import END, START, StateGraph
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.prebuilt import InjectedToolCallId, ToolNode, tools_condition
+from actorgraph.prebuilt import ToolNode, tools_condition
 from tests.prebuilt.chatter import (
     AIMessage,
     Chat,
     HumanMessage,
-    ToolMessage,
     calling,
     told,
 )
@@ -244,192 +243,3 @@ class TestArguments:
         """
         with pytest.raises(GraphBuildError, match=text):
             ToolNode([tool])
-
-
-class TestErrors:
-    @pytest.mark.parametrize("handling", [False, KeyError, (KeyError, TypeError)])
-    async def test_a_failure_is_raised(self, handling):
-        """
-        What isn't handled fails the node as the tool raised it.
-
-        LangGraph: F-M1.
-        """
-        with pytest.raises(ValueError, match="7"):
-            await ToolNode([fails], handle_tool_errors=handling).ainvoke(
-                [calling(("fails", {"number": 7}), ("fails", {"number": 7}))]
-            )
-
-    async def test_a_tools_own_failure_is_raised_by_default(self):
-        """
-        Without a setting only wrong arguments are told to the model.
-
-        LangGraph: F-M1.
-        """
-        with pytest.raises(ValueError, match="7"):
-            await ToolNode([fails]).ainvoke([calling(("fails", {"number": 7}))])
-
-    @pytest.mark.parametrize(
-        ("handling", "text"),
-        [
-            (True, "Error: ValueError(7)\n Please fix your mistakes."),
-            ("try again", "try again"),
-            (ValueError, "Error: ValueError(7)\n Please fix your mistakes."),
-            ((KeyError, ValueError), "Error: ValueError(7)\n Please fix your mistakes."),
-            (lambda error: f"no: {error}", "no: 7"),
-        ],
-    )
-    async def test_a_failure_is_told_to_the_model(self, handling, text):
-        """
-        True, a text, exceptions or a function say what becomes an answer, and which.
-
-        LangGraph: F-M1.
-        """
-        node = ToolNode([fails], handle_tool_errors=handling)
-
-        (answer,) = await node.ainvoke([calling(("fails", {"number": 7}))])
-
-        assert (answer.content, answer.status, answer.name) == (text, "error", "fails")
-
-    async def test_a_handler_takes_what_its_parameter_says(self):
-        """
-        A function handles the exceptions by which its parameter is annotated, and no others.
-
-        LangGraph: F-M1.
-        """
-
-        def only_keys(error: KeyError | TypeError) -> str:
-            return "handled"
-
-        with pytest.raises(ValueError, match="7"):
-            await ToolNode([fails], handle_tool_errors=only_keys).ainvoke(
-                [calling(("fails", {"number": 7}))]
-            )
-
-    def test_a_handler_of_something_else_is_refused(self):
-        """
-        A parameter that is no exception is seen when the node is made.
-        """
-
-        def wrong(error: int) -> str:
-            return ""
-
-        with pytest.raises(GraphBuildError, match="which is no exception"):
-            ToolNode([fails], handle_tool_errors=wrong)
-
-
-class TestResults:
-    async def test_results_become_text(self):
-        """
-        Texts and content blocks stay; anything else becomes JSON, or its text.
-        """
-
-        class Odd:
-            def __str__(self):
-                return "odd"
-
-        def give(what: str) -> Any:
-            return {"text": "é", "json": {"é": [1, None]}, "blocks": [{"type": "text"}]}.get(
-                what, Odd()
-            )
-
-        calls = [("give", {"what": what}) for what in ("text", "json", "blocks", "odd")]
-        answers = await ToolNode([give]).ainvoke([calling(*calls)])
-
-        assert [m.content for m in answers] == ["é", '{"é":[1,null]}', [{"type": "text"}], "odd"]
-
-    async def test_a_command_goes_through(self):
-        """
-        A tool may update the state and route; the node then returns a list of updates.
-
-        LangGraph: F-M1.
-        """
-
-        def login(user: str, call: Annotated[str, InjectedToolCallId]) -> Command:
-            answer = ToolMessage("welcome", tool_call_id=call)
-            return Command(update={"messages": [answer], "user": user}, goto="home")
-
-        message = calling(("login", {"user": "ann"}), ("double", {"number": 1}))
-        made = await ToolNode([login, double]).ainvoke({"messages": [message]})
-
-        assert made[0].goto == "home"
-        assert made[0].update["user"] == "ann"
-        assert made[0].update["messages"][0].name == "login"
-        assert told(made[1]["messages"]) == [("2", "2")]
-
-    async def test_a_graph_takes_commands_and_updates(self):
-        """
-        What the node returns with a Command among the results is applied by the graph.
-
-        LangGraph: F-M1.
-        """
-
-        def login(user: str, call: Annotated[str, InjectedToolCallId]) -> Command:
-            return Command(
-                update={"messages": [ToolMessage("hi", tool_call_id=call)], "user": user},
-                goto="home",
-            )
-
-        async def home(state: Chat):
-            return {"messages": [AIMessage(f"home of {state['user']}")]}
-
-        builder = StateGraph(Chat).add_node(home)
-        builder.add_node("tools", ToolNode([login, double]), destinations=["home"])
-        graph = builder.add_edge(START, "tools").compile()
-        calls = calling(("login", {"user": "ann"}), ("double", {"number": 1}))
-
-        result = await graph.ainvoke({"messages": [calls]})
-
-        assert [m.content for m in result["messages"]] == ["", "hi", "2", "home of ann"]
-
-    async def test_a_list_of_results(self):
-        """
-        A tool may return several messages and Commands, one of which answers its call.
-
-        LangGraph: F-M1.
-        """
-
-        def several(call: Annotated[str, InjectedToolCallId]) -> list[Any]:
-            return [Command(update={"user": "bo"}), ToolMessage("done", tool_call_id=call)]
-
-        made = await ToolNode([several]).ainvoke({"messages": [calling(("several", {}))]})
-
-        assert made[0].update == {"user": "bo"}
-        assert told(made[1]["messages"]) == [("1", "done")]
-
-    async def test_sends_to_the_parent_become_one_command(self):
-        """
-        Several tools that hand over to nodes of the parent graph make one Command.
-        """
-
-        def hand(to: str) -> Command:
-            return Command(graph=Command.PARENT, goto=[Send(to, {})])
-
-        message = calling(("hand", {"to": "a"}), ("hand", {"to": "b"}))
-        made = await ToolNode([hand]).ainvoke({"messages": [message]})
-
-        assert made == [Command(graph=Command.PARENT, goto=[Send("a", {}), Send("b", {})])]
-
-    @pytest.mark.parametrize(
-        ("result", "given", "text"),
-        [
-            (Command(update={"user": "x"}), {}, "matching ToolMessage in Command.update"),
-            (Command(update={"user": "x"}), [], "a dict only when"),
-            (Command(update=[AIMessage()]), {}, "a list only when"),
-            ([ToolMessage(tool_call_id="9"), Command()], {}, "with 0 messages bound"),
-            ([ToolMessage(tool_call_id="1")] * 2, {}, "with 2 messages bound"),
-            ([ToolMessage(tool_call_id="1"), 3], {}, "invalid element types"),
-        ],
-    )
-    async def test_a_call_without_its_answer_is_refused(self, result, given, text):
-        """
-        Models refuse a conversation in which a call has no answer, so the node does first.
-
-        LangGraph: F-M1.
-        """
-
-        def give() -> Any:
-            return result
-
-        message = calling(("give", {}))
-        with pytest.raises(InvalidUpdateError, match=text):
-            await ToolNode([give]).ainvoke([message] if given == [] else {"messages": [message]})

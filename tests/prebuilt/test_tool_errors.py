@@ -1,0 +1,82 @@
+"""What a failing tool becomes: an answer for the model, or a failure of the node."""
+
+import pytest
+
+from actorgraph.errors import GraphBuildError
+from actorgraph.prebuilt import ToolNode
+from tests.prebuilt.chatter import calling
+
+
+def fails(number: int) -> str:
+    raise ValueError(number)
+
+
+class TestErrors:
+    @pytest.mark.parametrize("handling", [False, KeyError, (KeyError, TypeError)])
+    async def test_a_failure_is_raised(self, handling):
+        """
+        What isn't handled fails the node as the tool raised it.
+
+        LangGraph: F-M1.
+        """
+        with pytest.raises(ValueError, match="7"):
+            await ToolNode([fails], handle_tool_errors=handling).ainvoke(
+                [calling(("fails", {"number": 7}), ("fails", {"number": 7}))]
+            )
+
+    async def test_a_tools_own_failure_is_raised_by_default(self):
+        """
+        Without a setting only wrong arguments are told to the model.
+
+        LangGraph: F-M1.
+        """
+        with pytest.raises(ValueError, match="7"):
+            await ToolNode([fails]).ainvoke([calling(("fails", {"number": 7}))])
+
+    @pytest.mark.parametrize(
+        ("handling", "text"),
+        [
+            (True, "Error: ValueError(7)\n Please fix your mistakes."),
+            ("try again", "try again"),
+            (ValueError, "Error: ValueError(7)\n Please fix your mistakes."),
+            ((KeyError, ValueError), "Error: ValueError(7)\n Please fix your mistakes."),
+            (lambda error: f"no: {error}", "no: 7"),
+        ],
+    )
+    async def test_a_failure_is_told_to_the_model(self, handling, text):
+        """
+        True, a text, exceptions or a function say what becomes an answer, and which.
+
+        LangGraph: F-M1.
+        """
+        node = ToolNode([fails], handle_tool_errors=handling)
+
+        (answer,) = await node.ainvoke([calling(("fails", {"number": 7}))])
+
+        assert (answer.content, answer.status, answer.name) == (text, "error", "fails")
+
+    async def test_a_handler_takes_what_its_parameter_says(self):
+        """
+        A function handles the exceptions by which its parameter is annotated, and no others.
+
+        LangGraph: F-M1.
+        """
+
+        def only_keys(error: KeyError | TypeError) -> str:
+            return "handled"
+
+        with pytest.raises(ValueError, match="7"):
+            await ToolNode([fails], handle_tool_errors=only_keys).ainvoke(
+                [calling(("fails", {"number": 7}))]
+            )
+
+    def test_a_handler_of_something_else_is_refused(self):
+        """
+        A parameter that is no exception is seen when the node is made.
+        """
+
+        def wrong(error: int) -> str:
+            return ""
+
+        with pytest.raises(GraphBuildError, match="which is no exception"):
+            ToolNode([fails], handle_tool_errors=wrong)
