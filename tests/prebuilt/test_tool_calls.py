@@ -33,11 +33,11 @@ class TestWrappers:
         LangGraph: F-M1.
         """
 
-        async def wrap(request, execute):
+        async def wrap(request, run):
             if request.tool_call["args"]["number"] < 0:
                 return ToolMessage("no", tool_call_id=request.tool_call["id"])
-            first = await execute(request)
-            return await execute(changed(request, int(first.content)))
+            first = await run(request)
+            return await run(changed(request, int(first.content)))
 
         node = ToolNode([double], awrap_tool_call=wrap)
         calls = calling(("double", {"number": 3}), ("double", {"number": -1}))
@@ -54,8 +54,8 @@ class TestWrappers:
         async def triple(number: int) -> int:
             return 3 * number
 
-        def wrap(request, execute):
-            return execute(changed(request, request.state["user"]))
+        def wrap(request, run):
+            return run(changed(request, request.state["user"]))
 
         node = ToolNode([triple], wrap_tool_call=wrap)
         given = {"messages": [calling(("triple", {"number": 1}))], "user": "5"}
@@ -70,9 +70,9 @@ class TestWrappers:
         """
         seen = []
 
-        async def wrap(request, execute):
+        async def wrap(request, run):
             seen.append(request.tool)
-            return await execute(request.override(tool=double))
+            return await run(request.override(tool=double))
 
         node = ToolNode([fails], awrap_tool_call=wrap)
 
@@ -87,7 +87,7 @@ class TestWrappers:
         LangGraph: F-M1.
         """
 
-        def wrap(request, execute):
+        def wrap(request, run):
             raise KeyError("k")
 
         node = ToolNode([double], wrap_tool_call=wrap, handle_tool_errors=handling)
