@@ -14,7 +14,6 @@ from tests.differential.specs import generate
 
 SEEN = [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()]
 SCHEDULES = 30
-SEEDS = [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 14, 17, 18, 19]
 
 
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: str(seen["spec"]["seed"]))
@@ -30,7 +29,7 @@ async def test_a_graph_runs_as_langgraph_ran_it(seen):
     assert compare(seen["spec"], trace, seen["trace"]).difference is None
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
 def test_every_schedule_ends_the_same(seed):
     """

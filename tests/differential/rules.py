@@ -63,6 +63,8 @@ def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
     LangGraph gives a resume two steps more, and takes an end at the limit for too many steps.
     """
     for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
+        if there["state"].get("error") == "InvalidUpdateError":
+            return turn, ("outcome",)
         errors = {here["outcome"].get("error"), there["outcome"].get("error")}
         if errors == {"InvalidUpdateError"}:
             return turn, ("outcome",)
