@@ -1,7 +1,7 @@
 """Event streams of a compiled graph: `astream_events` and its blocking twin."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal, overload
 
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.compiled import Config
@@ -11,6 +11,7 @@ from actorgraph.api.events.nested import LifecycleTransformer
 from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.events.pump import Pump
 from actorgraph.api.events.readers import AsyncGraphRunStream, GraphRunStream
+from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans, StreamEvent
 from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.running import RunMethods
 from actorgraph.errors import InvalidConfigError
@@ -29,16 +30,37 @@ class EventMethods(RunMethods):
 
     transformers: tuple[TransformerFactory, ...] = ()
 
+    @overload
     def astream_events(
         self,
         input: Any,
         config: Config | None = None,
         *,
-        version: str = "v3",
+        version: Literal["v3"],
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
-    ) -> AsyncGraphRunStream:
-        """Run the graph and read it through typed projections.
+    ) -> AsyncGraphRunStream: ...
+
+    @overload
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: Literal["v2"] = "v2",
+        **options: Any,
+    ) -> AsyncIterator[StreamEvent]: ...
+
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: str = "v2",
+        transformers: Sequence[TransformerFactory] = (),
+        **options: Any,
+    ) -> AsyncGraphRunStream | AsyncIterator[StreamEvent]:
+        """Run the graph and read it through typed projections, or as LangChain's events.
 
         ```python
         async with graph.astream_events({"question": "why?"}, version="v3") as run:
@@ -50,7 +72,9 @@ class EventMethods(RunMethods):
 
         Args:
             input, config: as in `ainvoke`.
-            version: "v3".
+            version: "v3" for projections. "v2", the default, for an iterator of LangChain's
+                events, see `actorgraph/api/events/spans.py`; it takes `include_names`,
+                `include_types`, `include_tags` and `exclude_...`.
             transformers: classes of `StreamTransformer`, or functions of a scope that make one;
                 after those of `compile(transformers=)`.
             options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the
@@ -60,7 +84,29 @@ class EventMethods(RunMethods):
             InvalidConfigError: another version, or an option that the projections decide about.
             What `astream` raises.
         """
+        if version == "v2" and not transformers:
+            return self._read_spans(input, config, options)
         return self._read_events(input, config, version, transformers, options, blocking=False)
+
+    async def _read_spans(
+        self, given: Any, config: Config | None, options: dict[str, Any]
+    ) -> AsyncIterator[StreamEvent]:
+        wanted = Filter({name: options.pop(name, None) for name in FILTERS})
+        modes: Any = list(MODES)
+        stream = self.astream(
+            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
+        )
+        said = config or {}
+        tags: list[str] = list(said.get("tags") or ())
+        spans = Spans(self.name, given, stream.namespace, tags, said.get("metadata") or {})
+        async with stream:
+            for event in filter(wanted.takes, spans.begin()):
+                yield event
+            async for part in stream:
+                for event in filter(wanted.takes, spans.of(part)):
+                    yield event
+            for event in filter(wanted.takes, spans.end()):
+                yield event
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
@@ -101,7 +147,8 @@ def _modes_of(factory: TransformerFactory) -> Sequence[str]:
 def _check(version: str, options: dict[str, Any]) -> None:
     if version != "v3":
         raise InvalidConfigError(
-            f"version={version!r}: only the event streams of version 3 are made here",
+            f"version={version!r}: there are event streams of version 3 and, asynchronous and "
+            "without transformers, of version 2",
             do='use version="v3", or astream(stream_mode=[...]) for chunks',
         )
     for name in _OWNED:

@@ -75,7 +75,7 @@ class TestTransformers:
         """
         What `init` returns is in `run.extensions`, not an attribute. LangGraph: F-D13.
         """
-        async with ab().astream_events({"foo": "x"}, transformers=[Counter]) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             assert await items(run.extensions["counts"]) == [1, 2, 3]
             with pytest.raises(AttributeError, match="counts"):
                 _ = run.counts
@@ -88,7 +88,7 @@ class TestTransformers:
         class Native(Counter):
             _native = True
 
-        async with ab().astream_events({"foo": "x"}, transformers=[Native]) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Native]) as run:
             assert await items(run.counts) == [1, 2, 3]
 
     async def test_compile_gives_them_to_every_run(self):
@@ -96,7 +96,7 @@ class TestTransformers:
         `compile(transformers=)` adds to each event stream of the graph. LangGraph: F-D13.
         """
         graph = in_a_row({"a": writer("a")}, transformers=[Counter]).with_durability("sync")
-        async with graph.astream_events({"foo": "x"}) as run:
+        async with graph.astream_events({"foo": "x"}, version="v3") as run:
             assert await items(run.extensions["counts"]) == [1, 2]
 
     async def test_it_learns_of_the_end(self):
@@ -108,9 +108,9 @@ class TestTransformers:
         async def bad(state):
             raise ValueError("boom")
 
-        good = ab().astream_events({}, transformers=[Counter])
+        good = ab().astream_events({}, version="v3", transformers=[Counter])
         await good.output()
-        failed = in_a_row({"bad": bad}).astream_events({}, transformers=[Counter])
+        failed = in_a_row({"bad": bad}).astream_events({}, version="v3", transformers=[Counter])
         with pytest.raises(ValueError, match="boom") as raised:
             await failed.output()
 
@@ -125,7 +125,9 @@ class TestTransformers:
         from actorgraph import CustomTransformer
 
         graph = in_a_row({"talk": talk})
-        async with graph.astream_events({}, transformers=[CustomTransformer, Shout]) as run:
+        async with graph.astream_events(
+            {}, version="v3", transformers=[CustomTransformer, Shout]
+        ) as run:
             assert await items(run.custom) == ["HELLO"]
 
     async def test_an_event_can_be_kept_out_of_the_log(self):
@@ -133,7 +135,7 @@ class TestTransformers:
         A False keeps an event from readers of the run itself. LangGraph: F-D13.
         """
         graph = in_a_row({"talk": talk})
-        async with graph.astream_events({"foo": "x"}, transformers=[Silence]) as run:
+        async with graph.astream_events({"foo": "x"}, version="v3", transformers=[Silence]) as run:
             assert {event["method"] for event in await items(run)} == {"values"}
 
     async def test_each_level_has_one_of_its_own(self):
@@ -146,7 +148,9 @@ class TestTransformers:
             scopes.append([part.split(":")[0] for part in scope])
             return Counter(scope)
 
-        async with outer(writer("x")).astream_events({}, transformers=[factory]) as run:
+        async with outer(writer("x")).astream_events(
+            {}, version="v3", transformers=[factory]
+        ) as run:
             async for handle in run.subgraphs:
                 assert await items(handle.extensions["counts"])
 
@@ -162,7 +166,7 @@ class TestTransformers:
             def process(self, event) -> bool:
                 raise ValueError("broken")
 
-        run = in_a_row({"talk": talk}).astream_events({}, transformers=[Broken])
+        run = in_a_row({"talk": talk}).astream_events({}, version="v3", transformers=[Broken])
         with anyio.fail_after(5), pytest.raises(ValueError, match="broken"):
             await run.output()
 
@@ -171,7 +175,7 @@ class TestTransformers:
         A name belongs to one transformer.
         """
         with pytest.raises(InvalidConfigError, match="'counts'"):
-            ab().astream_events({}, transformers=[Counter, Counter])
+            ab().astream_events({}, version="v3", transformers=[Counter, Counter])
 
     async def test_one_without_process_says_so(self):
         """
@@ -182,7 +186,7 @@ class TestTransformers:
             def init(self) -> dict[str, Any]:
                 return {}
 
-        run = ab().astream_events({"foo": "x"}, transformers=[Blind])
+        run = ab().astream_events({"foo": "x"}, version="v3", transformers=[Blind])
         with pytest.raises(NotImplementedError, match="Blind"):
             await run.output()
 
@@ -207,7 +211,7 @@ class TestScheduled:
             async def afinalize(self) -> None:
                 done.append("finalized")
 
-        run = in_a_row({"talk": talk}).astream_events({}, transformers=[Slow])
+        run = in_a_row({"talk": talk}).astream_events({}, version="v3", transformers=[Slow])
         await run.output()
 
         assert done == ["custom", "finalized"]
@@ -231,8 +235,8 @@ class TestScheduled:
             return Failing
 
         graph = in_a_row({"talk": talk})
-        await graph.astream_events({}, transformers=[scheduling("log")]).output()
-        run = graph.astream_events({}, transformers=[scheduling("raise")])
+        await graph.astream_events({}, version="v3", transformers=[scheduling("log")]).output()
+        run = graph.astream_events({}, version="v3", transformers=[scheduling("raise")])
         with pytest.raises(ValueError, match="late"):
             await run.output()
 
@@ -253,11 +257,11 @@ class TestChannels:
         """
         A second reader is refused; `atee` makes several of one. LangGraph: F-D14.
         """
-        async with ab().astream_events({"foo": "x"}) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3") as run:
             aiter(run.values)
             with pytest.raises(InvalidConfigError, match="atee"):
                 aiter(run.values)
-        async with ab().astream_events({"foo": "x"}) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3") as run:
             first, second = run.values.atee(2)
 
             assert await items(first) == await items(second)
@@ -266,7 +270,7 @@ class TestChannels:
         """
         A reader that comes late gets what comes from then on. LangGraph: F-D14.
         """
-        async with ab().astream_events({"foo": "x"}, transformers=[Counter]) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             async for _ in run.values:
                 break
 
@@ -282,7 +286,7 @@ class TestChannels:
                 super().__init__(scope)
                 self.counts = StreamChannel(maxlen=1)
 
-        async with ab().astream_events({"foo": "x"}, transformers=[Bounded]) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Bounded]) as run:
             counts = aiter(run.extensions["counts"])
             await run.output()
 
@@ -296,7 +300,7 @@ class TestChannels:
         def factory(scope):
             return Counter(scope, "count")
 
-        async with ab().astream_events({"foo": "x"}, transformers=[factory]) as run:
+        async with ab().astream_events({"foo": "x"}, version="v3", transformers=[factory]) as run:
             told = [(e["method"], e["params"]["data"]) for e in await items(run)]
 
         assert [data for method, data in told if method == "custom:count"] == [1, 2, 3]
@@ -309,7 +313,7 @@ class TestChannels:
         async def bad(state):
             raise ValueError("boom")
 
-        run = in_a_row({"a": writer("a"), "bad": bad}).astream_events({"foo": "x"})
+        run = in_a_row({"a": writer("a"), "bad": bad}).astream_events({"foo": "x"}, version="v3")
         values, again = run.values.atee(2)
         for reader in (values, again):
             assert (await anext(reader))["foo"] == "x"
@@ -344,7 +348,7 @@ class TestChannels:
         """
         Pushing after the end is an error of the transformer's.
         """
-        async with ab().astream_events({}, transformers=[Counter]) as run:
+        async with ab().astream_events({}, version="v3", transformers=[Counter]) as run:
             reader = aiter(run.extensions["counts"])
             await run.output()
             assert await items(reader)

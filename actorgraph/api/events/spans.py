@@ -1,0 +1,218 @@
+"""Event streams, version 2: LangChain's names for what starts, streams and ends in a run.
+
+| span         | starts with            | streams                  | ends with            |
+|--------------|------------------------|--------------------------|----------------------|
+| a graph      | `on_chain_start`       | `{node: update}`         | its last state       |
+| a node       | `on_chain_start`       | what it returned         | what it returned     |
+| a chat model | `on_chat_model_start`  | each piece of a message  | the whole message    |
+
+Made of stream parts alone, without LangChain: a runnable that a node calls is no span, an input
+of a model is not told, and a model is known by the `ls_` metadata that it reports.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import add
+from typing import Any, TypedDict
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+from actorgraph.values.streams import Namespace
+
+MODES = ("debug", "updates", "messages", "values")
+
+
+class StreamEvent(TypedDict):
+    """One event. `parent_ids` are the spans that it is inside of, outermost first."""
+
+    event: str
+    name: str
+    run_id: str
+    parent_ids: list[str]
+    tags: list[str]
+    metadata: dict[str, Any]
+    data: dict[str, Any]
+
+
+class Spans:
+    """Turns the v2 parts of one run, of all levels, into events.
+
+    Args:
+        name: the graph's. scope: the namespace of the run.
+    """
+
+    def __init__(
+        self, name: str, given: Any, scope: Namespace, tags: list[str], metadata: Mapping[str, Any]
+    ) -> None:
+        self._name = name
+        self._scope = scope
+        self._tags = tags
+        self._metadata = dict(metadata)
+        self._graphs: dict[Namespace, StreamEvent] = {}
+        self._nodes: dict[str, StreamEvent] = {}
+        self._models: dict[Any, tuple[StreamEvent, list[Any]]] = {}
+        self._latest: dict[Namespace, Any] = {}
+        self._updates: list[tuple[Namespace, Any]] = []
+        self._given = given
+
+    def begin(self) -> Iterator[StreamEvent]:
+        """The run starts."""
+        yield self._open_graph(self._scope, self._given, [], str(uuid4()))
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The run has ended well."""
+        yield from self._flush()
+        graph = self._graphs[self._scope]
+        yield _told(graph, "on_chain_end", output=self._latest.get(self._scope))
+
+    def of(self, part: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one part."""
+        namespace: Namespace = part["ns"]
+        match part["type"], part["data"]:
+            case "values", state:
+                self._latest[namespace] = state
+            case "updates", update:
+                self._updates.append((namespace, update))
+            case "messages", (chunk, metadata):
+                yield from self._piece(namespace, chunk, metadata)
+            case "debug", {"type": "task", "payload": task, "step": step}:
+                yield from self._task(namespace, task, step)
+            case "debug", {"type": "task_result", "payload": result}:
+                yield from self._result(result)
+            case _:
+                pass
+
+    def _task(
+        self, namespace: Namespace, task: Mapping[str, Any], step: int
+    ) -> Iterator[StreamEvent]:
+        if namespace not in self._graphs:
+            above = self._nodes.get(namespace[-1].rpartition(":")[2])
+            parents = [*above["parent_ids"], above["run_id"]] if above else []
+            given = above["data"].get("input") if above else None
+            identifier = str(uuid5(NAMESPACE_OID, "|".join(namespace)))
+            yield self._open_graph(namespace, given, parents, identifier)
+        graph = self._graphs[namespace]
+        place = "|".join((*namespace, f"{task['name']}:{task['id']}"))
+        metadata = {
+            **self._metadata,
+            **{k: v for k, v in task.get("metadata", {}).items() if k != "tags"},
+            "langgraph_step": step,
+            "langgraph_node": task["name"],
+            "langgraph_triggers": task["triggers"],
+            "langgraph_checkpoint_ns": place,
+        }
+        node = StreamEvent(
+            event="on_chain_start",
+            name=task["name"],
+            run_id=task["id"],
+            parent_ids=[*graph["parent_ids"], graph["run_id"]],
+            tags=[f"graph:step:{step}", *self._tags],
+            metadata=metadata,
+            data={"input": task["input"]},
+        )
+        self._nodes[task["id"]] = node
+        yield node
+
+    def _result(self, result: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        node = self._nodes.get(result["id"])
+        if node is not None and not result["error"] and not result["interrupts"]:
+            yield from self._end_below(result["id"])
+            yield _told(node, "on_chain_stream", chunk=result["result"])
+            yield _told(node, "on_chain_end", output=result["result"], **node["data"])
+        yield from self._flush()
+
+    def _end_below(self, task: str) -> Iterator[StreamEvent]:
+        """End the models that a task ran, and the graph."""
+        for key, (model, chunks) in list(self._models.items()):
+            if model["parent_ids"][-1:] == [task]:
+                del self._models[key]
+                yield _told(model, "on_chat_model_end", output=_joined(chunks))
+        for namespace, graph in list(self._graphs.items()):
+            if namespace != self._scope and graph["parent_ids"][-1:] == [task]:
+                del self._graphs[namespace]
+                output = self._latest.get(namespace)
+                yield _told(graph, "on_chain_end", output=output, **graph["data"])
+
+    def _flush(self) -> Iterator[StreamEvent]:
+        """What graphs stream: the update of a task comes after the task's own end."""
+        for namespace, update in self._updates:
+            if namespace in self._graphs:
+                yield _told(self._graphs[namespace], "on_chain_stream", chunk=update)
+        self._updates.clear()
+
+    def _piece(
+        self, namespace: Namespace, chunk: Any, metadata: dict[str, Any]
+    ) -> Iterator[StreamEvent]:
+        if not any(key in metadata for key in ("ls_provider", "ls_model_type")):
+            return  # a whole message that a node returned
+        task = metadata["langgraph_checkpoint_ns"].rpartition(":")[2]
+        key = (namespace, task, chunk.id)
+        if key not in self._models:
+            node = self._nodes[task]
+            name = metadata.get("ls_model_name") or metadata.get("ls_provider", "model")
+            model = StreamEvent(
+                event="on_chat_model_start",
+                name=name,
+                run_id=str(uuid4()),
+                parent_ids=[*node["parent_ids"], node["run_id"]],
+                tags=list(metadata.get("tags", ())),
+                metadata={k: v for k, v in metadata.items() if k != "tags"},
+                data={},
+            )
+            self._models[key] = model, []
+            yield model
+        model, chunks = self._models[key]
+        chunks.append(chunk)
+        yield _told(model, "on_chat_model_stream", chunk=chunk)
+        if getattr(chunk, "chunk_position", None) == "last":
+            del self._models[key]
+            yield _told(model, "on_chat_model_end", output=_joined(chunks))
+
+    def _open_graph(
+        self, namespace: Namespace, given: Any, parents: list[str], identifier: str
+    ) -> StreamEvent:
+        graph = self._graphs[namespace] = StreamEvent(
+            event="on_chain_start",
+            name=self._name if namespace == self._scope else "LangGraph",
+            run_id=identifier,
+            parent_ids=parents,
+            tags=list(self._tags),
+            metadata=dict(self._metadata),
+            data={"input": given},
+        )
+        return graph
+
+
+class Filter:
+    """Which events somebody wants: `include_` and `exclude_` of `names`, `types` and `tags`.
+
+    A type is the middle of an event's name: "chain", "chat_model".
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._include = {k: v for k in KINDS if (v := options.get(f"include_{k}"))}
+        self._exclude = {k: v for k in KINDS if (v := options.get(f"exclude_{k}"))}
+
+    def takes(self, event: StreamEvent) -> bool:
+        """Whether an event is wanted."""
+        kind = event["event"].removeprefix("on_").rpartition("_")[0]
+        has = {"names": {event["name"]}, "types": {kind}, "tags": set(event["tags"])}
+        if any(has[k].intersection(v) for k, v in self._exclude.items()):
+            return False
+        return not self._include or any(has[k].intersection(v) for k, v in self._include.items())
+
+
+KINDS = ("names", "types", "tags")
+FILTERS = tuple(f"{way}_{kind}" for way in ("include", "exclude") for kind in KINDS)
+
+
+def _told(span: StreamEvent, event: str, **data: Any) -> StreamEvent:
+    told = span.copy()
+    told["event"], told["data"] = event, data
+    return told
+
+
+def _joined(chunks: list[Any]) -> Any:
+    try:
+        return reduce(add, chunks)
+    except TypeError:
+        return chunks[-1]
