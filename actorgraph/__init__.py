@@ -26,6 +26,8 @@ from actorgraph.api.events.readers import (
 )
 from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.node_builder import NodeBuilder
+from actorgraph.api.pregel import Pregel
 from actorgraph.api.push import push_message
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
@@ -69,6 +71,7 @@ from actorgraph.messages import (
     add_messages,
 )
 from actorgraph.plan.managed import IsLastStep, RemainingSteps
+from actorgraph.plan.raw import ChannelWriteEntry
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
@@ -111,6 +114,7 @@ __all__ = [
     "AsyncMessageStream",
     "AsyncSqliteSaver",
     "AsyncSubgraphRunStream",
+    "ChannelWriteEntry",
     "CheckpointError",
     "CheckpointPayload",
     "CheckpointStreamPart",
@@ -149,10 +153,12 @@ __all__ = [
     "MessagesTransformer",
     "MissingExtraError",
     "MissingNodeError",
+    "NodeBuilder",
     "NodeCancelledError",
     "NodeError",
     "NodeTimeoutError",
     "Overwrite",
+    "Pregel",
     "PregelTask",
     "ProtocolEvent",
     "RemainingSteps",

@@ -24,7 +24,7 @@ from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
-from actorgraph.values.policies import Durability
+from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
 Config = Mapping[str, Any]
@@ -69,6 +69,8 @@ def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | Non
 
 class CompiledBase:
     """The plan and the saver of a compiled graph. Immutable; `CompiledStateGraph` is the whole."""
+
+    stream_mode: StreamMode | Sequence[StreamMode] = "updates"
 
     def __init__(
         self,

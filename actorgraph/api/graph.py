@@ -8,11 +8,12 @@ from actorgraph.api.binding import BindingMethods
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.eventing import EventMethods
 from actorgraph.api.facade import BlockingMethods
+from actorgraph.api.surface import SurfaceMethods
 from actorgraph.values.policies import Durability, DurabilityMode
 
 
 class CompiledStateGraph(
-    BlockingMethods, EventMethods, BatchMethods, BindingMethods, DrawingMethods
+    BlockingMethods, EventMethods, BatchMethods, BindingMethods, SurfaceMethods, DrawingMethods
 ):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 

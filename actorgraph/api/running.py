@@ -59,7 +59,8 @@ class RunMethods(CompiledBase):
         """A run, checked and ready: its place among the runs of its node is taken here."""
         asked = call_options("ainvoke", options)
         if stream_mode != "values":
-            stream = self.astream(given, config, stream_mode=stream_mode, version=version, **asked)
+            shown: Any = {**asked, "output_keys": self._output_keys(asked)}
+            stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
             return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
@@ -70,7 +71,16 @@ class RunMethods(CompiledBase):
             options=asked,
             default_keys=self.plan.output_keys,
         )
+        if self.plan.bare_output and asked.get("output_keys") is None:
+            launch = launch.with_bare_output()
         return partial(self._outcome, launch, asked.get("output_keys"), version)
+
+    def _output_keys(self, asked: CallOptions) -> str | Sequence[str]:
+        """The keys that a call shows: those that it names, else the graph's output."""
+        keys, own = asked.get("output_keys"), self.plan.output_keys
+        if keys is not None:
+            return keys
+        return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
         left = results.left(await execute(launch), launch.place)
@@ -99,9 +109,13 @@ class RunMethods(CompiledBase):
         Raises: what `ainvoke` raises; arguments are checked before this returns.
         """
         asked, reading = stream_options(options)
+        stream_mode = self.stream_mode if stream_mode is None else stream_mode
         reader = reading_of(self.plan, stream_mode, reading)
         config = self._bound(config)
         place = self._place(config)
+
+        keys = asked.get("output_keys")
+        bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
 
         def launch(broadcast: Broadcast | None) -> Launch:
             made = self._launch(
@@ -113,7 +127,7 @@ class RunMethods(CompiledBase):
                 modes=tuple(reader.all_modes),
                 broadcast=broadcast,
             )
-            return made.with_bare_output() if isinstance(asked.get("output_keys"), str) else made
+            return made.with_bare_output() if bare else made
 
         checked = launch(None)  # refuses bad arguments here, not at the first chunk
         return EventStream(launch, reader, namespace_of(checked.address.namespace))

@@ -3,9 +3,10 @@
 import warnings
 from collections.abc import Sequence
 
+from actorgraph.api.checks import check_saver, check_store
 from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.errors import GraphBuildError, UnreachableNodeWarning
+from actorgraph.errors import UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
@@ -58,8 +59,8 @@ class StateGraph(GraphBuilder):
         before, after = _names(interrupt_before), _names(interrupt_after)
         if unreachable := check(self, [*before, *after]):
             warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
-        _check_saver(checkpointer)
-        _check_store(store)
+        check_saver(checkpointer)
+        check_store(store)
         plan = make_plan(
             self,
             name=name or "LangGraph",
@@ -81,21 +82,3 @@ def _unreachable(nodes: Sequence[str]) -> str:
 
 def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
     return (nodes,) if isinstance(nodes, str) else tuple(nodes)
-
-
-def _check_saver(saver: object) -> None:
-    is_class = isinstance(saver, type)
-    if not isinstance(saver, (Saver, bool, type(None))) or is_class:
-        raise GraphBuildError(
-            f"Invalid checkpointer provided: {saver!r} is "
-            f"{'a class' if is_class else 'no object with the methods of a saver'}",
-            do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
-        )
-
-
-def _check_store(store: object) -> None:
-    if isinstance(store, type) or not isinstance(store, (Store, type(None))):
-        raise GraphBuildError(
-            f"Invalid store provided: {store!r} is no object with `batch` and `abatch`",
-            do="pass a store object, such as InMemoryStore(), not its class or context",
-        )

@@ -82,6 +82,21 @@ class GraphBuilder:
         self.joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
 
+    @property
+    def state_schema(self) -> Any:
+        """The class that the graph was declared with."""
+        return self.state.source
+
+    @property
+    def input_schema(self) -> Any:
+        """The class of what a run takes."""
+        return self.input.source
+
+    @property
+    def output_schema(self) -> Any:
+        """The class of what a run returns."""
+        return self.output.source
+
     def add_node(
         self,
         node: str | Callable[..., Any],

@@ -4,7 +4,7 @@ A `Plan` is immutable and shared by every run of the graph. Everything that can 
 once is computed here, because the supervisor reads it at every superstep.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ class NodePlan:
         retry: the policies for another attempt, the first that matches an error counts.
         cache: for results that may be taken again.
         handler: the name of the task that handles its failures; "" for none.
+        shape: makes writes of what it returns; None where it returns updates of the state.
     """
 
     name: str
@@ -73,12 +74,13 @@ class NodePlan:
     retry: tuple[RetryPolicy, ...] = ()
     cache: CachePolicy[Any] | None = None
     handler: str = ""
+    shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
     bare: bool = field(init=False)
-    """Whether it belongs to a graph over one value."""
+    """Whether it returns no dict of keys: its graph is over one value, or it has a `shape`."""
 
     def __post_init__(self) -> None:
         """Compute what follows from the rest."""
-        object.__setattr__(self, "bare", self.writes == {ROOT})
+        object.__setattr__(self, "bare", self.writes == {ROOT} or self.shape is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,9 @@ class Plan:
         handlers: the error handlers of nodes, by the name of their tasks.
         callable: nodes and error handlers: all that tasks may be of.
         sources: the classes that the graph was declared with.
+        entry: how an input becomes writes where no node START moves it: they reach the channels
+            at once. None in a graph of nodes and edges.
+        bare_output, bare_state: the one output key, or state key, is shown without its name.
     """
 
     name: str
@@ -133,6 +138,9 @@ class Plan:
     sources: Sources = field(default_factory=Sources)
     handlers: Mapping[str, NodePlan] = field(default_factory=dict[str, NodePlan])
     callable: Mapping[str, NodePlan] = field(init=False)
+    entry: NodePlan | None = None
+    bare_output: bool = False
+    bare_state: bool = False
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
@@ -162,6 +170,7 @@ class Plan:
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
                 "",
             ),
+            "bare_state": self.bare_state or self.state_keys == (ROOT,),
             "order": {name: place for place, name in enumerate(self.nodes)},
         }
         for name, table in tables.items():
@@ -169,8 +178,8 @@ class Plan:
 
     @property
     def start(self) -> NodePlan:
-        """The hidden node that moves a run's input into the state."""
-        return self.nodes[START]
+        """The hidden node that moves a run's input into the state; without one, `entry`."""
+        return self.entry or self.nodes[START]
 
     def initial_values(self) -> dict[str, Any]:
         """The cells of a thread that has never run: reducers' first values."""

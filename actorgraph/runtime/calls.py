@@ -96,7 +96,9 @@ async def call_node(
         if node.is_async and not node.inject:
             returned = await node.call(given)
         else:
-            returned = await _call(node.call, node.is_async, given, injected(node.inject, scope))
+            returned = await call_function(
+                node.call, node.is_async, given, injected(node.inject, scope)
+            )
     except ParentCommand as up:  # a graph that the node ran tells this one what to do
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
@@ -123,14 +125,15 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            answer = await _call(branch.path, branch.is_async, seen, extra)
+            answer = await call_function(branch.path, branch.is_async, seen, extra)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
 
-async def _call(
+async def call_function(
     function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
 ) -> Any:
+    """What a function of the user's returns: called here, or in a worker thread if it is sync."""
     if is_async:
         return await function(given, **extra)
     work = partial(function, given, **extra) if extra else partial(function, given)

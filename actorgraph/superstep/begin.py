@@ -103,15 +103,16 @@ def restore(state: RunState, restored: Restored) -> None:
 def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
-    list(updates_in(start, given))  # refuse what can't be taken before anything changes
+    first = _first_writes(state, given)
     discarded = [Ran(t.name, t.triggers, ()) for t in due_tasks(state, None)]
-    apply(state, [*discarded, Ran(INPUT, (), ((START, given),))])
-    tasks = new_superstep(state, "input", {START})
+    changed = apply(state, [*discarded, Ran(INPUT, (), first)])
+    tasks = new_superstep(state, "input", changed)
     chunks.hold_checkpoint(state, tasks)
     keeps = state.has_saver and state.policy.durability is not Durability.EXIT
     stored = [new_checkpoint(state, tasks)] if keeps else []
     ledger: tuple[LedgerEntry, ...] = ()
-    if not start.branches:
+    moves = not start.branches and state.plan.entry is None
+    if moves:
         made = writes_of(state.plan, start, given)[0]
         result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
@@ -127,10 +128,28 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
         state.unsaved_steps.clear()  # the claim is awaited: these are durable before step 1
         chunks.hold_behind_save(state)
-    if not start.branches:
+    if moves:
         chunks.hold_values(state, frozenset(state.updated or ()))
         chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
+
+
+def _first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
+    """The writes of an input, which is refused here if it can't be taken.
+
+    Raises:
+        InvalidUpdateError: it is no update. EmptyInputError: it has none of the input channels.
+    """
+    start = state.plan.start
+    if state.plan.entry is None:
+        list(updates_in(start, given))
+        return ((START, given),)
+    writes = tuple(writes_of(state.plan, start, given)[0])
+    if not writes:
+        raise EmptyInputError(
+            f"Received no input for {sorted(start.writes)}", do="pass a dict with one of these keys"
+        )
+    return tuple(stamped(state.plan, writes, f"{as_text(state.checkpoint)}:{INPUT}"))
 
 
 def _from_command(

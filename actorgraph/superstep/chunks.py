@@ -235,7 +235,7 @@ def hold_checkpoint(
         {
             "config": address(state.thread_id, state.namespace, state.checkpoint, parents),
             "parent_config": address(state.thread_id, state.namespace, parent, parents),
-            "values": values.get(ROOT) if keys == (ROOT,) else values,
+            "values": values.get(keys[0]) if state.plan.bare_state else values,
             "metadata": {"source": state.source, "step": state.step, "parents": dict(parents)},
             "next": list(next_nodes(state.plan, tasks)),
             "tasks": [_checkpoint_task(state, task, known.get(task.id)) for task in tasks],

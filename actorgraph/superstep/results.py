@@ -42,6 +42,8 @@ def writes_of(
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # what nearly every call returns
+    if node.shape is not None and not isinstance(returned, (Command, Send)):
+        returned = node.shape(returned)
     writes: list[Write] = []
     dropped: list[str] = []
     bare = node.bare

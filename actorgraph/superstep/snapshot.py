@@ -18,7 +18,7 @@ from actorgraph.superstep.handlers import handler_task, is_handled, with_handler
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
-from actorgraph.values.constants import ROOT, START
+from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored, StoredWrite
@@ -101,7 +101,7 @@ def values_of(state: RunState) -> Any:
     keys = state.plan.state_keys
     pairs = ((key, state.read(key)) for key in keys)
     values = {key: value for key, value in pairs if value is not EMPTY}
-    return values.get(ROOT) if keys == (ROOT,) else values
+    return values.get(keys[0]) if state.plan.bare_state else values
 
 
 def metadata_of(

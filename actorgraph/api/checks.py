@@ -1,0 +1,32 @@
+"""What `compile` is handed, checked."""
+
+from actorgraph.errors import GraphBuildError
+from actorgraph.ports import Saver, Store
+
+
+def check_saver(saver: object) -> None:
+    """Refuse what is no saver.
+
+    Raises:
+        GraphBuildError: it isn't.
+    """
+    is_class = isinstance(saver, type)
+    if not isinstance(saver, (Saver, bool, type(None))) or is_class:
+        raise GraphBuildError(
+            f"Invalid checkpointer provided: {saver!r} is "
+            f"{'a class' if is_class else 'no object with the methods of a saver'}",
+            do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
+        )
+
+
+def check_store(store: object) -> None:
+    """Refuse what is no store.
+
+    Raises:
+        GraphBuildError: it isn't.
+    """
+    if isinstance(store, type) or not isinstance(store, (Store, type(None))):
+        raise GraphBuildError(
+            f"Invalid store provided: {store!r} is no object with `batch` and `abatch`",
+            do="pass a store object, such as InMemoryStore(), not its class or context",
+        )

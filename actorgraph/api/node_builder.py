@@ -1,0 +1,162 @@
+"""NodeBuilder: declares a node of a `Pregel` by the channels that it reads and writes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self
+
+from actorgraph.errors import GraphBuildError
+from actorgraph.plan import calls, policies
+from actorgraph.plan.injection import injected
+from actorgraph.plan.raw import ChannelWriteEntry, RawNode
+from actorgraph.runtime.calls import call_function
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+
+
+class NodeBuilder:
+    """Declares a node by channels; each method returns the builder.
+
+    `NodeBuilder().subscribe_only("a").do(function).write_to("b")` runs `function` with the value
+    of `a` whenever that changes, and writes what it returns to `b`.
+    """
+
+    def __init__(self) -> None:
+        self._node = RawNode()
+        self._steps: list[Callable[..., Any]] = []
+        self._timeout: float | timedelta | TimeoutPolicy | None = None
+
+    def subscribe_only(self, channel: str) -> Self:
+        """Run when this channel changes, with its bare value.
+
+        Raises:
+            GraphBuildError: the node reads other channels too.
+        """
+        if self._node.reads or self._node.triggers:
+            raise GraphBuildError(
+                "Cannot subscribe to single channels when other channels are already subscribed to",
+                do="use subscribe_to() for all of them; the function then gets a dict",
+            )
+        self._node = replace(self._node, triggers=(channel,), reads=(channel,), only=True)
+        return self
+
+    def subscribe_to(self, *channels: str, read: bool = True) -> Self:
+        """Run when one of these channels changes, with a dict of those that have a value.
+
+        Args:
+            read: whether the function gets them; default yes.
+        Raises:
+            GraphBuildError: the node gets one channel's bare value.
+        """
+        self._refuse_only("Cannot subscribe to channels when subscribed to a single channel")
+        triggers = tuple(dict.fromkeys((*self._node.triggers, *channels)))
+        self._node = replace(self._node, triggers=triggers)
+        return self.read_from(*channels) if read else self
+
+    def read_from(self, *channels: str) -> Self:
+        """Give the function these channels too, without running it when they change.
+
+        Raises:
+            GraphBuildError: the node gets one channel's bare value.
+        """
+        self._refuse_only("Cannot read additional channels when subscribed to single channels")
+        reads = tuple(dict.fromkeys((*self._node.reads, *channels)))
+        self._node = replace(self._node, reads=reads)
+        return self
+
+    def do(self, node: Callable[..., Any]) -> Self:
+        """Call this; of several, each gets what the one before it returned.
+
+        Raises:
+            GraphBuildError: it can't be called.
+        """
+        try:
+            self._steps.append(calls.as_callable(node))
+        except TypeError as error:
+            raise GraphBuildError(f"do(): {error}", do="pass a function") from error
+        return self
+
+    def write_to(self, *channels: str | ChannelWriteEntry, **values: Any) -> Self:
+        """Write what the node returns to these channels.
+
+        Args:
+            values: channel -> what to write there: a function of what the node returned, or a
+                fixed value.
+        """
+        plain = [c if isinstance(c, ChannelWriteEntry) else ChannelWriteEntry(c) for c in channels]
+        named = [
+            ChannelWriteEntry(name, mapper=value)
+            if callable(value)
+            else ChannelWriteEntry(name, value)
+            for name, value in values.items()
+        ]
+        self._node = replace(self._node, entries=(*self._node.entries, *plain, *named))
+        return self
+
+    def meta(self, *tags: str, **metadata: Any) -> Self:
+        """Tags and metadata, which the `tasks` stream shows."""
+        shown = {**self._node.metadata, **metadata}
+        self._node = replace(self._node, tags=(*self._node.tags, *tags), metadata=shown)
+        return self
+
+    def add_retry_policies(self, *policies: RetryPolicy) -> Self:
+        """When to call the function again after an error: the first policy that matches counts."""
+        self._node = replace(self._node, retry=(*self._node.retry, *policies))
+        return self
+
+    def add_cache_policy(self, policy: CachePolicy[Any]) -> Self:
+        """How long a result may be taken again."""
+        self._node = replace(self._node, cache=policy)
+        return self
+
+    def set_timeout(self, timeout: float | timedelta | TimeoutPolicy | None) -> Self:
+        """How long one attempt may take: seconds, a timedelta or a policy; async functions only."""
+        self._timeout = timeout
+        return self
+
+    def build(self, name: str = "node") -> RawNode:
+        """The node as data.
+
+        Args:
+            name: for errors.
+        Raises:
+            GraphBuildError: a policy is out of range, or a sync function has a timeout.
+        """
+        owner = f"node {name!r}"
+        node = self._node
+        if self._steps:
+            steps = tuple(self._steps)
+            node = replace(node, call=steps[0] if len(steps) == 1 else _Chain(steps))
+        return replace(
+            node,
+            retry=policies.retries_of(owner, node.retry),
+            cache=policies.cache_of(owner, node.cache),
+            timeout=policies.timeout_of(owner, node.call, self._timeout),
+        )
+
+    def _refuse_only(self, what: str) -> None:
+        if self._node.only:
+            raise GraphBuildError(
+                what, do="use subscribe_to() instead of subscribe_only(); it gives a dict"
+            )
+
+
+class _Chain:
+    """Several functions as one: each gets what the one before it returned."""
+
+    def __init__(self, steps: tuple[Callable[..., Any], ...]) -> None:
+        self._steps = [(step, calls.is_async(step), injected(step)) for step in steps]
+        names = dict.fromkeys(name for _, _, inject in self._steps for name in inject)
+        kind = inspect.Parameter
+        self.__signature__ = inspect.Signature(
+            [
+                kind("value", kind.POSITIONAL_OR_KEYWORD),
+                *(kind(name, kind.KEYWORD_ONLY, default=None) for name in names),
+            ]
+        )
+
+    async def __call__(self, value: Any, **extra: Any) -> Any:
+        for step, is_async, inject in self._steps:
+            own: Mapping[str, Any] = {name: extra[name] for name in inject}
+            value = await call_function(step, is_async, value, dict(own))
+        return value

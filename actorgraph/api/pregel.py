@@ -1,0 +1,96 @@
+"""Pregel: a graph declared by its channels. For what `StateGraph`'s edges can't say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from actorgraph.api.checks import check_saver, check_store
+from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.node_builder import NodeBuilder
+from actorgraph.channels import Channel
+from actorgraph.errors import GraphBuildError
+from actorgraph.plan import policies
+from actorgraph.plan.raw import RawGraph, RawNode, make_raw_plan
+from actorgraph.ports import Saver, Store
+from actorgraph.values.configs import Config
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy
+from actorgraph.values.policies import All, StreamMode
+
+
+class Pregel(CompiledStateGraph):
+    """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
+
+    An input is written to the input channels and makes their subscribers due. What nodes write
+    in a superstep makes their subscribers due in the next one, until nobody is.
+
+    Args:
+        nodes: name -> `NodeBuilder`, or what its `build()` made.
+        channels: name -> channel.
+        input_channels: where an input goes: one name for a bare value, a list for a dict.
+        output_channels: what `ainvoke` returns: one name for a bare value, a list for a dict.
+        stream_channels: what snapshots and "values" chunks show; default all channels.
+        stream_mode: what `astream` tells unless it is asked for something else.
+        checkpointer, store: as in `StateGraph.compile`.
+        interrupt_before_nodes, interrupt_after_nodes: nodes at which every run pauses, or "*".
+        context_schema: the type of `context=`.
+        retry_policy, cache_policy: of the nodes that have none of their own.
+        config: bound under that of every call.
+        name: for errors and logs.
+    Raises:
+        GraphBuildError: a channel that is named isn't there, or no node reads any input.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: Mapping[str, NodeBuilder | RawNode],
+        channels: Mapping[str, Channel[Any]],
+        input_channels: str | Sequence[str],
+        output_channels: str | Sequence[str],
+        stream_channels: str | Sequence[str] | None = None,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        checkpointer: Saver | bool | None = None,
+        store: Store | None = None,
+        interrupt_before_nodes: All | Sequence[str] = (),
+        interrupt_after_nodes: All | Sequence[str] = (),
+        context_schema: Any = None,
+        retry_policy: policies.Retry = None,
+        cache_policy: CachePolicy[Any] | None = None,
+        config: Config | None = None,
+        name: str = "LangGraph",
+    ) -> None:
+        check_saver(checkpointer)
+        check_store(store)
+        retry = policies.retries_of("the graph", retry_policy)
+        graph = RawGraph(
+            nodes={n: _with_defaults(_built(n, b), retry, cache_policy) for n, b in nodes.items()},
+            channels=dict(channels),
+            inputs=input_channels,
+            outputs=output_channels,
+            shown=stream_channels,
+            name=name,
+            context=context_schema,
+            interrupt_before=_names(interrupt_before_nodes),
+            interrupt_after=_names(interrupt_after_nodes),
+        )
+        super().__init__(make_raw_plan(graph), checkpointer, store=store)
+        self.config = config
+        self.stream_mode = stream_mode
+
+
+def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:
+    if isinstance(node, RawNode):
+        return node
+    if not isinstance(node, NodeBuilder):
+        raise GraphBuildError(f"node {name!r} is {node!r}", do="pass a NodeBuilder")
+    return node.build(name)
+
+
+def _with_defaults(
+    node: RawNode, retry: tuple[RetryPolicy, ...], cache: CachePolicy[Any] | None
+) -> RawNode:
+    return replace(node, retry=node.retry or retry, cache=node.cache or cache)
+
+
+def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes)
