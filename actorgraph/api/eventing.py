@@ -1,6 +1,6 @@
 """Event streams of a compiled graph: `astream_events` and its blocking twin."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from actorgraph.api.blocking import refuse_in_loop
@@ -11,7 +11,8 @@ from actorgraph.api.events.nested import LifecycleTransformer
 from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.events.pump import Pump
 from actorgraph.api.events.readers import AsyncGraphRunStream, GraphRunStream
-from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans, StreamEvent
+from actorgraph.api.events.span_stream import SpanStream
+from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans
 from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.running import RunMethods
 from actorgraph.errors import InvalidConfigError
@@ -49,7 +50,7 @@ class EventMethods(RunMethods):
         *,
         version: Literal["v2"] = "v2",
         **options: Any,
-    ) -> AsyncIterator[StreamEvent]: ...
+    ) -> SpanStream: ...
 
     def astream_events(
         self,
@@ -59,7 +60,7 @@ class EventMethods(RunMethods):
         version: str = "v2",
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
-    ) -> AsyncGraphRunStream | AsyncIterator[StreamEvent]:
+    ) -> AsyncGraphRunStream | SpanStream:
         """Run the graph and read it through typed projections, or as LangChain's events.
 
         ```python
@@ -88,9 +89,7 @@ class EventMethods(RunMethods):
             return self._read_spans(input, config, options)
         return self._read_events(input, config, version, transformers, options, blocking=False)
 
-    async def _read_spans(
-        self, given: Any, config: Config | None, options: dict[str, Any]
-    ) -> AsyncIterator[StreamEvent]:
+    def _read_spans(self, given: Any, config: Config | None, options: dict[str, Any]) -> SpanStream:
         wanted = Filter({name: options.pop(name, None) for name in FILTERS})
         modes: Any = list(MODES)
         stream = self.astream(
@@ -99,14 +98,7 @@ class EventMethods(RunMethods):
         said = config or {}
         tags: list[str] = list(said.get("tags") or ())
         spans = Spans(self.name, given, stream.namespace, tags, said.get("metadata") or {})
-        async with stream:
-            for event in filter(wanted.takes, spans.begin()):
-                yield event
-            async for part in stream:
-                for event in filter(wanted.takes, spans.of(part)):
-                    yield event
-            for event in filter(wanted.takes, spans.end()):
-                yield event
+        return SpanStream(stream, spans, wanted.takes)
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any

@@ -5,8 +5,9 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import get_message_writer
-from tests.graphs import ab, in_a_row, writer
+from actorgraph import InMemorySaver, get_message_writer
+from tests.gates import Turnstile, patient_group
+from tests.graphs import ab, at, in_a_row, writer
 
 A = {"foo": "a", "bar": ["a"]}
 
@@ -162,3 +163,19 @@ class TestSpans:
         with pytest.raises(ValueError, match="boom"):
             await read()
         assert short(told) == [("chain_start", "LangGraph"), ("chain_start", "bad")]
+
+    async def test_leaving_early_ends_the_run(self):
+        """
+        A reader may leave; what was done is stored.
+        """
+        slow = Turnstile()
+        graph = in_a_row({"a": writer("a"), "slow": slow}, checkpointer=InMemorySaver())
+        async with patient_group():
+            async with graph.astream_events({}, at()) as stream:
+                async for event in stream:
+                    if event["name"] == "slow":
+                        break
+                await slow.entered.wait()
+            state = await graph.aget_state(at())
+
+        assert (slow.closed, state.next) == (1, ("slow",))

@@ -1,0 +1,63 @@
+"""SpanStream: a run's version 2 events as an async iterator that may be left at any time."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from actorgraph.api.events.spans import Spans, StreamEvent
+from actorgraph.api.stream import EventStream
+
+
+class SpanStream(AsyncIterator[StreamEvent]):
+    """The events of one run. Iterate it once; `async with` waits for the run's end, as does
+    `aclose()`; leaving it early ends the run.
+    """
+
+    def __init__(
+        self, stream: EventStream, spans: Spans, takes: Callable[[StreamEvent], bool]
+    ) -> None:
+        self._stream = stream
+        self._spans = spans
+        self._takes = takes
+        self._events: deque[StreamEvent] = deque()
+        self._add(spans.begin())
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        """The next event.
+
+        Raises:
+            StopAsyncIteration: the run has ended, or waits.
+            Exception: the run has failed; this is its error.
+        """
+        while not self._events:
+            if self._ended:
+                raise StopAsyncIteration
+            part: Any = await anext(self._stream, None)
+            self._ended = part is None
+            self._add(self._spans.end() if part is None else self._spans.of(part))
+        return self._events.popleft()
+
+    async def aclose(self) -> None:
+        """End the run, if it goes on, and wait until it has stored what it did."""
+        self._ended = True
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _add(self, events: Iterable[StreamEvent]) -> None:
+        self._events.extend(filter(self._takes, events))
