@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from actorgraph.api.reading import ReadingOptions
+from actorgraph.api.reading import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.values.policies import All, DurabilityMode
 
@@ -17,6 +17,7 @@ class CallOptions(TypedDict, total=False):
     interrupt_before, interrupt_after: nodes to pause at, or "*"; default the graph's.
     output_keys: what to return of the state, or to show of it in "values" chunks. Default the
         output schema of `ainvoke`, the whole state of `astream`. One name gives the bare value.
+    print_mode: stream modes whose chunks to print to standard output.
     context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
     """
 
@@ -25,6 +26,7 @@ class CallOptions(TypedDict, total=False):
     interrupt_after: NodeNames
     output_keys: str | Sequence[str] | None
     context: Any
+    print_mode: Modes
 
 
 class StreamOptions(CallOptions, ReadingOptions, total=False):

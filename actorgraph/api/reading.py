@@ -113,6 +113,28 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return part
 
 
+class Printer(Broadcast):
+    """A reader that prints what it reads, at once."""
+
+    def __init__(self, modes: frozenset[str]) -> None:
+        super().__init__(modes)
+        self._reading = Reading(modes=frozenset(), printed=modes)
+
+    def _put(self, chunk: Item) -> None:
+        super()._put(chunk)
+        while (item := self._chunks.get_nowait()) is not None:
+            self._reading.show(item)
+
+
+def printer_of(print_mode: Modes) -> Printer | None:
+    """What prints these modes; None where there are none.
+
+    Raises:
+        InvalidConfigError: one of them doesn't exist.
+    """
+    return Printer(frozenset(configs.modes_of(print_mode))) if print_mode else None
+
+
 def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -> Reading:
     """What a call of `astream` asks for, checked.
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from actorgraph.api import results
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
-from actorgraph.api.reading import reading_of
+from actorgraph.api.reading import printer_of, reading_of
 from actorgraph.api.stream import EventStream
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.runs import Launch, execute
@@ -34,8 +34,8 @@ class RunMethods(CompiledBase):
             config: see the class.
             stream_mode: default "values": the last state; any other: the list of its chunks.
             version: "v2" returns a `GraphOutput`, or a list of typed stream parts.
-            options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys` and
-                `context`: see `CallOptions`.
+            options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys`,
+                `print_mode` and `context`: see `CallOptions`.
         Returns: the output, with `"__interrupt__"` if the run waits for answers; None if no
             output key was ever written.
         Raises:
@@ -64,12 +64,15 @@ class RunMethods(CompiledBase):
             return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
+        printer = printer_of(asked.get("print_mode", ()))
         launch = self._launch(
             given,
             config,
             place=self._place(config),
             options=asked,
             default_keys=self.plan.output_keys,
+            modes=tuple(printer.modes) if printer else (),
+            broadcast=printer,
         )
         if self.plan.bare_output and asked.get("output_keys") is None:
             launch = launch.with_bare_output()

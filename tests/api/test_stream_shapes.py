@@ -127,6 +127,18 @@ class TestPrinting:
         assert sum("[updates]" in line for line in printed) == 2
         assert sum("[values]" in line for line in printed) == 3
 
+    async def test_ainvoke_prints_too(self, capsys):
+        """
+        `ainvoke(print_mode=)` prints chunks and returns what it returns without.
+        LangGraph: F-D18.
+        """
+        result = await ab().ainvoke({}, print_mode=["updates", "tasks"])
+
+        assert result == await ab().ainvoke({})
+        printed = capsys.readouterr().out.splitlines()
+        assert sum("[updates]" in line for line in printed) == 2
+        assert sum("[tasks]" in line for line in printed) == 4
+
 
 class TestRefused:
     @pytest.mark.parametrize(

@@ -329,3 +329,18 @@ class TestDebug:
         }
         assert by_kind["task"] == run.streamed("tasks")
         assert by_kind["checkpoint"] == run.streamed("checkpoints")
+
+
+class TestHiddenNodes:
+    def test_breakpoints_at_all_nodes_leave_them_out(self):
+        """
+        `interrupt_before="*"` does not pause before a hidden node. LangGraph: F-D20.
+        """
+        plan = graph(State, {"a": idle, "b": idle}, [("__start__", "a"), ("a", "b")])
+        object.__setattr__(plan.nodes["a"], "hidden", True)
+        run = read(plan, "updates", interrupt_before=("*",))
+
+        assert run.names == ["a"]
+        end(run, "a", log=["a"])
+        assert isinstance(run.outcome, Interrupted)
+        assert run.streamed("updates") == [{"__interrupt__": ()}]
