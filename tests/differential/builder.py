@@ -12,7 +12,7 @@ from tests.differential.behaviour import NodeError, Returned, act, decide
 from tests.differential.rules import Spec
 
 # A node fails when its siblings have finished: which of them are cut off is no library's promise.
-TICKS_BEFORE_FAILING = 100
+TICKS_BEFORE_FAILING = 1000
 OURS, THEIRS = "actorgraph", "langgraph"
 HOMES = {
     OURS: {
@@ -107,11 +107,16 @@ def node_of(library: Any, path: str, node: dict[str, Any], calls: Counter[str]) 
             for _ in range(TICKS_BEFORE_FAILING):
                 await checkpoint()
             raise NodeError(name)
-        answers = [library.interrupt(f"{path}?{k}") for k in range(node.get("asks", 0))]
+        answers = [library.interrupt(question(path, k, state)) for k in range(node.get("asks", 0))]
         return formed(library, node["form"], act(name, node, state, answers))
 
     call.__name__ = name
     return call
+
+
+def question(path: str, number: int, seen: dict[str, Any]) -> str:
+    """What a node asks; two tasks of one node are told apart by what they see."""
+    return f"{path}?{number} at {seen.get('n', 0)}"
 
 
 def formed(library: Any, form: str, made: Returned) -> Any:

@@ -59,7 +59,7 @@ class Driver:
 
     def answer(self, which: str) -> Any:
         """A Command with answers to what waits, or None where nothing does."""
-        waiting = self.state.interrupts
+        waiting = sorted(self.state.interrupts, key=lambda question: question.value)
         if not waiting:
             return None
         if len(waiting) == 1 and which == "all":
@@ -70,7 +70,7 @@ class Driver:
     async def run(self, given: Any, config: dict[str, Any]) -> dict[str, Any]:
         """One run, as what came out of it."""
         options = {"durability": self.spec["durability"]}
-        updates: list[str] = []
+        updates: list[Any] = []
         values: list[Any] = []
         result: Any = None
         try:
@@ -83,11 +83,11 @@ class Driver:
                     if mode == "values":
                         values.append(plain(chunk))
                     else:
-                        updates.append(json.dumps(plain(chunk), sort_keys=True))
+                        updates.append(plain(chunk))
         except Exception as error:  # noqa: BLE001 - its kind is compared
             return {"error": type(error).__name__}
         if self.spec["via"] == "stream":
-            return {"chunks": values, "updates": sorted(updates)}
+            return {"chunks": values, "updates": sorted(updates, key=str)}
         asked = result.pop("__interrupt__", ()) if isinstance(result, dict) else ()
         return {"values": plain(result), "interrupts": [i.value for i in asked]}
 

@@ -50,11 +50,26 @@ def a_deferred_node_beside_sends(spec: Spec, ours: Trace, theirs: Trace) -> Cut 
 
 
 def questions_in_any_order(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
-    """Sorts the questions of each outcome; `get_state` has LangGraph's in order, and stays."""
+    """Sorts the questions of each outcome; those of a state stay, but for nested graphs' ones."""
+    nested = {name for name, node in spec["nodes"].items() if "graph" in node}
     for entry in (*ours, *theirs):
         outcome = entry["outcome"]
-        if "interrupts" in outcome:
-            outcome["interrupts"] = sorted(outcome["interrupts"], key=str)
+        for shown in (outcome, *outcome.get("chunks", ()), *outcome.get("updates", ())):
+            for key in {"interrupts", "__interrupt__"} & set(shown or ()):
+                shown[key] = sorted(shown[key], key=str)
+        # Each task's questions come as it asks: among the chunks of one run in any order too.
+        for mode in ("chunks", "updates"):
+            outcome.get(mode, []).sort(key=asks)
+        for state in (entry["state"], *entry.get("history", ())) if nested else ():
+            state.get("interrupts", []).sort()
+            for _, _, _, asked, _ in state.get("tasks", ()):
+                asked.sort()
+
+
+def asks(chunk: Any) -> tuple[bool, str]:
+    """Sorts the chunks with questions behind the others, which keep their order."""
+    questions = chunk and chunk.get("__interrupt__")
+    return (True, str(questions)) if questions else (False, "")
 
 
 def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
@@ -63,17 +78,16 @@ def stuck_or_longer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
     LangGraph gives a resume two steps more, and takes an end at the limit for too many steps.
     """
     for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
-        if there["state"].get("error") == "InvalidUpdateError":
-            return turn, ("outcome",)
         errors = {here["outcome"].get("error"), there["outcome"].get("error")}
-        if errors == {"InvalidUpdateError"}:
-            return turn, ("outcome",)
         if there["outcome"].get("error") == "InvalidUpdateError" and here["state"].get(
             "interrupts"
         ):
             return turn, ()  # told when the superstep ends, not at a pause inside it
+        if "InvalidUpdateError" in {there["state"].get("error"), *errors}:
+            return turn, ("outcome",)
         limited = "GraphRecursionError" in errors
-        if limited and (there["given"] != "input" or not here["state"].get("next")):
+        ended = here["outcome"].get("error") is None
+        if limited and (there["given"] != "input" or ended):
             return turn, ()
     return None
 
