@@ -41,6 +41,7 @@ from actorgraph.errors import (
     EmptyInputError,
     ErrorCode,
     GraphBuildError,
+    GraphDrained,
     GraphInterrupt,
     GraphRecursionError,
     InvalidConfigError,
@@ -56,6 +57,7 @@ from actorgraph.errors import (
     SaverRequiredError,
     SerializationError,
     SlowReaderError,
+    StepTimeoutError,
     StorageError,
     StoreRequiredError,
     SwallowedInterruptWarning,
@@ -78,6 +80,7 @@ from actorgraph.runtime.injection import get_runtime, get_store
 from actorgraph.runtime.messages import get_message_writer
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.constants import END, START
+from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy, default_retry_on
 from actorgraph.values.output import GraphOutput
@@ -134,6 +137,7 @@ __all__ = [
     "ErrorCode",
     "ExecutionInfo",
     "GraphBuildError",
+    "GraphDrained",
     "GraphInterrupt",
     "GraphOutput",
     "GraphRecursionError",
@@ -164,6 +168,7 @@ __all__ = [
     "RemainingSteps",
     "RemoveMessage",
     "RetryPolicy",
+    "RunControl",
     "RunningLoopError",
     "Runtime",
     "SaverClosedError",
@@ -175,6 +180,7 @@ __all__ = [
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",
+    "StepTimeoutError",
     "StorageError",
     "StoreRequiredError",
     "StreamChannel",

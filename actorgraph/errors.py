@@ -137,6 +137,10 @@ class StoredNodeError(ActorGraphError):
     """What an error handler gets of a failure that an earlier run has stored: its text."""
 
 
+class StepTimeoutError(ActorGraphError, TimeoutError):
+    """A superstep took longer than the graph's `step_timeout`."""
+
+
 class InvalidConfigError(ActorGraphError, ValueError):
     """The `config`, or an argument, of a call can't be used."""
 
@@ -263,6 +267,20 @@ class GraphInterrupt(GraphBubbleUp):
     def __init__(self, interrupts: Sequence[Any] = ()) -> None:
         super().__init__(tuple(interrupts))
         self.interrupts = tuple(interrupts)
+
+
+class GraphDrained(ActorGraphError, GraphBubbleUp):
+    """A run stopped before its next superstep, because it was asked to; all it did is stored.
+
+    An Exception too, so that callers can catch it as any error of a run.
+
+    Attributes:
+        reason: what was passed to `request_drain()`; "deadline" for a run whose time was over.
+    """
+
+    def __init__(self, what: str, *, do: str, reason: str = "shutdown") -> None:
+        super().__init__(what, do=do)
+        self.reason = reason
 
 
 class ParentCommand(GraphBubbleUp):

@@ -4,11 +4,13 @@ import copy
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Self, cast
 
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.supplies import supplies_of
@@ -22,6 +24,7 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
+from actorgraph.runtime.stopping import stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
 from actorgraph.values.policies import Durability, StreamMode
@@ -88,6 +91,7 @@ class CompiledBase:
         self.store = store
         self.builder = builder
         self.config: Config | None = None
+        self.step_timeout: float | timedelta | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self._codec = self._codec_for(checkpointer)
@@ -141,6 +145,7 @@ class CompiledBase:
             output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
             interrupt_before=options.get("interrupt_before"),
             interrupt_after=options.get("interrupt_after"),
+            step_timeout_s=seconds("step_timeout", self.step_timeout),
         )
         return Launch(
             plan=self.plan,
@@ -154,6 +159,9 @@ class CompiledBase:
             run=seat.run,
             broadcast=broadcast,
             place=place,
+            stopping=stopping_of(
+                place, options.get("control"), seconds("deadline_s", options.get("deadline_s"))
+            ),
             supplies=supplies_of(
                 self.plan,
                 place.scope.lineage.supplies if place else None,

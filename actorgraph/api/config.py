@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
-from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT, START
+from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.metadata import stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
@@ -165,6 +166,7 @@ def policy_of(
     output_keys: tuple[str, ...] | None = None,
     interrupt_before: Sequence[str] | str | None = None,
     interrupt_after: Sequence[str] | str | None = None,
+    step_timeout_s: float | None = None,
 ) -> RunPolicy:
     """The settings of one run: the call's, else the graph's.
 
@@ -179,7 +181,10 @@ def policy_of(
         )
     return RunPolicy(
         durability=durability,
-        recursion_limit=_count(config, "recursion_limit", DEFAULT_RECURSION_LIMIT),
+        recursion_limit=_count(config, "recursion_limit", default_recursion_limit()),
+        node_visit_limit=_count(config, "node_visit_limit", None),
+        nesting_limit=_count(config, "nesting_limit", DEFAULT_NESTING_LIMIT),
+        step_timeout_s=step_timeout_s,
         max_concurrency=_count(config, "max_concurrency", None),
         max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
         interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),

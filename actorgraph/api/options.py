@@ -5,6 +5,7 @@ from typing import Any, TypedDict
 
 from actorgraph.api.reading import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.values.control import RunControl
 from actorgraph.values.policies import All, DurabilityMode
 
 NodeNames = All | Sequence[str] | None
@@ -18,6 +19,9 @@ class CallOptions(TypedDict, total=False):
     output_keys: what to return of the state, or to show of it in "values" chunks. Default the
         output schema of `ainvoke`, the whole state of `astream`. One name gives the bare value.
     print_mode: stream modes whose chunks to print to standard output.
+    control: a `RunControl` with which somebody else may ask the run to stop and store itself.
+    deadline_s: seconds after which the run starts no further superstep and leaves with
+        `GraphDrained("deadline")`; what it did is stored. Default none.
     context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
     """
 
@@ -25,6 +29,8 @@ class CallOptions(TypedDict, total=False):
     interrupt_before: NodeNames
     interrupt_after: NodeNames
     output_keys: str | Sequence[str] | None
+    control: RunControl | None
+    deadline_s: float | None
     context: Any
     print_mode: Modes
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from actorgraph.errors import InvalidConfigError, ParentCommand
 from actorgraph.plan.graph import Plan
-from actorgraph.runtime.nested import NestedPlace, raise_above
+from actorgraph.runtime.nested import NestedPlace, note_end, raise_above
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.output import GraphOutput
@@ -35,6 +35,7 @@ def left(outcome: Outcome, place: NestedPlace | None) -> Left:
                 raise_above(place, interrupts)
             return values, tuple(interrupts)
         case Failed(error):
+            note_end(place, error)
             raise error
         case Escaped(command):
             raise ParentCommand(command)

@@ -17,7 +17,7 @@ from actorgraph.api.reading import Reading
 from actorgraph.errors import ParentCommand, SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
-from actorgraph.runtime.nested import raise_above
+from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
@@ -70,6 +70,7 @@ class _StreamedRun:
         """Raise the error of a run that failed, and what a nested run has for its parent."""
         match self.outcome:
             case Failed(error):
+                note_end(self._launch.place, error)
                 raise error
             case Interrupted(_, interrupts) if self._launch.place is not None:
                 raise_above(self._launch.place, interrupts)

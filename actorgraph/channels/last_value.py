@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.channels.base import Channel, T
-from actorgraph.errors import InvalidUpdateError
+from actorgraph.errors import ErrorCode, InvalidUpdateError
 
 
 class LastValue(Channel[T]):
@@ -17,5 +17,6 @@ class LastValue(Channel[T]):
                 f"At key {name!r}: can receive only one value per step, got {len(writes)}",
                 do=f"give {name!r} a reducer that combines them, e.g. "
                 "Annotated[list, operator.add], or let one node own it",
+                code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
             )
         return writes[0]

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
-from actorgraph.errors import InvalidUpdateError
+from actorgraph.errors import ErrorCode, InvalidUpdateError
 from actorgraph.values.overwrite import Overwrite, overwritten
 
 _CONCRETE: dict[Any, type] = {
@@ -34,6 +34,7 @@ def the_overwrite(name: str, writes: Sequence[Any]) -> Any:
             f"At key {name!r}: can receive only one Overwrite value per superstep, got "
             f"{len(found)}",
             do="let one node overwrite, or let the nodes run one after another",
+            code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
         )
     return found[0]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.channels.base import EMPTY, Channel, T
-from actorgraph.errors import InvalidUpdateError
+from actorgraph.errors import ErrorCode, InvalidUpdateError
 
 
 class UntrackedValue(Channel[T]):
@@ -27,6 +27,7 @@ class UntrackedValue(Channel[T]):
                 f"At key {name!r}: UntrackedValue(guard=True) can receive only one value per "
                 f"step, got {len(writes)}",
                 do="use guard=False if any of the values will do",
+                code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
             )
         return writes[-1]
 

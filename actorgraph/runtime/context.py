@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from actorgraph.errors import GraphInterrupt, OutsideRunError
+from actorgraph.errors import GraphDrained, GraphInterrupt, OutsideRunError
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
@@ -39,6 +39,7 @@ class TaskScope:
             is set only where there is one.
         runtime: set once somebody has asked for it.
         key, whole: of a part of a task: what tells its questions apart, and the task's own scope.
+        drained: why a graph that it ran has stopped before its end.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
         progress: to be called at each sign of progress; None where nobody waits for any.
         over: whether this attempt is over, and nothing may be started or written in its name.
@@ -51,6 +52,7 @@ class TaskScope:
         "attempt",
         "bare",
         "cancelled",
+        "drained",
         "error",
         "first_attempt_time",
         "graphs",
@@ -98,6 +100,7 @@ class TaskScope:
         self.asked = 0
         self.raised: list[Interrupt] = []
         self.took_bare = False
+        self.drained: GraphDrained | None = None
         self.pushed: list[Write] = []
         self.cancelled = self.over = False
         self.progress: Callable[[], None] | None = lineage.progress

@@ -8,6 +8,8 @@ import msgspec
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.stopping import Stopping
+from actorgraph.values.control import RunControl
 from actorgraph.values.policies import RunPolicy
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Lineage(msgspec.Struct):
         supplies: context and store for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
+        stopping: what may stop it; depth: how many runs stand above it.
         progress: puts off the idle timeout of a node above; None where there is none.
     """
 
@@ -47,6 +50,13 @@ class Lineage(msgspec.Struct):
     above: "TaskScope | None" = None
     owns: bool = True
     progress: Callable[[], None] | None = None
+    stopping: Stopping = msgspec.field(default_factory=Stopping)
+    depth: int = 0
+
+    @property
+    def control(self) -> RunControl:
+        """Asks the run, and those above and inside, to stop between supersteps."""
+        return self.stopping.control
 
     @property
     def nested(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Never
 
 import msgspec
 
-from actorgraph.errors import GraphInterrupt
+from actorgraph.errors import GraphDrained, GraphInterrupt
 from actorgraph.ports import Saver
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.hosting import Host, host_of
@@ -75,6 +75,12 @@ def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
     """
     place.scope.raised.extend(interrupts)
     raise GraphInterrupt(interrupts)
+
+
+def note_end(place: NestedPlace | None, error: BaseException) -> None:
+    """Tell the task that ran a graph if that has stopped because the whole run is to."""
+    if place is not None and isinstance(error, GraphDrained):
+        place.scope.drained = error
 
 
 def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from actorgraph.values.run import (
     StartTask,
     Task,
     TaskCancelled,
+    TaskDrained,
     TaskEscaped,
     TaskFailed,
     TaskInterrupted,
@@ -212,6 +213,8 @@ class NodeActor:
         if scope.raised:
             self._around.warn("swallowed", task.name)
             return _asked(task, scope)
+        if scope.drained is not None:
+            return TaskDrained(task.id, scope.drained)
         for sentence in dropped:
             self._around.warn("dropped", sentence)
         if scope.messages is not None:
@@ -225,6 +228,8 @@ class NodeActor:
             return TaskEscaped(task.id, counts.command)
         if counts is None:
             return _asked(task, scope)
+        if scope.drained is not None:
+            return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
             counts.add_note(f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)

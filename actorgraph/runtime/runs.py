@@ -17,6 +17,7 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.nested import NestedPlace
+from actorgraph.runtime.stopping import Stopping, depth_of
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.nesting import fixed_id
@@ -64,6 +65,7 @@ class Launch(msgspec.Struct, frozen=True):
     broadcast: Broadcast | None = None
     place: NestedPlace | None = None
     supplies: Supplies = NOTHING_SUPPLIED
+    stopping: Stopping = msgspec.field(default_factory=Stopping)
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -135,6 +137,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     state.thread_id = address.thread_id
     state.namespace = address.namespace
     state.nested = launch.place.nested if launch.place else None
+    state.stopping = launch.stopping.reason
     found = Found(launch.place.scope.lineage.epoch if launch.place else 1, None, None)
     handoff: HandOff | None = None
     if host is not None:
@@ -197,6 +200,8 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         above=launch.place.scope if launch.place else None,
         owns=state.nested is None or state.nested.claims,
         progress=launch.place.scope.progress if launch.place else None,
+        stopping=launch.stopping,
+        depth=depth_of(launch.place, launch.plan.name, launch.policy.nesting_limit),
     )
 
 

@@ -33,6 +33,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surroundings
 from actorgraph.runtime.persistence import Receipts
+from actorgraph.runtime.step_timer import StepTimer
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
@@ -114,6 +115,8 @@ class Supervisor:
         self._crash: Exception | None = None
         self._actors: dict[str, NodeActor] = {}
         self._group: TaskGroup | None = None
+        limit = state.policy.step_timeout_s
+        self._timer = None if limit is None else StepTimer(limit, self._deliver)
         self._unsendable = False
         self._limit: anyio.CancelScope | None = None
         self._gone = Gate()
@@ -178,6 +181,8 @@ class Supervisor:
             finally:
                 for actor in self._actors.values():
                     actor.stop()
+                if self._timer is not None:
+                    self._timer.stop()
                 self._release()
         if self._crash is not None:
             raise self._crash
@@ -262,6 +267,8 @@ class Supervisor:
         """Carry out one effect; False if it has to wait, or is the end."""
         match effect:
             case StartTask():
+                if self._timer is not None:
+                    self._timer.begin(self._state.step, self._running_group())
                 self._actor(effect.task.name).assign(effect)
             case Save():
                 return self._save(effect)
@@ -289,11 +296,15 @@ class Supervisor:
         """The node's actor, started at its first task."""
         actor = self._actors.get(name)
         if actor is None:
-            assert self._group is not None
-            actor = NodeActor(self._state.plan.callable[name], self._around, self._group)
+            group = self._running_group()
+            actor = NodeActor(self._state.plan.callable[name], self._around, group)
             self._actors[name] = actor
-            self._group.start_soon(actor.serve)
+            group.start_soon(actor.serve)
         return actor
+
+    def _running_group(self) -> TaskGroup:
+        assert self._group is not None
+        return self._group
 
     def _save(self, save: Save) -> bool:
         """Encode a slice of a save, and hand the save over after the last; False before that.

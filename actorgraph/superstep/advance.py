@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from actorgraph.errors import GraphRecursionError, InvalidUpdateError
+from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.handlers import hand_over, handles
+from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
 from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.saves import (
     acknowledged,
@@ -32,6 +33,7 @@ from actorgraph.values.run import (
     Cancelled,
     CancelRequested,
     CancelTasks,
+    Drained,
     Effect,
     Emit,
     Escaped,
@@ -45,9 +47,11 @@ from actorgraph.values.run import (
     SaveFailed,
     StartHandler,
     StartTask,
+    StepTimedOut,
     Succeeded,
     Task,
     TaskCancelled,
+    TaskDrained,
     TaskEscaped,
     TaskFailed,
     TaskInterrupted,
@@ -62,6 +66,7 @@ _STATUS: dict[type, str] = {
     Failed: "error",
     Cancelled: "cancelled",
     Escaped: "escaped",
+    Drained: "drained",
 }
 
 
@@ -87,6 +92,12 @@ def advance(state: RunState, event: Event) -> list[Effect]:
             return leave(state, Escaped(command))
         case CancelRequested():
             return leave(state, Cancelled())
+        case TaskDrained(task, error):
+            on_drained(state, task, error)
+            return go_on(state)
+        case StepTimedOut(step):
+            late = on_step_timeout(state, step)
+            return go_on(state) if late is None else leave(state, late)
         case _:
             assert_never(event)
 
@@ -233,9 +244,9 @@ def next_superstep(
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     if not all(task.name == START for task in state.due):
-        if state.steps_left <= 0:
-            return effects + leave(state, Failed(_recursion_error(state)))
-        state.steps_left -= 1
+        stopped = stop_before(state)
+        if stopped is not None:
+            return effects + leave(state, stopped)
     return effects + go_on(state)
 
 
@@ -249,15 +260,6 @@ def _breakpoint(state: RunState, names: Sequence[str], tasks: Sequence[Task] | d
     if "*" in names:
         return any(not state.plan.callable[task.name].hidden for task in tasks)
     return any(task.name in names for task in tasks)
-
-
-def _recursion_error(state: RunState) -> GraphRecursionError:
-    return GraphRecursionError(
-        f"Recursion limit of {state.policy.recursion_limit} reached without hitting a stop "
-        f"condition; graph {state.plan.name!r} still has {sorted({t.name for t in state.due})}",
-        do='let some edge lead to END, or raise config["recursion_limit"]; '
-        "what was done is saved, ainvoke(None, config) goes on",
-    )
 
 
 def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Effect]:
@@ -283,7 +285,7 @@ def go_on(state: RunState) -> list[Effect]:
         if state.due:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:
-            return leave(state, _interrupted(state))
+            return leave(state, drained(state) or _interrupted(state))
         elif not state.running and state.results and len(state.results) == len(state.tasks):
             return _finish_restored(state)
     if state.outcome is not None and not state.running and state.farewell:

@@ -14,6 +14,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.errors import (
+    ErrorCode,
     InvalidUpdateError,
     ParentCommand,
     UnknownTargetError,
@@ -126,6 +127,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
         raise InvalidUpdateError(
             f"Expected dict, got {update!r} from node {node.name!r}",
             do="return a dict of state keys, a Command, a Send, a list of these, or None",
+            code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
         )
     return fields
 

@@ -1,11 +1,11 @@
 """RunState: everything that decides what a run does next. One supervisor owns it."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors import NodeError
+from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.values.ids import CheckpointId
@@ -30,6 +30,9 @@ class RunState:
         open: whether this superstep's tasks may start; farewell: whether a last save is due.
         handled: what error handlers handle, by the handler's task; barrier: the save that must be
             durable before any other task starts.
+        stopping: why the run is to stop before its next superstep, if it is; asked each time.
+        drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
+            where the policy limits them.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
     """
@@ -39,6 +42,7 @@ class RunState:
         "barrier",
         "checkpoint",
         "dirty",
+        "drained",
         "due",
         "durable",
         "failure",
@@ -67,6 +71,7 @@ class RunState:
         "source",
         "step",
         "steps_left",
+        "stopping",
         "tasks",
         "thread_id",
         "unflushed",
@@ -74,6 +79,7 @@ class RunState:
         "updated",
         "values",
         "versions",
+        "visits",
     )
 
     def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
@@ -101,6 +107,9 @@ class RunState:
         self.interrupted: dict[str, Any] = {}
         self.generation = 1
         self.bare_answer: list[Any] = []
+        self.stopping: Callable[[], str | None] | None = None
+        self.drained: GraphDrained | None = None
+        self.visits: Counter[str] = Counter()
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
         self.barrier = 0

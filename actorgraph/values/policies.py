@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
+from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT
 
 
 class Durability(StrEnum):
@@ -43,6 +43,9 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         durability: see `Durability`.
         recursion_limit: node supersteps that the run may take, START's not counted.
+        node_visit_limit: supersteps in which one node may run; None for no bound of its own.
+        nesting_limit: runs that may stand above the run.
+        step_timeout_s: seconds that one superstep may take; None for no bound.
         max_concurrency: tasks that may run at once; None for no bound.
         max_unsaved_steps: in async mode, supersteps that may be done but not yet durable.
         interrupt_before, interrupt_after: node names, or "*".
@@ -55,6 +58,9 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     durability: Durability = Durability.SYNC
     recursion_limit: int = DEFAULT_RECURSION_LIMIT
+    node_visit_limit: int | None = None
+    nesting_limit: int = DEFAULT_NESTING_LIMIT
+    step_timeout_s: float | None = None
     max_concurrency: int | None = None
     max_unsaved_steps: int = 16
     interrupt_before: tuple[str, ...] = ()

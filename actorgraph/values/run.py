@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.errors import NodeError
+from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.ids import TaskId
 from actorgraph.values.node_policies import TimeoutPolicy
@@ -101,6 +101,19 @@ class TaskEscaped(msgspec.Struct, frozen=True):
     command: Command[Any]
 
 
+class TaskDrained(msgspec.Struct, frozen=True):
+    """A graph that a node ran has stopped because the run is to; the node has to run again."""
+
+    task: TaskId
+    error: GraphDrained
+
+
+class StepTimedOut(msgspec.Struct, frozen=True, gc=False):
+    """The time of the superstep after this one is over."""
+
+    step: int
+
+
 class Saved(msgspec.Struct, frozen=True, gc=False):
     """Every save up to this number is durable."""
 
@@ -124,6 +137,8 @@ Event = (
     | TaskInterrupted
     | TaskCancelled
     | TaskEscaped
+    | TaskDrained
+    | StepTimedOut
     | Saved
     | SaveFailed
     | CancelRequested
@@ -238,6 +253,10 @@ class Failed(msgspec.Struct, frozen=True):
     """The run stopped on an error."""
 
     error: BaseException
+
+
+class Drained(Failed, frozen=True):
+    """The run stopped between two supersteps because somebody asked it to."""
 
 
 class Cancelled(msgspec.Struct, frozen=True):

@@ -1,0 +1,41 @@
+"""The step timer: tells a run that its superstep has taken longer than it may.
+
+Receives   `begin`, when the first task of a superstep starts
+Sends      `StepTimedOut`, unless the next superstep begins before
+Ends       when the run ends
+"""
+
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from actorgraph.values.run import Event, StepTimedOut
+
+
+class StepTimer:
+    """One per run whose graph has a `step_timeout`."""
+
+    def __init__(self, seconds: float, report: Callable[[Event], None]) -> None:
+        self._seconds = seconds
+        self._report = report
+        self._step: int | None = None
+        self._waiting: anyio.CancelScope | None = None
+
+    def begin(self, step: int, group: TaskGroup) -> None:
+        """Count the time of the superstep after this one; again for each of its tasks."""
+        if step != self._step:
+            self.stop()
+            self._step = step
+            self._waiting = anyio.CancelScope()
+            group.start_soon(self._wait, step, self._waiting)
+
+    def stop(self) -> None:
+        """Tell nothing more."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def _wait(self, step: int, scope: anyio.CancelScope) -> None:
+        with scope:
+            await anyio.sleep(self._seconds)
+            self._report(StepTimedOut(step))

@@ -1,0 +1,90 @@
+"""When a run stops before a superstep although it has work: drain, deadline, recursion.
+
+What was done is stored, and a resume goes on from there with its limits anew.
+"""
+
+from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
+from actorgraph.superstep.state import RunState
+from actorgraph.values.run import Drained, Failed, Outcome
+
+_GO_ON = "what was done is saved, ainvoke(None, config) goes on"
+
+
+def stop_before(state: RunState) -> Outcome | None:
+    """Why the due superstep is not to begin; None, and it is counted, if it is."""
+    asked = state.stopping() if state.stopping is not None else None
+    if asked is not None:
+        return Drained(GraphDrained(f"Graph drained: {asked}", do=_GO_ON, reason=asked))
+    if state.steps_left <= 0:
+        return Failed(_too_many_steps(state))
+    state.steps_left -= 1
+    limit = state.policy.node_visit_limit
+    if limit is None:
+        return None
+    for name in {task.name for task in state.due}:
+        state.visits[name] += 1
+        if state.visits[name] > limit:
+            return Failed(_too_many_visits(state, name, limit))
+    return None
+
+
+def on_drained(state: RunState, identifier: str, error: GraphDrained) -> None:
+    """A task whose graph has stopped: it is not finished and has not failed; its siblings go on."""
+    task = state.running.pop(identifier, None)
+    if task is not None:
+        state.interrupted[task.id] = ()
+        state.drained = error
+
+
+def drained(state: RunState) -> Outcome | None:
+    """How a run leaves whose tasks wait for nothing but to be run again; None if one asks."""
+    if state.drained is None or any(state.interrupted.values()):
+        return None
+    return Drained(state.drained)
+
+
+def _too_many_steps(state: RunState) -> GraphRecursionError:
+    return GraphRecursionError(
+        f"Recursion limit of {state.policy.recursion_limit} reached without hitting a stop "
+        f"condition; graph {state.plan.name!r} still has {sorted({t.name for t in state.due})}",
+        do=f'let some edge lead to END, or raise config["recursion_limit"]; {_GO_ON}',
+        code=ErrorCode.GRAPH_RECURSION_LIMIT,
+    )
+
+
+def _too_many_visits(state: RunState, name: str, limit: int) -> GraphRecursionError:
+    return GraphRecursionError(
+        f"node {name!r} of graph {state.plan.name!r} has run in {limit} supersteps, its limit, and "
+        "is due again",
+        do=f'let some edge lead out of its loop, or raise config["node_visit_limit"]; {_GO_ON}',
+        code=ErrorCode.GRAPH_RECURSION_LIMIT,
+    )
+
+
+def check_depth(name: str, depth: int, limit: int) -> None:
+    """Refuse a graph that runs too deep inside of others.
+
+    Raises:
+        GraphRecursionError: it does.
+    """
+    if depth > limit:
+        raise GraphRecursionError(
+            f"graph {name!r} would run {depth} levels below its root run, more than the limit of "
+            f"{limit}",
+            do='let the recursion end, or raise config["nesting_limit"]',
+            code=ErrorCode.GRAPH_RECURSION_LIMIT,
+        )
+
+
+def on_step_timeout(state: RunState, step: int) -> Outcome | None:
+    """What the end of a superstep's time means; None if that superstep is over."""
+    if state.step != step or state.outcome is not None or not (state.running or state.due):
+        return None
+    names = sorted({task.name for task in state.running.values()})
+    return Failed(
+        StepTimeoutError(
+            f"superstep {step + 1} of graph {state.plan.name!r} took longer than its step_timeout "
+            f"of {state.policy.step_timeout_s} s; {names} were running",
+            do=f"raise graph.step_timeout, or give the slow node a timeout of its own; {_GO_ON}",
+        )
+    )

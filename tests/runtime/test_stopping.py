@@ -1,0 +1,301 @@
+"""Runs that are asked to stop, whose time is over, or that go too deep: from outside."""
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from actorgraph import (
+    START,
+    GraphDrained,
+    GraphRecursionError,
+    RunControl,
+    Runtime,
+    StateGraph,
+)
+from actorgraph.api.limits import recursion_limit_in
+from actorgraph.errors import InvalidConfigError, StepTimeoutError
+from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
+from tests.gates import Turnstile
+from tests.graphs import AB, ab, at, chain, in_a_row, side_by_side, writer
+from tests.nested import Log, parent, says
+
+
+def draining(control: RunControl, name: str = "a"):
+    """A node that asks its own run to stop."""
+
+    async def node(state):
+        control.request_drain("deploy")
+        return {"bar": [name]}
+
+    return node
+
+
+class TestDrain:
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_it_stops_between_supersteps_and_goes_on_later(self, saver, durability):
+        """
+        A drained run has stored what it did; None goes on, with no node called twice.
+        Promise: E11. LangGraph: F-C20, F-C26.
+        """
+        control = RunControl()
+        nodes = {"a": draining(control), "b": writer("b"), "c": writer("c")}
+        graph = in_a_row(nodes, checkpointer=saver)
+
+        with pytest.raises(GraphDrained) as raised:
+            await graph.ainvoke({}, at(), control=control, durability=durability)
+        between = await graph.aget_state(at())
+        result = await graph.ainvoke(None, at())
+
+        assert (raised.value.reason, control.drain_reason) == ("deploy", "deploy")
+        assert (between.next, between.values["bar"]) == (("b",), ["a"])
+        assert result["bar"] == ["a", "b", "c"]
+
+    async def test_a_stream_ends_with_it(self):
+        """
+        The reader gets what was done, then the error.
+        LangGraph: F-C20.
+        """
+        control = RunControl()
+        stream = in_a_row({"a": draining(control), "b": writer("b")}).astream({}, control=control)
+
+        assert await anext(stream) == {"a": {"bar": ["a"]}}
+        with pytest.raises(GraphDrained):
+            await anext(stream)
+
+    async def test_a_node_may_ask_for_it_itself(self):
+        """
+        `runtime.control` is there though the caller passed none.
+        LangGraph: F-C18, F-C20.
+        """
+
+        async def node(state, runtime: Runtime):
+            runtime.control.request_drain("enough")
+            assert runtime.drain_requested
+
+        with pytest.raises(GraphDrained, match="enough"):
+            await in_a_row({"a": node, "b": writer("b")}).ainvoke({})
+
+    async def test_from_another_thread_while_a_sync_node_runs(self):
+        """
+        A request from a node's thread is seen at the end of its superstep.
+        LangGraph: F-C20.
+        """
+        control = RunControl()
+
+        def node(state):
+            control.request_drain()
+
+        with pytest.raises(GraphDrained):
+            await in_a_row({"a": node, "b": writer("b")}).ainvoke({}, control=control)
+
+    async def test_graphs_inside_stop_too(self, saver):
+        """
+        A run inside of a node stops at its own superstep, and goes on from there.
+        LangGraph: F-C20.
+        """
+        log: list[str] = []
+        control = RunControl()
+
+        async def first(state):
+            log.append("c1")
+            control.request_drain()
+            return {"log": ["c1"]}
+
+        inner = in_a_row({"c1": first, "c2": says("c2", log)}, schema=Log)
+        graph = parent(log, inner, saver)
+
+        with pytest.raises(GraphDrained):
+            await graph.ainvoke({}, at(), control=control)
+        shown = (await graph.aget_state(at())).tasks[0]
+        result = await graph.ainvoke(None, at())
+
+        assert (shown.name, shown.error) == ("child", None)
+        assert log == ["before", "c1", "c2", "after"]
+        assert result["log"] == ["before", "before", "c1", "c2", "after"]
+
+    async def test_a_node_can_not_swallow_it(self, saver):
+        """
+        A node that catches the drain of its graph, and returns, is run again all the same.
+        """
+        control = RunControl()
+        inner = in_a_row({"a": draining(control), "b": writer("b")})
+        calls: list[str] = []
+
+        async def node(state):
+            calls.append("node")
+            try:
+                return await inner.ainvoke({"bar": []})
+            except Exception:  # noqa: BLE001 - that is the point
+                return {"bar": ["without the graph"]}
+
+        graph = in_a_row({"node": node}, checkpointer=saver)
+        with pytest.raises(GraphDrained):
+            await graph.ainvoke({}, at(), control=control)
+
+        assert (await graph.ainvoke(None, at()))["bar"] == ["a", "b"]
+        assert calls == ["node", "node"]
+
+    async def test_a_drained_task_is_not_retried_nor_handled(self):
+        """
+        A drain is no failure: no policy and no handler sees it.
+        LangGraph: F-C9, F-C12, F-C20.
+        """
+        control, seen = RunControl(), []
+        inner = in_a_row({"a": draining(control), "b": writer("b")})
+
+        async def handler(state, error):
+            seen.append(error)
+
+        builder = StateGraph(AB).add_node("node", inner, error_handler=handler)
+        with pytest.raises(GraphDrained):
+            await builder.add_edge(START, "node").compile().ainvoke({}, control=control)
+
+        assert seen == []
+
+
+class TestDeadline:
+    async def test_no_superstep_begins_after_it(self, saver):
+        """
+        A run whose time is over finishes its superstep and can be gone on with. Promise: E11.
+        """
+
+        async def slow(state):
+            await anyio.sleep(0.03)
+            return {"bar": ["slow"]}
+
+        graph = in_a_row({"slow": slow, "b": writer("b")}, checkpointer=saver)
+        with pytest.raises(GraphDrained) as raised:
+            await graph.ainvoke({}, at(), deadline_s=0.01)
+
+        assert raised.value.reason == "deadline"
+        assert (await graph.ainvoke(None, at()))["bar"] == ["slow", "b"]
+
+    async def test_a_graph_inside_has_no_more_time_than_its_parent(self):
+        """
+        The deadline of a run holds for the runs inside of it.
+        """
+
+        async def slow(state):
+            await anyio.sleep(0.03)
+
+        inner = in_a_row({"slow": slow, "b": writer("b")})
+
+        async def node(state):
+            return await inner.ainvoke({}, deadline_s=60)
+
+        with pytest.raises(GraphDrained):
+            await in_a_row({"node": node}).ainvoke({}, deadline_s=0.01)
+
+    @pytest.mark.parametrize("value", [0, -1, "soon", True])
+    async def test_a_deadline_is_a_positive_time(self, value):
+        """
+        Anything else is refused before anything runs.
+        """
+        with pytest.raises(InvalidConfigError, match="deadline_s"):
+            await ab().ainvoke({}, deadline_s=value)
+
+
+class TestStepTimeout:
+    @pytest.mark.parametrize("limit", [0.02, timedelta(milliseconds=20)])
+    async def test_a_superstep_that_takes_too_long_is_cancelled(self, saver, limit):
+        """
+        Its tasks are stopped, what has finished is kept, and a resume runs the rest.
+        LangGraph: F-C11.
+        """
+        slow, log = Turnstile({"bar": ["slow"]}), []
+        nodes = {"quick": writer("quick", log), "slow": slow}
+        graph = side_by_side(nodes, checkpointer=saver)
+        graph.step_timeout = limit
+
+        with pytest.raises(StepTimeoutError, match="'slow'") as raised:
+            await graph.ainvoke({}, at())
+        slow.out.set()
+        result = await graph.ainvoke(None, at())
+
+        assert isinstance(raised.value, TimeoutError)
+        assert (slow.closed, log) == (2, ["quick"])
+        assert result["bar"] == ["quick", "slow"]
+
+    async def test_each_superstep_has_its_own_time(self):
+        """
+        A run of many quick supersteps may take longer than one superstep may.
+        LangGraph: F-C11.
+        """
+
+        async def nap(state):
+            await anyio.sleep(0.02)
+            return {"bar": ["x"]}
+
+        graph = in_a_row(dict.fromkeys("abcdef", nap))
+        graph.step_timeout = 0.08
+
+        assert (await graph.ainvoke({}))["bar"] == ["x"] * 6
+
+
+class TestLimits:
+    async def test_a_graph_that_runs_itself_ends(self):
+        """
+        A graph that runs itself without end is stopped at its limit of nesting. Promise: E8.
+        """
+        depths: list[int] = []
+
+        async def node(state):
+            depths.append(len(depths))
+            return await graph.ainvoke({})
+
+        graph = in_a_row({"node": node})
+
+        with pytest.raises(GraphRecursionError, match="levels below its root"):
+            await graph.ainvoke({}, {"nesting_limit": 20})
+        assert len(depths) == 21
+
+    async def test_a_node_that_comes_too_often(self):
+        """
+        `node_visit_limit` in the config bounds every node's supersteps. Promise: E8.
+        """
+        builder = StateGraph(AB).add_node("a", writer("a")).add_edge(START, "a")
+        graph = builder.add_edge("a", "a").compile()
+
+        with pytest.raises(GraphRecursionError, match="has run in 7 supersteps"):
+            await graph.ainvoke({}, {"node_visit_limit": 7})
+
+    @pytest.mark.parametrize("key", ["recursion_limit", "node_visit_limit", "nesting_limit"])
+    @pytest.mark.parametrize("value", [0, -1, "many", 1.5])
+    async def test_a_limit_is_a_positive_number(self, key, value):
+        """
+        Any other is refused before anything runs.
+        LangGraph: F-C8.
+        """
+        with pytest.raises(InvalidConfigError, match=key):
+            await chain("a").ainvoke({}, {key: value})
+
+    @pytest.mark.parametrize(
+        ("environment", "limit"),
+        [
+            ({}, DEFAULT_RECURSION_LIMIT),
+            ({"LANGGRAPH_DEFAULT_RECURSION_LIMIT": "25"}, 25),
+            ({"ACTORGRAPH_DEFAULT_RECURSION_LIMIT": "9"}, 9),
+            (
+                {
+                    "LANGGRAPH_DEFAULT_RECURSION_LIMIT": "25",
+                    "ACTORGRAPH_DEFAULT_RECURSION_LIMIT": "9",
+                },
+                9,
+            ),
+        ],
+    )
+    def test_the_environment_sets_the_default(self, environment, limit):
+        """
+        Our variable, else LangGraph's, else LangGraph's default.
+        LangGraph: F-C8.
+        """
+        assert recursion_limit_in(environment) == limit
+
+    @pytest.mark.parametrize("text", ["0", "-3", "ten", "1.5"])
+    def test_a_default_that_is_no_number_is_refused(self, text):
+        """
+        The error names the variable.
+        """
+        with pytest.raises(InvalidConfigError, match="LANGGRAPH_DEFAULT_RECURSION_LIMIT"):
+            recursion_limit_in({"LANGGRAPH_DEFAULT_RECURSION_LIMIT": text})
