@@ -1,14 +1,11 @@
 """Drawing a compiled graph, and exporting its topology. Neither calls a node."""
 
-from collections.abc import Iterator
-from inspect import getclosurevars, isfunction
 from typing import Any
 
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.api.drawable import DrawableGraph
 from actorgraph.plan.drawing.shape import shape_of, with_inside
 from actorgraph.plan.drawing.topology import topology_of
-from actorgraph.plan.graph import NodePlan
 
 
 class DrawingMethods(CompiledBase):
@@ -25,10 +22,9 @@ class DrawingMethods(CompiledBase):
         shape = shape_of(self.plan)
         if xray:
             deeper = xray if isinstance(xray, bool) or xray <= 0 else xray - 1
-            for node in self.plan.nodes.values():
-                for inner in _graphs_of(node):
-                    inside = inner.get_graph(config, xray=deeper)
-                    shape = with_inside(shape, node.name, inside)
+            for name, inner in self.subgraphs.items():
+                if isinstance(inner, DrawingMethods):
+                    shape = with_inside(shape, name, inner.get_graph(config, xray=deeper))
         return DrawableGraph(shape.nodes, shape.edges)
 
     async def aget_graph(
@@ -54,16 +50,3 @@ class DrawingMethods(CompiledBase):
             "text/vnd.mermaid": drawing.draw_mermaid(),
             "image/svg+xml": drawing.draw_svg(),
         }
-
-
-def _graphs_of(node: NodePlan) -> Iterator[DrawingMethods]:
-    """The compiled graph that a node is, or the first that its function knows by name."""
-    owner = getattr(node.call, "__self__", node.call)
-    if isinstance(owner, DrawingMethods):
-        yield owner
-    elif isfunction(node.call):
-        names = getclosurevars(node.call)
-        for value in (*names.nonlocals.values(), *names.globals.values()):
-            if isinstance(value, DrawingMethods):
-                yield value
-                return

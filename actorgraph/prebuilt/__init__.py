@@ -1,5 +1,7 @@
 """Parts of agents: a node that runs tools, routes, and an agent that is put together of them."""
 
+from typing import Any
+
 from actorgraph.prebuilt.conditions import tools_condition
 from actorgraph.prebuilt.human import (
     ActionRequest,
@@ -13,22 +15,42 @@ from actorgraph.prebuilt.injected import (
     InjectedToolCallId,
     ToolRuntime,
 )
+from actorgraph.prebuilt.react import InvalidChatHistoryError, create_react_agent
+from actorgraph.prebuilt.states import (
+    AgentState,
+    AgentStateWithStructuredResponse,
+    pydantic_state,
+)
 from actorgraph.prebuilt.tool_errors import ToolInvocationError
 from actorgraph.prebuilt.tool_node import ToolCallRequest, ToolNode
 from actorgraph.prebuilt.validation import ValidationNode
 
 __all__ = [
     "ActionRequest",
+    "AgentState",
+    "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made when asked for
+    "AgentStateWithStructuredResponse",
+    "AgentStateWithStructuredResponsePydantic",  # pyright: ignore[reportUnsupportedDunderAll]
     "HumanInterrupt",
     "HumanInterruptConfig",
     "HumanResponse",
     "InjectedState",
     "InjectedStore",
     "InjectedToolCallId",
+    "InvalidChatHistoryError",
     "ToolCallRequest",
     "ToolInvocationError",
     "ToolNode",
     "ToolRuntime",
     "ValidationNode",
+    "create_react_agent",
     "tools_condition",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("AgentStatePydantic", "AgentStateWithStructuredResponsePydantic"):
+        made = globals()[name] = pydantic_state(name)
+        return made
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -7,10 +7,11 @@ messages that are in it.
 import dataclasses
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, cast
 
 import msgspec
+
+from actorgraph import messages as actorgraph_messages
 
 AI_TYPES = ("ai", "AIMessageChunk")
 
@@ -45,7 +46,7 @@ def family(messages: Iterable[Any]) -> Any:
             if hasattr(found, "ToolMessage"):
                 return found
             module = module.rpartition(".")[0]
-    return import_module("actorgraph.messages")
+    return actorgraph_messages
 
 
 def tool_message(like: Any, call: Mapping[str, Any], content: Any, *, error: bool = False) -> Any:

@@ -110,6 +110,16 @@ class ToolNode:
         """The tools: LangChain's as they were given, functions as `Tool`s."""
         return self._given
 
+    @property
+    def uses_state(self) -> bool:
+        """Whether a tool, or a wrapper of calls, may look at the state."""
+        wrapped = self._wrap is not None or self._awrap is not None
+        return wrapped or any(t.needs.state or t.needs.runtime for t in self._tools.values())
+
+    async def __call__(self, state: Any) -> Any:
+        """`ainvoke`."""
+        return await self.ainvoke(state)
+
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """`ainvoke`, blocking."""
         return block_on("ainvoke", partial(self.ainvoke, input, config))

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from actorgraph.errors import InvalidUpdateError
+from actorgraph.messages import REMOVE_ALL_MESSAGES
 from actorgraph.prebuilt.chat import changed, content_of, is_tool_message, kind_of
 from actorgraph.values.commands import Command, Send
-
-REMOVE_ALL = "__remove_all__"
 
 
 def checked(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
@@ -79,7 +78,7 @@ def _command(
         return command
     state = {key: update} if isinstance(update, list) else cast("dict[str, Any]", update)
     given = cast("list[Any]", state.get(key, []))
-    if [kind_of(message) for message in given] == ["remove"] and given[0].id == REMOVE_ALL:
+    if [kind_of(message) for message in given] == ["remove"] and given[0].id == REMOVE_ALL_MESSAGES:
         return command
     messages = [
         changed(m, name=call["name"]) if _answers(m, call, key) and m.name is None else m

@@ -39,6 +39,10 @@ class ValidationNode:
         self._format = format_error or _default_text
         self.schemas_by_name: dict[str, Any] = dict(map(_named, schemas))
 
+    async def __call__(self, state: Any) -> Any:
+        """`ainvoke`."""
+        return await self.ainvoke(state)
+
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """`ainvoke`, blocking."""
         return block_on("ainvoke", lambda: self.ainvoke(input, config))

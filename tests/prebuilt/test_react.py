@@ -1,0 +1,399 @@
+"""create_react_agent: the loop of a model and its tools, with any chat model."""
+
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from actorgraph import END, START, Command, InMemorySaver, Runtime, StateGraph, interrupt
+from actorgraph.errors import GraphBuildError, MissingExtraError
+from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from actorgraph.prebuilt import (
+    AgentState,
+    InjectedState,
+    InvalidChatHistoryError,
+    ToolNode,
+    create_react_agent,
+)
+from tests.graphs import at
+
+
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+def calling(*calls, id=None):
+    made = [{"name": n, "args": a, "id": f"{n}{i}"} for i, (n, a) in enumerate(calls)]
+    return AIMessage("", tool_calls=made, id=id)
+
+
+class Script:
+    """A chat model that says what is written down, and remembers what it was given."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.given = []
+        self.tools = []
+
+    def bind_tools(self, tools):
+        self.tools = tools
+        return self
+
+    async def ainvoke(self, messages, config):
+        self.given.append(messages)
+        return self.answers.pop(0)
+
+
+def texts(state):
+    return [m.content for m in state["messages"]]
+
+
+ASKED = {"messages": [("user", "2 x 4?")]}
+
+
+class TestLoop:
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    async def test_tools_run_until_the_model_has_its_answer(self, version):
+        """
+        Calls are answered side by side and the model is asked again, in both versions.
+
+        LangGraph: F-M4.
+        """
+        model = Script(
+            calling(("double", {"number": 4}), ("double", {"number": 5})), AIMessage("8")
+        )
+        agent = create_react_agent(model, [double], version=version)
+
+        state = await agent.ainvoke(ASKED)
+
+        assert texts(state) == ["2 x 4?", "", "8", "10", "8"]
+        assert model.tools == [double]
+        assert [len(given) for given in model.given] == [1, 4]
+
+    async def test_a_model_may_be_a_function(self):
+        """
+        A function of the messages is a model, sync or async.
+
+        LangGraph: F-M4.
+        """
+
+        def parrot(messages):
+            return AIMessage(messages[-1].content)
+
+        async def shout(messages):
+            return AIMessage(messages[-1].content.upper())
+
+        for model, expected in ((parrot, "hi"), (shout, "HI")):
+            state = await create_react_agent(model, []).ainvoke({"messages": ["hi"]})
+            assert texts(state) == ["hi", expected]
+
+    async def test_the_model_may_be_chosen_for_each_step(self):
+        """
+        A function of the state and the runtime gives the model that is asked next.
+
+        LangGraph: F-M4.
+        """
+        models = {
+            "small": Script(calling(("double", {"number": 4}))),
+            "big": Script(AIMessage("8")),
+        }
+
+        async def choose(state, runtime: Runtime):
+            return models[runtime.context[len(state["messages"]) > 1]]
+
+        agent = create_react_agent(choose, [double], context_schema=list)
+
+        assert texts(await agent.ainvoke(ASKED, context=["small", "big"]))[-1] == "8"
+        assert [len(model.given) for model in models.values()] == [1, 1]
+
+    def test_it_runs_without_a_loop(self):
+        """
+        The blocking methods run the same agent.
+        """
+        agent = create_react_agent(Script(AIMessage("hello")), [], name="bo")
+
+        state = agent.invoke({"messages": ["hi"]})
+
+        assert (agent.name, state["messages"][-1].name) == ("bo", "bo")
+
+    def test_its_drawing_shows_the_loop(self):
+        """
+        Model, tools and end are nodes, as in LangGraph's drawing.
+
+        LangGraph: F-M4, F-L2.
+        """
+        drawn = create_react_agent(Script(), [double]).get_graph()
+
+        assert [(e.source, e.target, e.conditional) for e in drawn.edges] == [
+            (START, "agent", False),
+            ("agent", END, True),
+            ("agent", "tools", True),
+            ("tools", "agent", False),
+        ]
+
+    async def test_a_tool_that_ends_the_agent(self):
+        """
+        After a tool with return_direct the model isn't asked again.
+
+        LangGraph: F-M4.
+        """
+
+        def say(text: str) -> str:
+            return text
+
+        say.return_direct = True
+        model = Script(calling(("say", {"text": "bye"})))
+
+        assert texts(await create_react_agent(model, [say]).ainvoke(ASKED))[-1] == "bye"
+
+    @pytest.mark.parametrize(("limit", "ends"), [(10, "8"), (2, "Sorry, need more steps")])
+    async def test_it_ends_before_the_steps_run_out(self, limit, ends):
+        """
+        When the calls would take more supersteps than the limit allows, the agent says so.
+
+        LangGraph: F-M4.
+        """
+        model = Script(calling(("double", {"number": 4})), AIMessage("8"))
+        agent = create_react_agent(model, [double])
+
+        state = await agent.ainvoke(ASKED, {"recursion_limit": limit})
+
+        assert texts(state)[-1].startswith(ends)
+
+    async def test_a_person_answers_one_of_several_calls(self):
+        """
+        In v2 each call is a task: one that asks keeps no other from being stored and done once.
+
+        LangGraph: F-M4, F-M7.
+        """
+        ran = []
+
+        def note(text: str) -> str:
+            ran.append(text)
+            return text
+
+        def buy(what: str) -> str:
+            return f"{what}: {interrupt(what)}"
+
+        model = Script(
+            calling(("note", {"text": "n"}), ("buy", {"what": "tea"})), AIMessage("done")
+        )
+        agent = create_react_agent(model, [note, buy], checkpointer=InMemorySaver())
+
+        paused = await agent.ainvoke(ASKED, at())
+        state = await agent.ainvoke(Command(resume="yes"), at())
+
+        assert [i.value for i in paused["__interrupt__"]] == ["tea"]
+        assert texts(state)[2:] == ["n", "tea: yes", "done"]
+        assert ran == ["n"]
+
+
+class TestPrompt:
+    @pytest.mark.parametrize(
+        "prompt",
+        [
+            "be brief",
+            SystemMessage("be brief"),
+            lambda s: [SystemMessage("be brief"), *s["messages"]],
+        ],
+    )
+    async def test_it_stands_before_the_conversation(self, prompt):
+        """
+        A text, a message or a function makes the model's input; the state stays as it is.
+
+        LangGraph: F-M4.
+        """
+        model = Script(AIMessage("ok"))
+
+        state = await create_react_agent(model, [], prompt=prompt).ainvoke({"messages": ["hi"]})
+
+        assert [(m.type, m.content) for m in model.given[0]] == [
+            ("system", "be brief"),
+            ("human", "hi"),
+        ]
+        assert texts(state) == ["hi", "ok"]
+
+    async def test_a_conversation_must_be_whole(self):
+        """
+        A call without its answer is refused before a model is asked.
+
+        LangGraph: F-M4.
+        """
+        agent = create_react_agent(Script(), [double])
+
+        with pytest.raises(
+            InvalidChatHistoryError, match="do not have a corresponding ToolMessage"
+        ):
+            await agent.ainvoke({"messages": [calling(("double", {})), HumanMessage("well?")]})
+
+
+class TestHooks:
+    async def test_a_hook_before_chooses_what_the_model_sees(self):
+        """
+        `llm_input_messages` is seen instead of the conversation, which stays.
+
+        LangGraph: F-M4.
+        """
+
+        async def trim(state):
+            return {"llm_input_messages": state["messages"][-1:]}
+
+        model = Script(AIMessage("1"))
+        agent = create_react_agent(model, [double], pre_model_hook=trim)
+
+        state = await agent.ainvoke({"messages": ["old", "new"]})
+
+        assert [m.content for m in model.given[0]] == ["new"]
+        assert texts(state) == ["old", "new", "1"]
+        assert "llm_input_messages" not in state
+
+    async def test_a_hook_after_may_answer_calls(self):
+        """
+        Calls that the hook has answered don't run; the others do.
+
+        LangGraph: F-M4.
+        """
+
+        async def guard(state):
+            calls = getattr(state["messages"][-1], "tool_calls", [])
+            refused = [c for c in calls if c["args"]["number"] > 4]
+            return {"messages": [ToolMessage("too big", tool_call_id=c["id"]) for c in refused]}
+
+        model = Script(
+            calling(("double", {"number": 4}), ("double", {"number": 5})),
+            calling(("double", {"number": 9}), id="second"),
+            AIMessage("done"),
+        )
+        model.answers[1].tool_calls[0]["id"] = "x"
+        agent = create_react_agent(model, [double], post_model_hook=guard)
+
+        state = await agent.ainvoke(ASKED)
+
+        assert texts(state)[1:] == ["", "too big", "8", "", "too big", "done"]
+
+
+class Answer(msgspec.Struct):
+    number: int
+
+
+class TestStructuredAnswer:
+    async def test_a_model_with_structured_output_is_asked_for_it(self):
+        """
+        At the end the conversation becomes an answer in the schema, with its own system text.
+
+        LangGraph: F-M4.
+        """
+
+        class Structured(Script):
+            def with_structured_output(self, schema):
+                self.schema = schema
+                return Script(Answer(8))
+
+        model = Structured(AIMessage("it is 8"))
+        agent = create_react_agent(
+            model, [double], response_format=("as a number", Answer), checkpointer=InMemorySaver()
+        )
+
+        state = await agent.ainvoke(ASKED, at())
+
+        assert state["structured_response"] == Answer(8)
+        assert model.schema is Answer
+        assert (await agent.aget_state(at())).values["structured_response"] == Answer(8)
+
+    @pytest.mark.parametrize("schema", [Answer, {"type": "object"}])
+    async def test_another_models_text_is_read_as_json(self, schema):
+        """
+        A model without structured output is asked once more, and its JSON must fit.
+
+        LangGraph: F-M4.
+        """
+        model = Script(AIMessage("it is 8"), AIMessage('{"number": 8}'))
+
+        state = await create_react_agent(model, [], response_format=schema).ainvoke(ASKED)
+
+        made = state["structured_response"]
+        assert made == (Answer(8) if schema is Answer else {"number": 8})
+
+
+class TestStates:
+    async def test_tools_see_the_programs_own_state(self):
+        """
+        A state_schema with keys of its own is what injected arguments come from, in v2 too.
+
+        LangGraph: F-M4, F-M2.
+        """
+
+        class Mine(AgentState):
+            user: str
+
+        def who(user: Annotated[str, InjectedState("user")]) -> str:
+            return user
+
+        model = Script(calling(("who", {})), AIMessage("ok"))
+        agent = create_react_agent(model, [who], state_schema=Mine)
+
+        assert texts(await agent.ainvoke({**ASKED, "user": "ann"}))[2] == "ann"
+
+    async def test_a_pydantic_state(self):
+        """
+        The pydantic state, made when it is asked for, works as the dict does.
+
+        LangGraph: F-M4.
+        """
+        from actorgraph.prebuilt import AgentStatePydantic
+
+        model = Script(calling(("double", {"number": 4})), AIMessage("8"))
+        agent = create_react_agent(model, [double], state_schema=AgentStatePydantic, prompt="p")
+
+        assert texts(await agent.ainvoke(ASKED)) == ["2 x 4?", "", "8", "8"]
+
+
+BAD: list[tuple[Any, dict[str, Any], str]] = [
+    (Script(), {"version": "v3"}, "Invalid version v3"),
+    (3, {}, "3 is no chat model"),
+    (Script(), {"prompt": 3}, "Got unexpected type for `prompt`"),
+    (Script(), {"state_schema": dict[str, int]}, "Missing required key"),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "text"), BAD)
+def test_what_can_not_work_is_refused_at_once(model, options, text):
+    """
+    Bad arguments are refused when the agent is made, with the way out.
+    """
+    with pytest.raises(GraphBuildError, match=text):
+        create_react_agent(model, [double], **options)
+
+
+def test_a_models_name_needs_langchain():
+    """
+    A text such as "openai:gpt-5" is LangChain's; without it the error says what to install.
+    """
+    with pytest.raises(MissingExtraError, match="pip install langchain"):
+        create_react_agent("openai:gpt-5", [double])
+
+
+def test_a_model_that_is_bound_must_be_bound_to_these_tools():
+    """
+    A model bound to other tools would call what isn't there.
+
+    LangGraph: F-M4.
+    """
+    bound = Script()
+    bound.kwargs = {"tools": [{"type": "function", "function": {"name": "other"}}]}
+
+    with pytest.raises(GraphBuildError, match=r"Missing tools \['double'\]"):
+        create_react_agent(bound, [double])
+    bound.kwargs["tools"].append({"name": "double"})
+    create_react_agent(bound, ToolNode([double]))
+
+
+async def test_an_agent_is_a_node_of_a_graph():
+    """
+    An agent can be a node of another graph, like any compiled graph.
+    """
+    agent = create_react_agent(Script(AIMessage("ok")), [])
+    graph = StateGraph(AgentState).add_node("agent", agent).add_edge(START, "agent").compile()
+
+    assert texts(await graph.ainvoke({"messages": ["hi"]})) == ["hi", "ok"]
