@@ -1,4 +1,9 @@
-"""create_react_agent: a model that calls tools until it has its answer."""
+"""create_react_agent: a model that calls tools until it has its answer.
+
+The model may be a LangChain chat model, or its name; any object with `ainvoke` or `invoke`, or any
+function, that takes messages and returns one; or a function of `(state, runtime)` that chooses one
+of these for each step.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,59 +58,56 @@ def create_react_agent(
     """An agent: its model is asked, the tools that it calls run, and it is asked again.
 
     Args:
-        model: a LangChain chat model or its name; any object with `ainvoke` or `invoke`, or any
-            function, that takes messages and returns one; or a function of `(state, runtime)`
-            that chooses one of these for each step.
-        tools: functions, LangChain tools, dicts of tools that the model's maker runs; or a
-            ToolNode. Without any the model is asked once.
-        prompt: a text or system message before the conversation, or a function that makes the
-            model's input of the state.
-        response_format: a schema, or `(system text, schema)`: at the end the conversation is
-            made into an answer of that form, under `structured_response`.
-        pre_model_hook: a node before the model; `llm_input_messages` in its update is what
-            the model sees instead of `messages`.
+        model: see the module. tools: functions, LangChain tools, dicts of tools that the
+            model's maker runs; or a ToolNode. Without any the model is asked once.
+        prompt: a text or a message before the conversation, or a function of the state.
+        response_format: a schema, or `(system text, schema)`, for `structured_response`.
+        pre_model_hook: a node before the model, which sees its `llm_input_messages`, if any.
         post_model_hook: a node after the model.
         state_schema: with at least `messages` and `remaining_steps`; default `AgentState`.
         context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
-        debug: taken as LangGraph takes it; `stream_mode="debug"` shows more.
-        version: "v2" runs each call as a task of its own, so that one that waits for a person
-            keeps none of the others from being stored; "v1" runs all calls in one task.
+        debug: no effect. version: "v2" runs each call as a task, "v1" all of a message in one.
         name: the agent's; it stands on its messages too.
     Raises:
         GraphBuildError: an argument can't be used.
         MissingExtraError: the model's name needs LangChain, which isn't installed.
     """
     del debug
+    agent = _Agent(
+        **_model_and_tools(model, tools),
+        prompt=models.prompt_of(prompt),
+        response_format=response_format,
+        name=name,
+        before=pre_model_hook,
+        after=post_model_hook,
+        each_apart=_is_v2(version),
+    )
+    builder = agent.graph(state_for(state_schema, response_format), context_schema)
+    before, after = interrupt_before or (), interrupt_after or ()
+    return builder.compile(
+        checkpointer, store=store, interrupt_before=before, interrupt_after=after, name=name
+    )
+
+
+def _is_v2(version: str) -> bool:
     if version not in ("v1", "v2"):
         raise GraphBuildError(
             f"Invalid version {version}. Supported versions are 'v1' and 'v2'.", do="use 'v2'"
         )
+    return version == "v2"
+
+
+def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
+    """A model that knows the tools, and the node that runs those that we run."""
     foreign = [] if isinstance(tools, ToolNode) else [t for t in tools if isinstance(t, dict)]
-    own = tools if isinstance(tools, ToolNode) else [t for t in tools if not isinstance(t, dict)]
-    node = own if isinstance(own, ToolNode) else ToolNode(own)
-    given = models.model_named(model) if isinstance(model, str) else model
-    dynamic = models.is_dynamic(given)
+    if not isinstance(tools, ToolNode):
+        tools = ToolNode([tool for tool in tools if not isinstance(tool, dict)])
+    if isinstance(model, str):
+        model = models.model_named(model)
+    dynamic = models.is_dynamic(model)
     if not dynamic:
-        given = models.with_tools(given, [*node.tools_by_name.values(), *foreign])
-    state = state_for(state_schema, response_format)
-    agent = _Agent(
-        model=given,
-        dynamic=dynamic,
-        prompt=models.prompt_of(prompt),
-        response_format=response_format,
-        tools=node,
-        name=name,
-        before=pre_model_hook,
-        after=post_model_hook,
-        each_apart=version == "v2",
-    )
-    return agent.graph(state, context_schema).compile(
-        checkpointer,
-        store=store,
-        interrupt_before=interrupt_before or (),
-        interrupt_after=interrupt_after or (),
-        name=name,
-    )
+        model = models.with_tools(model, [*tools.tools_by_name.values(), *foreign])
+    return {"model": model, "tools": tools, "dynamic": dynamic}
 
 
 @dataclass(frozen=True, slots=True)

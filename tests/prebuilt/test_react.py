@@ -353,7 +353,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (Script(), {"version": "v3"}, "Invalid version v3"),
     (3, {}, "3 is no chat model"),
     (Script(), {"prompt": 3}, "Got unexpected type for `prompt`"),
-    (Script(), {"state_schema": dict[str, int]}, "Missing required key"),
+    (Script(), {"state_schema": Answer}, "Missing required key"),
 ]
 
 
