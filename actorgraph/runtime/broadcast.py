@@ -163,11 +163,14 @@ class Broadcast:
 
     def end(self) -> None:
         """The run has left: the reader gets what is buffered, then the end."""
-        self._chunks.put(None)
+        with self._lock:  # a thread that was left behind may still write, and drop chunks
+            self._open = False
+            self._chunks.put(None)
+        self._make_room()
 
     def leave(self) -> None:
         """The reader has left: drop what comes, and let everybody go on who waits."""
-        self._open = False
+        self._open, self.above = False, None
         self._make_room()
 
     def statistics(self) -> BroadcastStatistics:
@@ -204,7 +207,7 @@ class Broadcast:
             self.end()
             return
         with self._lock:  # the reader may stand in another thread
-            while len(self._chunks) >= self._buffer_max:
+            while self._open and len(self._chunks) >= self._buffer_max:
                 self._chunks.get_nowait()
                 self._dropped += 1
 

@@ -333,8 +333,10 @@ class Supervisor:
         """Stop the tasks and store what was done, whoever is impatient, within the deadline."""
         thread_id = self._state.thread_id
         self._announce_leaving()
-        if self._broadcast is not None:
-            self._broadcast.leave()  # a reader that is behind must not hold up the farewell
+        if self._broadcast is not None:  # a reader that is behind must not hold up the farewell
+            if self._broadcast.root == namespace_of(self._state.namespace):
+                self._broadcast.leave()
+            self._broadcast = None  # the reader of a run above goes on reading that one
         self._parked = False
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
             self._inbox.put(CancelRequested())

@@ -3,9 +3,15 @@
 import anyio
 import pytest
 
-from actorgraph import InMemorySaver, get_message_writer, get_stream_writer
+from actorgraph import (
+    InMemorySaver,
+    RetryPolicy,
+    StateGraph,
+    get_message_writer,
+    get_stream_writer,
+)
 from tests.gates import patient_group
-from tests.graphs import at, in_a_row
+from tests.graphs import AB, at, in_a_row
 
 ALL = ["values", "updates", "custom", "tasks"]
 
@@ -194,3 +200,33 @@ class TestAChildWithAReader:
         told = await chunks(above, {}, at(), stream_mode="custom", subgraphs=True)
 
         assert (got, told) == (["from below"], [])
+
+    async def test_the_end_of_a_child_is_not_the_end_of_the_reader(self):
+        """
+        A child that is cancelled, by its node's time limit, leaves the reader above reading on.
+        """
+        calls = []
+
+        async def hangs_once(state):
+            calls.append(1)
+            get_stream_writer()(len(calls))
+            if len(calls) == 1:
+                await anyio.sleep_forever()
+            return {"foo": "at last"}
+
+        inner = in_a_row({"hangs": hangs_once})
+
+        async def node(state):
+            return await inner.ainvoke(state)
+
+        again = RetryPolicy(retry_on=Exception, initial_interval=0.001, jitter=False)
+        builder = StateGraph(AB)
+        builder.add_node("node", node, timeout=0.05, retry_policy=again)
+        builder.add_edge("__start__", "node")
+        async with patient_group():
+            told = await chunks(
+                builder.compile(), {}, stream_mode=["custom", "updates"], subgraphs=True
+            )
+
+        assert [c for _, mode, c in told if mode == "custom"] == [1, 2]
+        assert told[-1] == ((), "updates", {"node": {"foo": "at last", "bar": []}})

@@ -137,6 +137,17 @@ class TestDropOldest:
         assert channel.statistics().dropped == 3
         assert channel.statistics().waiting == 2
 
+    async def test_a_late_writer_can_not_drop_the_end(self):
+        """
+        What is written after the run's end is dropped; the reader gets the end.
+        """
+        channel = Broadcast(frozenset({"custom"}), 1, when_full="drop_oldest")
+        channel.end()
+        channel.offer(((), "custom", "late"))
+
+        with anyio.fail_after(5):
+            assert await channel.get() is None
+
 
 class TestClose:
     async def test_the_stream_ends_with_an_error_after_what_was_buffered(self):
