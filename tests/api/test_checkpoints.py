@@ -18,7 +18,7 @@ class TestTheFourCheckpoints:
     async def test_two_nodes_leave_exactly_four(self, saver, durability):
         """
         START -> a -> b -> END stores the empty state, the input, a's output and b's output.
-        Promise: S002, S143, S144, D7.
+        Promise: S002, S143, S144, D7. LangGraph: F-E1, F-C1.
         """
         graph = ab(saver)
 
@@ -87,6 +87,7 @@ class TestTheFourCheckpoints:
     async def test_the_callers_metadata_is_on_each(self, saver):
         """
         `config["metadata"]` is stored with every checkpoint and can be filtered by.
+        LangGraph: F-E3.
         """
         graph = ab(saver)
         config = {**at(), "metadata": {"user": "ada"}}

@@ -127,7 +127,7 @@ class TestLiveAndRecord:
     async def test_a_finished_sibling_shows_in_the_live_view_only(self, saver):
         """
         Without an id finished tasks of the unfinished step are counted, with it they are not.
-        Promise: S007, S135, C30.
+        Promise: S007, S135, C30. LangGraph: F-G3, F-G4, L73.
         """
         graph = side_by_side({"a": writer("a"), "ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -153,6 +153,7 @@ class TestLiveAndRecord:
     async def test_an_answered_question_is_gone_from_the_live_view(self, saver):
         """
         The record keeps the question that was asked; the live view shows what waits.
+        LangGraph: F-F12, F-G4, L73.
         """
 
         async def fails_once(state):
@@ -176,7 +177,7 @@ class TestLiveAndRecord:
 class TestHistory:
     async def test_newest_first(self, saver):
         """
-        The whole thread, newest first. Promise: S130.
+        The whole thread, newest first. Promise: S130. LangGraph: F-G6.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -189,6 +190,7 @@ class TestHistory:
     async def test_filter_before_and_limit(self, saver):
         """
         Each narrows the history, alone and together. Promise: S012, S128, S131, S132.
+        LangGraph: F-G6.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

@@ -25,7 +25,7 @@ class TestUpdate:
     async def test_an_update_goes_through_the_reducers(self, saver):
         """
         {foo: 1, bar: [a]} + {foo: 2, bar: [b]} = {foo: 2, bar: [a, b]}.
-        Promise: S147, S148, S149.
+        Promise: S147, S148, S149. LangGraph: F-G12.
         """
         graph = in_a_row({"n": lambda state: None}, checkpointer=saver)
         await graph.ainvoke({"foo": "1", "bar": ["a"]}, at())
@@ -42,7 +42,7 @@ class TestUpdate:
 
     async def test_as_node_routes_as_that_node(self, saver):
         """
-        After an update as a node, its successors are due. Promise: S151.
+        After an update as a node, its successors are due. Promise: S151. LangGraph: F-G12, L74.
         """
         graph = ab(saver)
 
@@ -73,6 +73,7 @@ class TestUpdate:
     async def test_the_last_updater_is_inferred(self, saver):
         """
         Without as_node the update counts as the node's that wrote last. Promise: S153, C6.
+        LangGraph: F-G13, L75.
         """
         graph = ab(saver, interrupt_after=["a"])
         await graph.ainvoke({}, at())
@@ -87,7 +88,7 @@ class TestUpdate:
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
         After a parallel step nobody is the last updater: what was due stays due.
-        Promise: S152, C6.
+        Promise: S152, C6. LangGraph: F-G13, L75.
         """
         edges = [(START, "a"), (START, "b"), (["a", "b"], "c")]
         nodes = {
@@ -201,6 +202,7 @@ class TestForks:
     async def test_going_on_from_an_old_checkpoint(self, saver):
         """
         From history[k] exactly the nodes after k run, on a branch. Promise: S162, S163, S164, S167.
+        LangGraph: F-G7.
         """
         log: list[str] = []
         graph = chain("abcd", log, checkpointer=saver)
@@ -222,7 +224,7 @@ class TestForks:
     async def test_updating_an_old_checkpoint_branches(self, saver):
         """
         An update with a checkpoint_id makes a child of it, which is then the latest.
-        Promise: S003, S154, S155, C9.
+        Promise: S003, S154, S155, C9. LangGraph: F-G11.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())

@@ -60,6 +60,7 @@ ONCE_LOG = Topic(str, accumulate=True, unique=True)
 def test_writes_fold_into_the_cell(channel, before, writes, after):
     """
     One superstep's writes become the cell's next value, in the order given.
+    LangGraph: F-B2, F-B4, F-B5, F-B6, F-B7, F-B8, F-B11.
     """
     assert channel.fold("key", before, writes) == after
 
@@ -75,6 +76,7 @@ def test_writes_fold_into_the_cell(channel, before, writes, after):
 def test_two_writers_are_refused_where_no_order_would_be_right(channel, text):
     """
     A cell for one writer refuses two of them, names itself and says how they could be combined.
+    LangGraph: F-B2, F-B5, F-B6.
     """
     with pytest.raises(InvalidUpdateError) as refused:
         channel.fold("key", EMPTY, [1, 2])
@@ -86,7 +88,7 @@ def test_two_writers_are_refused_where_no_order_would_be_right(channel, text):
 
 def test_a_barrier_refuses_a_name_it_does_not_wait_for():
     """
-    A stranger at a barrier is an error that names it and the ones awaited.
+    A stranger at a barrier is an error that names it and the ones awaited. LangGraph: F-B11.
     """
     with pytest.raises(InvalidUpdateError, match=r"\['c'\] not in \['a', 'b'\]"):
         JOIN.fold("join", EMPTY, ["a", "c"])
@@ -114,6 +116,7 @@ def test_a_barrier_refuses_a_name_it_does_not_wait_for():
 def test_a_superstep_without_a_write_ages_only_short_lived_cells(channel, before, after):
     """
     An idle superstep empties ephemerals and topics, and changes no other cell. Promise: L17.
+    LangGraph: F-B5, F-B7.
     """
     assert channel.idle(before) == after
     assert channel.clears or after is UNCHANGED, "apply() asks only channels that say they clear"
@@ -126,6 +129,7 @@ def test_a_superstep_without_a_write_ages_only_short_lived_cells(channel, before
 def test_a_barrier_opens_when_all_have_come_and_closes_when_consumed(before, readable, consumed):
     """
     A barrier is readable only while complete, and its subscriber's run empties it.
+    LangGraph: F-B11.
     """
     assert JOIN.read(before) is readable
     assert JOIN.consume(before) is consumed
@@ -203,6 +207,7 @@ def test_publishing_nothing_makes_no_topic_available(channel, before):
 def test_a_reducer_begins_with_its_types_own_zero(typ, first):
     """
     The first value is `typ()`, an abstract type counts as its concrete one, else there is none.
+    LangGraph: F-B8.
     """
     made = BinaryOperatorAggregate(typ, operator.add).initial()
 
@@ -257,7 +262,7 @@ def test_a_stored_cell_comes_back(channel, writes):
 
 def test_an_untracked_value_is_never_stored():
     """
-    A checkpoint holds nothing of an UntrackedValue.
+    A checkpoint holds nothing of an UntrackedValue. LangGraph: F-B6, F-E31.
     """
     assert UntrackedValue(object).dump("secret") is EMPTY
     assert not UntrackedValue.stored

@@ -31,6 +31,7 @@ from tests.codec.shapes import CODEC, TYPES, VALUES, same
 def test_what_comes_back_is_equal_and_of_the_same_type(value):
     """
     Every value that can be stored comes back equal and of the same type, all the way down.
+    LangGraph: F-E18, L102, L117.
     """
     assert same(CODEC.decode(CODEC.encode(value)), value)
 
@@ -251,7 +252,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
 def test_an_unknown_type_is_named_and_never_made(value, wrap):
     """
     Bytes that name a type which this program doesn't allow raise UnknownTypeError with its name,
-    however deep they stand.
+    however deep they stand. LangGraph: F-E19.
     """
     payload = CODEC.encode(wrap(value))
     with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
@@ -264,7 +265,7 @@ def test_an_unknown_type_is_named_and_never_made(value, wrap):
 @pytest.mark.parametrize("code", [40, 41, 42, 43, 44])
 def test_a_name_in_bytes_imports_nothing(name, code):
     """
-    A forged type name is an unknown type, whatever it names.
+    A forged type name is an unknown type, whatever it names. LangGraph: F-E19.
     """
     forged = ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb([name, {}])))
 

@@ -25,6 +25,7 @@ RECORD = Record(
 def test_a_record_is_json_that_says_its_version(record):
     """
     A record is plain JSON with its format version, and reads back as it was. Promise: S023.
+    LangGraph: L10.
     """
     text = encode_record(record)
 

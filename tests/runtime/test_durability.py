@@ -36,6 +36,7 @@ class TestSync:
     async def test_each_step_is_stored_before_the_next_one_starts(self):
         """
         put(k) has returned before any node of step k+1 starts, for all k. Promise: S064, S074.
+        LangGraph: F-E11.
         """
         log: list[str] = []
         saver = GatedSaver(
@@ -129,7 +130,7 @@ class TestAsync:
     async def test_the_next_node_runs_while_the_save_waits(self):
         """
         Steps go on while their saves stand at the gate, and all are stored at the return.
-        Promise: S075, S076, C4.
+        Promise: S075, S076, C4. LangGraph: F-E12.
         """
         log: list[str] = []
         async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
@@ -197,7 +198,7 @@ def holding(saver: GatedSaver):
 class TestExit:
     async def test_one_row_however_long_the_run(self, saver):
         """
-        A run of five steps leaves exactly one checkpoint. Promise: S077.
+        A run of five steps leaves exactly one checkpoint. Promise: S077. LangGraph: F-E13.
         """
         graph = chain("abcde", checkpointer=saver)
 
@@ -252,7 +253,7 @@ class TestWhichModeHolds:
 
     async def test_a_call_overrides_the_graph_and_the_graph_the_default(self, saver):
         """
-        The call's mode, else the graph's, else sync. Promise: S079, S080, C32.
+        The call's mode, else the graph's, else sync. Promise: S079, S080, C32. LangGraph: L85.
         """
         graph = ab(saver)
         exits = graph.with_durability("exit")

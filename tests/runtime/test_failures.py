@@ -70,6 +70,7 @@ class TestSiblings:
     async def test_the_failure_cancels_those_that_still_run(self, saver, order):
         """
         A sibling that has not finished is cancelled, cleans up, and runs again on resume.
+        LangGraph: F-C13, L39.
         """
         slow = Turnstile({"bar": ["slow"]})
         bad = Flaky(after=slow.entered)
@@ -151,6 +152,7 @@ class TestResuming:
     async def test_the_recursion_limit_leaves_a_thread_that_goes_on(self, saver, durability):
         """
         At the limit what was done is stored, in exit mode as one row. Promise: D10, C8.
+        LangGraph: F-C8, L84.
         """
         graph = compiled({"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver)
         config = {**at(), "recursion_limit": 3}
@@ -169,6 +171,7 @@ class TestResuming:
     async def test_a_reducer_that_fails_leaves_the_writes(self, saver):
         """
         A reducer's error ends the run; the nodes' work is kept and not done again. Promise: D10.
+        LangGraph: L20.
         """
         log: list[str] = []
         graph = side_by_side({n: writer(n, log) for n in "ab"}, checkpointer=saver)
@@ -230,7 +233,7 @@ class TestGroups:
 
     async def test_a_conditional_edge_that_fails_fails_its_node(self, saver):
         """
-        An error of a router is its node's: nothing of the task is kept.
+        An error of a router is its node's: nothing of the task is kept. LangGraph: L106.
         """
 
         def route(state):

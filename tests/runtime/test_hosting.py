@@ -79,6 +79,7 @@ class TestUnopened:
     def test_a_memory_saver_is_collected(self):
         """
         A saver that nobody holds any more is freed with what it stored. Promise: S107.
+        LangGraph: F-E27.
         """
         saver = InMemorySaver()
         ab(saver).invoke({}, at())
@@ -144,6 +145,7 @@ class TestOpening:
     def test_a_with_block_closes_the_file_and_reopening_sees_the_data(self, tmp_path):
         """
         `with SqliteSaver.from_conn_string(path)` is LangGraph's way in. Promise: S101, S231.
+        LangGraph: F-E28.
         """
         path = tmp_path / "checkpoints.db"
         with SqliteSaver.from_conn_string(str(path)) as checkpointer:

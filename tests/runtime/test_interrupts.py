@@ -24,7 +24,7 @@ class TestPausing:
     async def test_a_question_and_its_answer(self, saver, node, durability):
         """
         The first call returns the question, the resume gives its answer to the node.
-        Promise: S003, S141, S171.
+        Promise: S003, S141, S171. LangGraph: F-F1, F-F3.
         """
         graph = in_a_row({"a": writer("a"), "ask": node}, checkpointer=saver)
 
@@ -89,6 +89,7 @@ class TestManyQuestions:
     async def test_two_siblings_ask_and_are_answered_by_id(self, saver):
         """
         Each question has its id; a resume may answer one now and one later.
+        LangGraph: F-F2, F-F4, F-F5.
         """
         graph = side_by_side({"one": ask, "two": ask}, checkpointer=saver)
 
@@ -105,6 +106,7 @@ class TestManyQuestions:
     async def test_a_node_that_asks_twice_runs_three_times(self, saver):
         """
         Each question of a node ends an attempt; answers come back in the order of questions.
+        LangGraph: F-F1.
         """
         calls: list[str] = []
 
@@ -124,7 +126,7 @@ class TestManyQuestions:
 
     async def test_a_finished_sibling_is_kept_over_the_pause(self, saver):
         """
-        While one task waits, its sibling's work is stored and not done again.
+        While one task waits, its sibling's work is stored and not done again. LangGraph: F-F5.
         """
         log: list[str] = []
         graph = side_by_side({"a": writer("a", log), "ask": ask}, checkpointer=saver)
@@ -141,7 +143,7 @@ class TestManyQuestions:
 class TestWhatNodesDoWrong:
     async def test_except_exception_does_not_swallow_it(self, saver):
         """
-        The exception of `interrupt()` is no Exception.
+        The exception of `interrupt()` is no Exception. LangGraph: F-F1, L64, L117.
         """
 
         async def careless(state):
@@ -244,6 +246,7 @@ class TestWhatNodesDoWrong:
     async def test_a_question_without_a_saver_is_returned_too(self):
         """
         Without a checkpointer a run pauses for good, with its question in the result.
+        LangGraph: L64.
         """
         paused = await in_a_row({"ask": ask}).ainvoke({})
 

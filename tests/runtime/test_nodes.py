@@ -261,6 +261,7 @@ class TestCancellation:
     def test_a_node_that_raises_the_cancellation_itself_fails(self):
         """
         A CancelledError that nobody asked for is the node's error; trio has none to raise.
+        LangGraph: F-C14.
         """
 
         async def node(state):
@@ -284,6 +285,7 @@ class TestCancellation:
     async def test_cancelling_the_call_ends_every_task(self):
         """
         After a cancellation from outside no task of the run lives, and each node cleaned up.
+        LangGraph: F-C15.
         """
         nodes = {name: Turnstile() for name in "abc"}
         async with patient_group() as group:

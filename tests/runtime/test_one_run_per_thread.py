@@ -238,7 +238,7 @@ class TestCancelled:
 
     async def test_cancelling_waits_until_what_was_done_is_stored(self):
         """
-        A cancelled call leaves only when its last save is acknowledged.
+        A cancelled call leaves only when its last save is acknowledged. LangGraph: F-C15, L46.
         """
         left: list[str] = []
         slow = Turnstile()

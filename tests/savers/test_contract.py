@@ -181,6 +181,7 @@ class TestLedger:
     async def test_rows_are_stored_once(self, port):
         """
         A ledger row that is there already is left as it is. Promise: S014, C17.
+        LangGraph: F-E6, L37.
         """
         rows = [LedgerRow(ident(1), TASK, "", 0, 0, payload) for payload in (b"\x90", b"\x91\x01")]
         await port.commit([claim(RUN, None, point(1))])
@@ -192,6 +193,7 @@ class TestLedger:
     async def test_generations_stand_side_by_side(self, port):
         """
         A control row of a later generation is added; readers take the highest. Promise: C17.
+        LangGraph: L37.
         """
         rows = tuple(LedgerRow(ident(1), TASK, "~x", -3, g, b"%d" % g, asks=True) for g in (2, 1))
         await port.commit([claim(RUN, None, point(1), ledger=rows)])

@@ -37,6 +37,7 @@ class TestPutAndGet:
     async def test_what_was_put_comes_back(self, saver):
         """
         The returned config addresses an equal checkpoint. Promise: S004, S011, S013, S015, S024.
+        LangGraph: F-E2, F-E5, F-E27, F-E28.
         """
         point = checkpoint(0, {"foo": "x", "bar": [1, (2, b"3")], "n": None, "d": {"k": 1.5}})
 
@@ -54,7 +55,7 @@ class TestPutAndGet:
     async def test_the_latest_and_the_named_one(self, saver):
         """
         Without an id the newest, with one that one, None for what isn't there.
-        Promise: S007, S011, S019.
+        Promise: S007, S011, S019. LangGraph: F-E4.
         """
         first = await put(saver, at(), 0)
         second = await put(saver, first, 1)
@@ -107,6 +108,7 @@ class TestWrites:
     async def test_writes_stand_beside_their_checkpoint(self, saver):
         """
         A task's writes come back with its id, in order, and once. Promise: S014.
+        LangGraph: F-E6, F-E2.
         """
         config = await put(saver, at(), 0)
         task, other = as_text(b"a" * 16), as_text(b"b" * 16)
@@ -147,7 +149,7 @@ class TestList:
 
     async def test_newest_first_with_filter_before_and_limit(self, saver):
         """
-        Each option alone and combined. Promise: S012, S228, C3.
+        Each option alone and combined. Promise: S012, S228, C3. LangGraph: F-E8.
         """
         config = at()
         configs = []
@@ -188,6 +190,7 @@ class TestList:
     async def test_namespaces(self, saver):
         """
         A config without `checkpoint_ns` lists every namespace, one with it that one.
+        LangGraph: F-E8.
         """
         await put(saver, at(), 0)
         await put(saver, at(checkpoint_ns="child"), 1)
@@ -214,6 +217,7 @@ class TestTogetherWithRuns:
     async def test_deleting(self, saver):
         """
         adelete_thread removes every namespace of a thread, and nothing else. Promise: S111.
+        LangGraph: F-E22.
         """
         await put(saver, at(), 0)
         await put(saver, at(checkpoint_ns="child"), 0)
@@ -248,6 +252,7 @@ class TestTogetherWithRuns:
     def test_versions_count_up(self, store):
         """
         The next version of a channel is one more; the first is 1. Promise: S055, C20.
+        LangGraph: F-E10.
         """
         saver = store.saver()
 

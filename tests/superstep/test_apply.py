@@ -175,7 +175,7 @@ class TestAging:
 class TestJoins:
     def test_a_join_runs_once_all_have_come(self):
         """
-        Node d waits for b and for c, over several supersteps if need be.
+        Node d waits for b and for c, over several supersteps if need be. LangGraph: F-A11.
         """
         state = fresh()
         apply(state, [A])
@@ -203,6 +203,7 @@ class TestOrder:
     def test_writes_fold_in_path_order_whatever_finished_first(self, order):
         """
         Three parallel nodes' writes are folded by name, whichever returns first. Promise: L15.
+        LangGraph: F-B8, F-C3.
         """
         plan = graph(State, dict.fromkeys("abc", idle), [(START, n) for n in "cab"])
         run = Script(plan, saver=False)

@@ -36,7 +36,7 @@ class TestInput:
     def test_a_new_input_discards_pending_tasks(self, mode):
         """
         On a waiting thread an input begins anew: a's finished writes and b's question are gone,
-        and both run again. Promise: L50.
+        and both run again. Promise: L50. LangGraph: F-F14.
         """
         store = thread("b", mode=mode, finished=("a",))
         run = again(store, {"text": "new"}, mode)
@@ -95,6 +95,7 @@ class TestInput:
     def test_a_branch_at_start_runs_as_a_task(self, mode):
         """
         When START has a branch its input checkpoint is saved first, because user code runs next.
+        LangGraph: L27.
         """
         builder = GraphBuilder(State).add_node("a", idle)
         builder.set_conditional_entry_point(lambda state: "a")
@@ -186,6 +187,7 @@ class TestFork:
         """
         A run from an addressed checkpoint hangs on it, expects the thread's head, runs every
         task anew and uses versions that no branch has. Promise: S163, L7, L67, L69.
+        LangGraph: F-G7, F-E10, L65.
         """
         store = Store()
         plan = chain(State, "a", "b")

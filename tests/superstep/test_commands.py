@@ -34,6 +34,7 @@ class TestCommand:
     def test_a_bare_answer_goes_to_the_one_that_waits(self, mode):
         """
         The task that asked runs again with the answer; its finished sibling doesn't.
+        LangGraph: F-F3.
         """
         store = thread("b", mode=mode, finished=("a",))
         (save, *_) = (run := again(store, Command(resume="yes"), mode)).sent
@@ -48,6 +49,7 @@ class TestCommand:
     def test_any_answer_but_none_counts(self, answer):
         """
         False, 0 and the empty text are answers, a dict that has no interrupt ids too. Promise: L58.
+        LangGraph: F-F3.
         """
         run = again(thread("b", finished=("a",)), Command(resume=answer))
 
@@ -55,7 +57,7 @@ class TestCommand:
 
     def test_answers_by_id_go_to_their_questions(self):
         """
-        A dict of interrupt ids answers several at once. Promise: L55.
+        A dict of interrupt ids answers several at once. Promise: L55. LangGraph: F-F4, L57.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -71,7 +73,7 @@ class TestCommand:
     def test_an_answer_for_one_of_two_leaves_the_other_waiting(self):
         """
         The unanswered task runs to its question again; after that a bare answer will do.
-        Promise: L56.
+        Promise: L56. LangGraph: F-F4.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -112,7 +114,7 @@ class TestCommand:
 
     def test_an_answer_never_reaches_an_earlier_question(self):
         """
-        Of two questions asked at once the later one can't be answered alone.
+        Of two questions asked at once the later one can't be answered alone. LangGraph: L107.
         """
         store, (_, second) = two_questions()
         run = Script(PAIR, SYNC, store=store)
@@ -154,7 +156,7 @@ class TestCommand:
 
     def test_an_empty_command_goes_on(self):
         """
-        Command() is like None: it runs what is pending.
+        Command() is like None: it runs what is pending. LangGraph: L112.
         """
         assert again(thread(finished=("a",)), Command()).names == ["b"]
 

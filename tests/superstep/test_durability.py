@@ -91,6 +91,7 @@ class TestSync:
     def test_the_next_superstep_waits_for_the_checkpoint(self):
         """
         Step n+1 starts after step n's save is acknowledged, for every n. Promise: S074, S079.
+        LangGraph: F-E11, L79.
         """
         run = begun(SYNC)
         for number, (name, following) in enumerate([("a", ["b"]), ("b", ["c"])], 1):
@@ -152,6 +153,7 @@ class TestAsync:
     def test_the_next_superstep_starts_while_the_checkpoint_is_being_saved(self):
         """
         Overlap: step n+1 starts with step n's save still on its way. Promise: S075, C4.
+        LangGraph: F-E12, L79.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -164,6 +166,7 @@ class TestAsync:
     def test_the_run_ends_only_when_everything_is_durable(self):
         """
         Overlap never means loss: Finish comes after the last acknowledgement. Promise: S075.
+        LangGraph: F-E12.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -202,6 +205,7 @@ class TestExit:
     def test_nothing_is_sent_until_the_run_leaves(self):
         """
         Only the claim and one farewell with the last checkpoint. Promise: S077, C8.
+        LangGraph: F-E13, L82.
         """
         run = begun(EXIT)
         run.saved(1)
@@ -219,6 +223,7 @@ class TestExit:
     def test_a_run_that_is_stopped_flushes_its_unfinished_superstep(self):
         """
         On a controlled exit the finished siblings' writes go with the checkpoint. Promise: C8.
+        LangGraph: L82, L84.
         """
         run = pair(EXIT)
         run.finish("b", log=["b"])
@@ -307,6 +312,7 @@ class TestEveryMode:
     def test_a_checkpoint_holds_copies(self):
         """
         What was handed over doesn't change while the run goes on. Promise: S065.
+        LangGraph: L22, L105.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -368,6 +374,7 @@ def settle(run: Script) -> None:
 def test_channels_are_handed_over_when_they_changed():
     """
     Each checkpoint carries only the cells whose version rose, and marks the cleared ones.
+    LangGraph: F-E5, L86.
     """
     run = begun(SYNC)
     run.saved()

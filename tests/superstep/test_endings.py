@@ -23,6 +23,7 @@ class TestFailure:
     def test_finished_siblings_are_kept_and_the_others_are_stopped(self, mode):
         """
         When b fails, a's writes are stored and c is cancelled. Promise: S174, L38.
+        LangGraph: F-C13.
         """
         run = three(mode)
         run.finish("a", log=["a"])
@@ -132,6 +133,7 @@ class TestCancel:
     def test_tasks_are_stopped_and_what_is_done_is_stored(self, mode):
         """
         A cancelled run stops its tasks, stores what finished, and only then ends.
+        LangGraph: F-C15, L46.
         """
         run = three(mode)
         run.finish("a", log=["a"])

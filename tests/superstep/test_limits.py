@@ -62,6 +62,7 @@ class TestPlanning:
     def test_a_send_carries_its_argument_as_it_is(self):
         """
         What a Send holds reaches the node itself, not a copy and not the state. Promise: L33.
+        LangGraph: F-C4.
         """
         packet = object()
         run = Script(graph(State, {"a": idle, "b": waits}, [(START, "a")]), saver=False)
@@ -118,6 +119,7 @@ class TestConcurrency:
     def test_a_run_has_at_most_so_many_tasks_at_once(self, most):
         """
         `max_concurrency` tasks run; the next starts, in plan order, when one ends.
+        LangGraph: F-C16.
         """
         run = Script(
             graph(State, dict.fromkeys("abcde", idle), [(START, n) for n in "abcde"]),
@@ -166,6 +168,7 @@ class TestRecursionLimit:
     def test_a_fresh_input_gets_exactly_so_many_node_supersteps(self, mode, limit):
         """
         START takes no step of the limit; the error says what still had work. Promise: L28.
+        LangGraph: F-C8.
         """
         run = Script(loop(), mode, recursion_limit=limit)
         outcome = run.play({"text": "x"}, {"a": note("a")})
@@ -181,6 +184,7 @@ class TestRecursionLimit:
     def test_a_resume_gets_as_many_again(self, mode):
         """
         Going on has the same limit, and what was done before the error is kept. Promise: L28.
+        LangGraph: F-C8, L117.
         """
         store = Store()
         for round_ in (1, 2, 3):
@@ -247,7 +251,7 @@ class TestBreakpoints:
         """
         A pause comes before or after the named nodes; two at one place are one pause, `*` means
         every visible node, and going on doesn't stop at the same place again.
-        Promise: S061, S168, S170, L61, L62.
+        Promise: S061, S168, S170, L61, L62. LangGraph: F-F6.
         """
         assert pauses(chain(State, *"abc"), mode, **breakpoints) == [list(log) for log in logs]
 

@@ -119,6 +119,7 @@ def test_a_conversation_of_three_questions_over_four_runs():
     """
     A node that asks three times gets its answers in order, one more with each run; every
     question has an id of its own, and the last run finishes it. Promise: L51, L52, L53, L54.
+    LangGraph: F-F1, F-F2.
     """
     store, given, ids = Store(), {"text": "x"}, []
     for turn in range(4):

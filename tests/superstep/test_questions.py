@@ -153,6 +153,7 @@ class TestRefusedSaves:
     def test_the_first_refusal_counts(self):
         """
         All later saves of the run are refused too; the caller gets the first reason. Promise: L81.
+        LangGraph: F-E16.
         """
         run = Script(chain(State, *"abc"), ASYNC)
         run.begin({"text": "x"})

@@ -84,14 +84,14 @@ class TestForms:
     def test_each_form_of_return_is_read(self, returned, writes):
         """
         A dict, pairs, None, a Command, a Send, or a list of these: writes in the node's order,
-        then the static edges.
+        then the static edges. LangGraph: F-A16, F-C5, L31.
         """
         assert written(returned) == writes
 
     @pytest.mark.parametrize("schema", [Data, Model, Struct])
     def test_an_object_of_the_schema_is_an_update(self, schema):
         """
-        A node may return an object of its state's class, also inside a Command.
+        A node may return an object of its state's class, also inside a Command. LangGraph: F-A16.
         """
         made = schema(text="x", log=["y"])
 
@@ -100,7 +100,7 @@ class TestForms:
 
     def test_a_models_defaults_are_no_update(self):
         """
-        Of a pydantic model only the fields that were set are written.
+        Of a pydantic model only the fields that were set are written. LangGraph: F-A16.
         """
         assert written(Model(log=["y"]), Model) == [("log", ["y"])]
         assert written(Model(text="?"), Model) == [("text", "?")]
@@ -110,7 +110,7 @@ class TestForms:
     )
     def test_anything_else_is_refused(self, returned):
         """
-        A return value that is no update fails the task and says what to return.
+        A return value that is no update fails the task and says what to return. LangGraph: F-A16.
         """
         with pytest.raises(InvalidUpdateError, match="Expected dict, got") as refused:
             written(returned)
@@ -190,6 +190,7 @@ class TestRoutes:
     def test_an_unknown_target_fails_the_task(self, returned):
         """
         A route to a node that doesn't exist is an error with near matches. Promise: C29.
+        LangGraph: F-C5, L117.
         """
         with pytest.raises(UnknownTargetError, match="'draft' goes to 'reveiw'") as refused:
             written(returned)
@@ -225,7 +226,7 @@ class TestRoutes:
 
     def test_goto_adds_to_the_static_edges(self):
         """
-        Command(goto=) runs its target beside what the edges lead to. Promise: L29.
+        Command(goto=) runs its target beside what the edges lead to. Promise: L29. LangGraph: F-C5.
         """
         nodes = dict.fromkeys("abc", idle)
         run = Script(graph(State, nodes, [(START, "a"), ("a", "b")]), saver=False)
@@ -267,6 +268,7 @@ class TestBranches:
     def test_an_answer_makes_its_targets_due(self, returned, path_map, writes):
         """
         A branch's answer is a name, END, a Send, a key of its map, or a list of these.
+        LangGraph: F-A12.
         """
         assert targets(returned, path_map) == writes
 
@@ -274,6 +276,7 @@ class TestBranches:
     def test_none_and_start_are_no_destinations(self, returned):
         """
         A branch that answers nothing is an error that names the branch and its node.
+        LangGraph: F-A12.
         """
         with pytest.raises(UnknownTargetError, match="did not return a valid destination") as no:
             targets(returned)
@@ -302,6 +305,7 @@ class TestBranches:
     def test_a_branch_sees_its_tasks_writes_and_not_its_siblings(self):
         """
         Two parallel nodes append; each one's branch sees its own item only. Promise: L24.
+        LangGraph: F-A12.
         """
         seen: dict[str, list[str]] = {}
         builder = GraphBuilder(State)
@@ -319,7 +323,7 @@ class TestBranches:
     @pytest.mark.parametrize("schema", [Data, Model, Struct])
     def test_a_branch_sees_an_object_of_its_schema(self, schema):
         """
-        A branch gets the state as the node's class.
+        A branch gets the state as the node's class. LangGraph: F-A13, F-A17.
         """
         p = branched(idle, schema=schema)
         (branch,) = p.nodes["draft"].branches
