@@ -25,6 +25,8 @@ from actorgraph.api.events.readers import (
     SubgraphRunStream,
 )
 from actorgraph.api.events.subgraphs import SubgraphTransformer
+from actorgraph.api.functional.entrypoints import entrypoint
+from actorgraph.api.functional.tasks import task
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.node_builder import NodeBuilder
 from actorgraph.api.pregel import Pregel
@@ -208,6 +210,7 @@ __all__ = [
     "add_messages",
     "channels",
     "default_retry_on",
+    "entrypoint",
     "get_config",
     "get_message_writer",
     "get_runtime",
@@ -216,4 +219,5 @@ __all__ = [
     "interrupt",
     "messages",
     "push_message",
+    "task",
 ]

@@ -35,6 +35,13 @@ def is_async(action: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(getattr(type(action), "__call__", None))  # noqa: B004
 
 
+def is_generator(action: Callable[..., Any]) -> bool:
+    """Whether calling it gives an iterator instead of a result."""
+    while isinstance(action, functools.partial):
+        action = action.func
+    return inspect.isgeneratorfunction(action) or inspect.isasyncgenfunction(action)
+
+
 def first_schema(action: Callable[..., Any]) -> Any | None:
     """The state schema by which the first parameter is annotated, if it is one."""
     parameters = parameters_of(action)

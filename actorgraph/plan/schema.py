@@ -7,7 +7,7 @@ with a channel C is that channel; every other key keeps its last value.
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import (
     Annotated,
@@ -242,6 +242,11 @@ def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
             for candidate in _walk(channel.typ, set()):
                 found[candidate] = None
     return tuple(found)
+
+
+def types_in(annotations: Sequence[Any]) -> tuple[type, ...]:
+    """The user's types inside some annotations."""
+    return tuple({kind: None for a in annotations for kind in _walk(a, set())})
 
 
 def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:

@@ -27,7 +27,8 @@ class TaskScope:
     Attributes:
         answers: the resume values that it has got, in the order of its questions.
         lineage: what the graphs that it runs take from its run.
-        attempt: counts its calls from 1.
+        attempt: counts its attempts from 1.
+        caller: the task that called it; None unless it is a `@task` function's.
         routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
         raised: the questions that it, or a graph that it ran, asked in vain.
@@ -51,6 +52,8 @@ class TaskScope:
         "asked",
         "attempt",
         "bare",
+        "caller",
+        "calls",
         "cancelled",
         "drained",
         "error",
@@ -91,6 +94,8 @@ class TaskScope:
         self.lineage = lineage
         self.attempt = 1
         self.graphs = 0
+        self.calls = 0
+        self.caller: TaskScope | None = None
         self._config = config
         self.write = write
         self.answers = list(task.answers)
@@ -107,6 +112,11 @@ class TaskScope:
         self.messages: MessageTap | None = None
         self.key = ""
         self.whole: TaskScope | None = None
+
+    def next_call(self) -> int:
+        """The number, from 0, of the `@task` function that it calls next."""
+        self.calls += 1
+        return self.calls - 1
 
     def next_graph(self) -> int:
         """The number, from 0, of the graph that it runs next."""
@@ -183,7 +193,7 @@ class TaskScope:
         scope: TaskScope | None = self
         while scope is not None:
             scope.took_bare = True
-            scope = scope.lineage.above
+            scope = scope.caller or scope.lineage.above
 
 
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")

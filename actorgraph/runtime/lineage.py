@@ -13,6 +13,7 @@ from actorgraph.values.control import RunControl
 from actorgraph.values.policies import RunPolicy
 
 if TYPE_CHECKING:
+    from actorgraph.runtime.called import Calls
     from actorgraph.runtime.context import TaskScope
 
 
@@ -32,6 +33,7 @@ class Lineage(msgspec.Struct):
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
         stopping: what may stop it; depth: how many runs stand above it.
+        calls: takes the calls that its tasks make.
         progress: puts off the idle timeout of a node above; None where there is none.
     """
 
@@ -52,6 +54,7 @@ class Lineage(msgspec.Struct):
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     depth: int = 0
+    calls: "Calls | None" = None
 
     @property
     def control(self) -> RunControl:

@@ -25,6 +25,7 @@ from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
     Event,
     StartHandler,
@@ -186,6 +187,9 @@ class NodeActor:
         if type(start) is StartHandler:
             scope.error = start.error
         context = around.context.copy()
+        if start.task.path[-1] == CALL and around.lineage.calls is not None:
+            called = around.lineage.calls[start.task.id]
+            scope.caller, context = called.caller, called.context.copy()
         context.run(CURRENT.set, scope)
         live = around.live
         if node.retry or start.task.timeout is not None:
@@ -194,7 +198,10 @@ class NodeActor:
             messages.attach(live, node, scope, context, start.given)
         if scope.progress is not None:
             scope.progress()
-        call = call_node(around.plan, node, around.values(), start.given, scope)
+        values = around.values()
+        if PREVIOUS in values:
+            scope.previous = values[PREVIOUS]
+        call = call_node(around.plan, node, values, start.given, scope)
         return scope, InContext(context, call, around.live)
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:

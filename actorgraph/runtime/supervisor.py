@@ -26,6 +26,7 @@ from actorgraph.errors import (
     SwallowedInterruptWarning,
     UnknownChannelWarning,
 )
+from actorgraph.runtime.called import Calls
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer, live_of
@@ -39,6 +40,7 @@ from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
+    AnswerCall,
     Cancelled,
     CancelRequested,
     CancelTasks,
@@ -51,6 +53,7 @@ from actorgraph.values.run import (
     Save,
     SaveFailed,
     StartTask,
+    Task,
 )
 from actorgraph.values.streams import namespace_of
 
@@ -121,6 +124,7 @@ class Supervisor:
         self._limit: anyio.CancelScope | None = None
         self._gone = Gate()
         self._left = False
+        self._calls = lineage.calls = Calls(self._deliver, state.namespace)
         live = live_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
         self._around = Surroundings(
             plan=state.plan,
@@ -269,7 +273,9 @@ class Supervisor:
             case StartTask():
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._running_group())
-                self._actor(effect.task.name).assign(effect)
+                self._actor(effect.task).assign(effect)
+            case AnswerCall():
+                self._calls.answer(effect)
             case Save():
                 return self._save(effect)
             case Emit():
@@ -292,12 +298,15 @@ class Supervisor:
             with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
                 await anyio.lowlevel.checkpoint()
 
-    def _actor(self, name: str) -> NodeActor:
-        """The node's actor, started at its first task."""
+    def _actor(self, task: Task) -> NodeActor:
+        """The actor of a task's node, or of the function that a task called; started at first."""
+        called = self._calls.get(task.id)
+        node = self._state.plan.callable[task.name] if called is None else called.node
+        name = task.name if called is None else f"call {id(node)}"
         actor = self._actors.get(name)
         if actor is None:
             group = self._running_group()
-            actor = NodeActor(self._state.plan.callable[name], self._around, group)
+            actor = NodeActor(node, self._around, group)
             self._actors[name] = actor
             group.start_soon(actor.serve)
         return actor

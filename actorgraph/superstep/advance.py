@@ -11,6 +11,17 @@ from typing import Any, assert_never
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.calls import (
+    active,
+    is_call,
+    on_call,
+    on_error,
+    on_question,
+    on_return,
+    on_stop,
+    start_calls,
+    with_those_of_calls,
+)
 from actorgraph.superstep.handlers import hand_over, handles
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
 from actorgraph.superstep.nesting import saves_at_end
@@ -30,6 +41,7 @@ from actorgraph.superstep.tasks import due_tasks, input_of, is_newer, path_key
 from actorgraph.values.constants import ERROR, INTERRUPT, RESUME, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
+    AnswerCall,
     Cancelled,
     CancelRequested,
     CancelTasks,
@@ -50,6 +62,7 @@ from actorgraph.values.run import (
     StepTimedOut,
     Succeeded,
     Task,
+    TaskCalled,
     TaskCancelled,
     TaskDrained,
     TaskEscaped,
@@ -83,10 +96,12 @@ def advance(state: RunState, event: Event) -> list[Effect]:
         case TaskFailed(task, error):
             return _on_failure(state, task, error)
         case TaskCancelled(task):
-            state.running.pop(task, None)
-            return go_on(state)
+            stopped = state.running.pop(task, None)
+            return (on_stop(state, stopped) if stopped is not None else []) + go_on(state)
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
+        case TaskCalled():
+            return on_call(state, event) + go_on(state)
         case TaskEscaped(task, command):
             state.running.pop(task, None)
             return leave(state, Escaped(command))
@@ -106,10 +121,12 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     task = state.running.pop(result.task, None)
     if task is None:
         return []  # nobody waits for it: it was reported before
+    if is_call(task.path):
+        return on_return(state, task, result) + go_on(state)
     state.results[task.id] = result
     used = _consumed(state, task, result.answers, result.took_bare)
     entries = (result_entry(state, task, result), *used)
-    if state.running or state.due or state.interrupted or state.outcome:
+    if state.running or state.due or state.calls_due or state.interrupted or state.outcome:
         kept = keep(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
         chunks.hold_update(state, task, result)
@@ -134,12 +151,15 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     task = state.running.pop(event.task, None)
     if task is None:
         return []
-    state.interrupted[task.id] = event.interrupts
-    asked = control_entry(state, task, INTERRUPT, list(event.interrupts))
+    if is_call(task.path):
+        return on_question(state, task, event) + go_on(state)
+    questions = with_those_of_calls(state, task, event.interrupts)
+    state.interrupted[task.id] = questions
+    asked = control_entry(state, task, INTERRUPT, list(questions))
     used = _consumed(state, task, event.answers, event.took_bare)
     effects = _send_rows(state, (*used, asked))
-    chunks.hold_interrupt(state, event.interrupts)
-    chunks.hold_task(state, task, interrupts=event.interrupts)
+    chunks.hold_interrupt(state, questions)
+    chunks.hold_task(state, task, interrupts=questions)
     return effects + go_on(state)
 
 
@@ -147,6 +167,8 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
+    if is_call(task.path):
+        return on_error(state, task, error) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, error) + go_on(state)
     effects = _send_rows(state, (control_entry(state, task, ERROR, repr(error)),))
@@ -221,6 +243,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.results = {}
     state.handled = {}
     state.due = deque(tasks)
+    state.callers, state.asked, state.returned = {}, {}, {}
     state.open = False
     return tasks
 
@@ -272,16 +295,20 @@ def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Eff
         return go_on(state)  # it is leaving; once it has left, each event gets its Finish again
     state.outcome = outcome
     state.due.clear()
+    gone: list[Effect] = [AnswerCall(task.id, gone=True) for task in state.calls_due]
+    state.calls_due.clear()
     some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
     state.farewell = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
-    return effects + go_on(state)
+    return gone + effects + go_on(state)
 
 
 def go_on(state: RunState) -> list[Effect]:
     """Deliver what may be delivered, start what may start, finish when nothing is left."""
     effects: list[Effect] = []
     if state.outcome is None:
+        if state.calls_due:
+            effects.extend(start_calls(state))
         if state.due:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:
@@ -306,7 +333,7 @@ def _start_due(state: RunState) -> list[Effect]:
     state.open = True
     effects: list[Effect] = []
     limit = state.policy.max_concurrency
-    while state.due and (limit is None or len(state.running) < limit):
+    while state.due and (limit is None or active(state) < limit):
         task = _next_allowed(state)
         if task is None:
             break

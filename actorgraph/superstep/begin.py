@@ -15,6 +15,7 @@ from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.calls import take_back
 from actorgraph.superstep.handlers import is_handled, take_back_failure, with_handlers
 from actorgraph.superstep.nesting import goes_on
 from actorgraph.superstep.pending import Attempt
@@ -250,6 +251,7 @@ def _take_back(
     """Match the ledger with the tasks: the finished ones are results, the rest is due."""
     known = pending.attempts(rows)
     state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
+    state.callers, state.asked = {}, {}
     fresh = _fresh(entries, RESUME)
     routed = _fresh(entries, ROUTED)
     for task in with_handlers(state, tasks, known):
@@ -268,6 +270,7 @@ def _take_back(
             state.results[task.id] = TaskResult(task.id, attempt.writes, given)
         else:
             state.due.append(ready)
+    take_back(state, known.items())
 
 
 def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
     metadata = _metadata(state, task)
     if metadata:
         payload["metadata"] = metadata
-    _hold_debug(state, "tasks", "task", payload, state.step + 1)
+    hold_debug(state, "tasks", "task", payload, state.step + 1)
 
 
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
@@ -199,7 +199,13 @@ def hold_task(
         "result": {} if result is None else result,
         "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
     }
-    _hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
+    hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
+
+
+def hold_ended(state: RunState, task: Task, what: dict[str, Any]) -> None:
+    """The `tasks` chunk of a call that ended; `what` has its result or its error."""
+    payload = {"id": task.id, "name": task.name, "error": None, "result": {}, "interrupts": []}
+    hold_debug(state, "tasks", "task_result", {**payload, **what}, state.step + 1)
 
 
 def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
@@ -228,7 +234,7 @@ def hold_checkpoint(
     if state.policy.durability is Durability.EXIT and state.checkpoint != state.head:
         parent = state.head  # those between are never stored
     parents = state.nested.parents if state.nested else NO_PARENTS
-    _hold_debug(
+    hold_debug(
         state,
         "checkpoints",
         "checkpoint",
@@ -280,7 +286,8 @@ def below_config(thread_id: str, task: Task) -> dict[str, Any]:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": task.namespace}}
 
 
-def _hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:
+def hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:
+    """A chunk of the run's inside, for readers of `mode` and of `debug`."""
     if wants(state, mode):
         hold(state, mode, payload)
     if wants(state, "debug"):

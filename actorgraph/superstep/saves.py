@@ -17,7 +17,7 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import is_push, next_nodes
-from actorgraph.values.constants import CONTROL_INDEX, HANDLER_MARK, NO_WRITES, NULL_TASK
+from actorgraph.values.constants import CALL, CONTROL_INDEX, HANDLER_MARK, NO_WRITES, NULL_TASK
 from actorgraph.values.ids import TaskId
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
@@ -35,7 +35,7 @@ def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry
     """The ledger row of a finished task; one without writes still says that it finished."""
     writes = result.writes or ((NO_WRITES, None),)
     # A Send's path says no node, and a ledger is read without its checkpoint's Sends.
-    named = is_push(task.path) or HANDLER_MARK in task.path
+    named = (is_push(task.path) or HANDLER_MARK in task.path) and task.path[-1] != CALL
     path = (*task.path, task.name) if named else task.path
     return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)
 

@@ -8,6 +8,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.nesting import Nested
+from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
@@ -33,13 +34,18 @@ class RunState:
         stopping: why the run is to stop before its next superstep, if it is; asked each time.
         drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
             where the policy limits them.
+        callers: task -> the calls that it has made and that run; calls_due: those to be started;
+            asked: task -> the questions of its calls; returned: the results of calls, by id.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
     """
 
     __slots__ = (
+        "asked",
         "bare_answer",
         "barrier",
+        "callers",
+        "calls_due",
         "checkpoint",
         "dirty",
         "drained",
@@ -65,6 +71,7 @@ class RunState:
         "policy",
         "preview",
         "results",
+        "returned",
         "running",
         "seen",
         "sent",
@@ -105,6 +112,10 @@ class RunState:
         self.running: dict[str, Task] = {}
         self.results: dict[str, TaskResult] = {}
         self.interrupted: dict[str, Any] = {}
+        self.callers: dict[str, set[str]] = {}
+        self.asked: dict[str, tuple[Interrupt, ...]] = {}
+        self.calls_due: deque[Task] = deque()
+        self.returned: dict[str, Any] = {}
         self.generation = 1
         self.bare_answer: list[Any] = []
         self.stopping: Callable[[], str | None] | None = None

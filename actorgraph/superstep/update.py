@@ -34,6 +34,8 @@ def updater(state: RunState, as_node: str | None) -> NodePlan | None:
                 do=did_you_mean(as_node, names),
             )
         return plan.nodes[as_node]
+    if len(plan.nodes) == 1:
+        return next(iter(plan.nodes.values()))
     if not state.versions:
         return plan.start
     return _last_updater(plan, state)

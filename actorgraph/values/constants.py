@@ -26,6 +26,15 @@ HANDLER_PREFIX: Final = "__error_handler__"
 TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
 
+RETURN: Final = "__return__"
+"""The write that holds what a call returned."""
+
+PREVIOUS: Final = "__previous__"
+"""The channel that keeps what an entrypoint saved for its next run."""
+
+CALL: Final = "__pregel_call"
+"""The end of the path of a task that another task has called."""
+
 PULL: Final = "__pregel_pull"
 PUSH: Final = "__pregel_push"
 BRANCH_TO: Final = "branch:to:"

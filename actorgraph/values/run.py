@@ -94,6 +94,13 @@ class TaskCancelled(msgspec.Struct, frozen=True, gc=False):
     task: TaskId
 
 
+class TaskCalled(msgspec.Struct, frozen=True, gc=False):
+    """A task called a function that is to be a task of its own; `caller` waits for it."""
+
+    caller: TaskId
+    task: Task
+
+
 class TaskEscaped(msgspec.Struct, frozen=True):
     """A node of a nested run returned a Command for the graph above; its own run ends here."""
 
@@ -136,6 +143,7 @@ Event = (
     | TaskFailed
     | TaskInterrupted
     | TaskCancelled
+    | TaskCalled
     | TaskEscaped
     | TaskDrained
     | StepTimedOut
@@ -159,6 +167,21 @@ class StartHandler(StartTask, frozen=True, gc=True):
     """The same for the task of an error handler, with what it handles."""
 
     error: NodeError
+
+
+class AnswerCall(msgspec.Struct, frozen=True):
+    """Hand the outcome of a call to the task that made it.
+
+    Attributes:
+        value: what it returned, unless one of the others says what happened instead.
+        gone: the run is leaving, and the call never runs.
+    """
+
+    task: TaskId
+    value: Any = None
+    error: BaseException | None = None
+    interrupts: tuple[Interrupt, ...] | None = None
+    gone: bool = False
 
 
 class CancelTasks(msgspec.Struct, frozen=True, gc=False):
@@ -278,4 +301,4 @@ class Finish(msgspec.Struct, frozen=True):
     outcome: Outcome
 
 
-Effect = StartTask | CancelTasks | Save | Emit | Finish
+Effect = StartTask | AnswerCall | CancelTasks | Save | Emit | Finish

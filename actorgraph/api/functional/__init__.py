@@ -1,0 +1,1 @@
+"""The functional API: a durable program as a function, and its steps as functions that it calls."""

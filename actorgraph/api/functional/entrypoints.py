@@ -1,0 +1,167 @@
+"""@entrypoint: a function as a durable program, with a compiled graph's methods."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.channels import EphemeralValue, LastValue
+from actorgraph.errors import GraphBuildError
+from actorgraph.plan import calls, policies
+from actorgraph.plan.graph import NodePlan, Plan, Sources
+from actorgraph.plan.injection import injected, needs_store, parameters_of
+from actorgraph.plan.schema import types_in
+from actorgraph.ports import Saver, Store
+from actorgraph.values.constants import END, PREVIOUS, START
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Final(Generic[R, S]):
+    """What an entrypoint returns when its caller gets one value and the next run another.
+
+    Attributes:
+        value: for the caller. save: for the next run's `previous`.
+    """
+
+    value: R
+    save: S
+
+
+class entrypoint:  # noqa: N801 - a decorator
+    """Make a function the whole graph: `@entrypoint(checkpointer=saver)`.
+
+    The function takes the input as its first parameter, and by keyword `previous` (what the
+    thread's last run returned, or saved with `entrypoint.final`), `config`, `writer`, `runtime`
+    and `store`, if it declares them. It calls `@task` functions as steps. When it runs again,
+    after an interrupt, a failure or a crash, finished steps return what they returned before.
+
+    Args:
+        checkpointer, store, cache: as in `StateGraph.compile`.
+        context_schema: the type of `context=`.
+        cache_policy, retry_policy, timeout: as in `StateGraph.add_node`.
+    Raises:
+        GraphBuildError: the function takes no input, or is a generator.
+    """
+
+    final = Final
+
+    def __init__(
+        self,
+        checkpointer: Saver | bool | None = None,
+        *,
+        store: Store | None = None,
+        cache: Any = None,
+        context_schema: Any = None,
+        cache_policy: Any = None,
+        retry_policy: Any = None,
+        timeout: Any = None,
+    ) -> None:
+        self._checkpointer = checkpointer
+        self._store = store
+        self._cache = cache
+        self._context_schema = context_schema
+        self._policies = {"cache": cache_policy, "retry": retry_policy, "timeout": timeout}
+
+    def __call__(self, function: Callable[..., Any]) -> CompiledStateGraph:
+        """The function as a graph of one node."""
+        name = calls.name_of(function) or "entrypoint"
+        _check(name, function)
+        node = self._node(name, function)
+        plan = _plan(name, function, node, self._context_schema)
+        options = {} if self._cache is None else {"cache": self._cache}
+        return CompiledStateGraph(plan, self._checkpointer, store=self._store, **options)
+
+    def _node(self, name: str, function: Callable[..., Any]) -> NodePlan:
+        owner = f"entrypoint {name!r}"
+        return NodePlan(
+            name=name,
+            call=function,
+            is_async=calls.is_async(function),
+            inject=injected(function),
+            triggers=(START,),
+            reads=(START,),
+            coerce=None,
+            writes=frozenset({END, PREVIOUS}),
+            targets=(),
+            branches=(),
+            timeout=policies.timeout_of(owner, function, self._policies["timeout"]),
+            retry=policies.retries_of(owner, self._policies["retry"]),
+            cache=policies.cache_of(owner, self._policies["cache"]),
+            needs_store=needs_store(function),
+            shape=_returned,
+        )
+
+
+def _returned(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, Final):
+        return [(END, value.value), (PREVIOUS, value.save)]
+    return [(END, value), (PREVIOUS, value)]
+
+
+_ENTRY = NodePlan(
+    name=START,
+    call=lambda value: value,
+    is_async=False,
+    inject=(),
+    triggers=(),
+    reads=(START,),
+    coerce=None,
+    writes=frozenset({START}),
+    targets=(),
+    branches=(),
+    shape=lambda given: [(START, given)],
+)
+"""The input goes to the one node as it is."""
+
+
+def _check(name: str, function: Callable[..., Any]) -> None:
+    if not callable(function) or calls.is_generator(function):
+        raise GraphBuildError(
+            f"entrypoint {name!r} is a generator or no function: it must return its result",
+            do="return the result; `get_stream_writer()` sends what comes before it",
+        )
+    if not parameters_of(function):
+        raise GraphBuildError(
+            f"Entrypoint function must have at least one parameter; {name!r} has none",
+            do="declare a first parameter for the input",
+        )
+
+
+def _plan(name: str, function: Callable[..., Any], node: NodePlan, context: Any) -> Plan:
+    given, saved, returned = _hints(function)
+    digest = hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
+    return Plan(
+        name=name,
+        graph_id=f"{name}:{digest}",
+        channels={
+            START: EphemeralValue(given),
+            END: LastValue(returned),
+            PREVIOUS: LastValue(saved),
+        },
+        nodes={name: node},
+        output_keys=(END,),
+        state_keys=(END,),
+        types=types_in((given, returned, saved)),
+        entry=_ENTRY,
+        bare_output=True,
+        bare_state=True,
+        sources=Sources(state=returned, input=given, output=returned, context=context),
+    )
+
+
+def _hints(function: Callable[..., Any]) -> tuple[Any, Any, Any]:
+    """The types of the input, of what is saved, and of what is returned."""
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - hints are a convenience; whatever breaks them is the user's
+        hints = {}
+    first = parameters_of(function)[0].name
+    returned = hints.get("return", Any)
+    saved = returned
+    if get_origin(returned) is Final:
+        returned, saved = get_args(returned)
+    return hints.get(first, Any), saved, returned

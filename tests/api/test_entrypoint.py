@@ -1,0 +1,141 @@
+"""@entrypoint: a function as a durable program."""
+
+from typing import Any
+
+import pytest
+
+from actorgraph import entrypoint, task
+from actorgraph.errors import GraphBuildError, OutsideRunError, RunningLoopError
+from tests.graphs import at, history
+
+
+class TestEntrypoint:
+    async def test_returns_what_the_function_returns(self, saver):
+        """
+        Input and result may be of any type; the thread keeps the last one. LangGraph: F-J1, F-J2.
+        """
+
+        @entrypoint(saver)
+        async def total(given: int, *, previous: int | None = None) -> int:
+            return given + (previous or 0)
+
+        assert [await total.ainvoke(n, at()) for n in (1, 2, 3)] == [1, 3, 6]
+        assert (await total.aget_state(at())).values == 6
+        assert [s.next for s in await history(total, at())][:2] == [(), ("total",)]
+
+    async def test_final_saves_another_value(self, saver):
+        """
+        entrypoint.final gives the caller one value and the next run another. LangGraph: F-J2.
+        """
+
+        @entrypoint(saver)
+        async def flow(given: int, *, previous: Any = None) -> entrypoint.final[str, int]:
+            return entrypoint.final(value=f"got {previous}", save=given)
+
+        assert [await flow.ainvoke(n, at()) for n in (1, 2)] == ["got None", "got 1"]
+
+    async def test_a_sync_function(self, saver):
+        """
+        A sync entrypoint waits for its tasks with result(), in its worker thread. LangGraph: F-J3.
+        """
+
+        @task
+        def double(n: int) -> int:
+            return n * 2
+
+        @entrypoint(saver)
+        def flow(given: int) -> list[int]:
+            futures = [double(given + i) for i in range(3)]
+            return [f.result() for f in futures]
+
+        assert await flow.ainvoke(1, at()) == [2, 4, 6]
+
+    async def test_update_state_is_the_nodes(self, saver):
+        """
+        An update from outside counts as what the function returned. LangGraph: F-J9.
+        """
+
+        @entrypoint(saver)
+        async def flow(given: int, *, previous: Any = None) -> Any:
+            return [given, previous]
+
+        await flow.ainvoke(1, at())
+        await flow.aupdate_state(at(), "edited")
+
+        assert (await flow.aget_state(at())).values == "edited"
+        assert await flow.ainvoke(2, at()) == [2, "edited"]
+
+    async def test_streams(self, saver):
+        """
+        Updates come per task and at the end for the function, values once. LangGraph: F-J8.
+        """
+
+        @task(name="step")
+        async def one(n: int) -> int:
+            return n
+
+        @entrypoint(saver)
+        async def flow(given: int) -> int:
+            return await one(given) + await one(given)
+
+        stream = flow.astream(2, at(), stream_mode=["updates", "values"])
+
+        assert [chunk async for chunk in stream] == [
+            ("updates", {"step": 2}),
+            ("updates", {"step": 2}),
+            ("updates", {"flow": 4}),
+            ("values", 4),
+        ]
+
+    @pytest.mark.parametrize("kind", ["generator", "async generator", "no input"])
+    def test_what_can_not_be_an_entrypoint(self, kind):
+        """
+        Generators, and functions without an input, are refused at once. LangGraph: F-J1.
+        """
+
+        def generator(given: int):
+            yield given
+
+        async def agenerator(given: int):
+            yield given
+
+        def nothing() -> int:
+            return 1
+
+        functions = {"generator": generator, "async generator": agenerator, "no input": nothing}
+        with pytest.raises(GraphBuildError):
+            entrypoint()(functions[kind])
+
+
+class TestFutures:
+    async def test_needs_a_run(self):
+        """
+        Outside of a run a task can't be called; its plain function can.
+        """
+
+        @task
+        def plain(n: int) -> int:
+            return n
+
+        assert plain.func(3) == 3
+        with pytest.raises(OutsideRunError, match="outside of a run"):
+            plain(3)
+
+    async def test_result_does_not_block_the_loop(self):
+        """
+        In the event loop result() is refused while the call runs, and works once it has ended.
+        """
+
+        @task
+        async def step() -> int:
+            return 1
+
+        @entrypoint()
+        async def flow(given: int) -> int:
+            future = step()
+            with pytest.raises(RunningLoopError):
+                future.result()
+            await future
+            return future.result()
+
+        assert await flow.ainvoke(1) == 1
