@@ -23,6 +23,7 @@ from actorgraph.prebuilt.states import (
 )
 from actorgraph.prebuilt.tool_errors import ToolInvocationError
 from actorgraph.prebuilt.tool_node import ToolCallRequest, ToolNode
+from actorgraph.prebuilt.tool_streams import ToolCallStream, ToolCallTransformer
 from actorgraph.prebuilt.validation import ValidationNode
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "InjectedToolCallId",
     "InvalidChatHistoryError",
     "ToolCallRequest",
+    "ToolCallStream",
+    "ToolCallTransformer",
     "ToolInvocationError",
     "ToolNode",
     "ToolRuntime",

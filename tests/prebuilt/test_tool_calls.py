@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
-from actorgraph.prebuilt import ToolNode, ToolRuntime
+from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
 from tests.graphs import at
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
 
@@ -197,6 +197,51 @@ class TestStream:
         events = [e async for e in graph.astream(given, at(), stream_mode="tools")]
 
         assert events[-1] == {"event": "tool-error", "tool_call_id": "1", "message": "7"}
+
+
+class TestEventStream:
+    async def test_each_call_is_a_stream_of_its_output(self):
+        """
+        `run.tool_calls` gives one stream per call: parts as they come, then the whole.
+
+        LangGraph: F-M6.
+        """
+
+        async def spell(word: str, runtime: ToolRuntime) -> str:
+            for letter in word:
+                runtime.emit_output_delta(letter)
+            return word
+
+        graph, given = agent([spell, fails], [("spell", {"word": "ab"})])
+        options = {"version": "v3", "transformers": [ToolCallTransformer]}
+
+        async with await graph.astream_events(given, at(), **options) as run:
+            calls = [(call, [part async for part in call]) async for call in run.tool_calls]
+
+        ((call, parts),) = calls
+        assert (call.tool_call_id, call.tool_name, call.input) == ("1", "spell", {"word": "ab"})
+        assert parts == ["a", "b"]
+        assert (call.output, call.error, call.completed) == ("ab", None, True)
+
+    async def test_a_call_may_fail_or_be_left(self):
+        """
+        A failed call has the text of its error; one that asked has ended without an output.
+
+        LangGraph: F-M6.
+        """
+
+        async def ask() -> str:
+            return interrupt("?")
+
+        calls = [("fails", {"number": 7}), ("ask", {})]
+        graph, given = agent([ask, fails], calls, handle_tool_errors=True)
+        options = {"version": "v3", "transformers": [ToolCallTransformer]}
+
+        async with await graph.astream_events(given, at(), **options) as run:
+            made = {call.tool_name: call async for call in run.tool_calls}
+
+        assert (made["fails"].error, made["fails"].output) == ("7", None)
+        assert (made["ask"].completed, made["ask"].output) == (True, None)
 
 
 class Foreign:
