@@ -40,8 +40,10 @@ from actorgraph.errors import (
     AlreadyResumed,
     CheckpointError,
     ConflictError,
+    EmptyChannelError,
     EmptyInputError,
     ErrorCode,
+    GraphBubbleUp,
     GraphBuildError,
     GraphDrained,
     GraphInterrupt,
@@ -54,6 +56,7 @@ from actorgraph.errors import (
     NodeCancelledError,
     NodeError,
     NodeTimeoutError,
+    ParentCommand,
     RunningLoopError,
     SaverClosedError,
     SaverRequiredError,
@@ -80,8 +83,8 @@ from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
 from actorgraph.runtime.messages import get_message_writer
-from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.constants import END, START
+from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
+from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy, default_retry_on
@@ -111,6 +114,8 @@ __all__ = [
     "END",
     "REMOVE_ALL_MESSAGES",
     "START",
+    "TAG_HIDDEN",
+    "TAG_NOSTREAM",
     "ActorGraphError",
     "ActorGraphWarning",
     "All",
@@ -135,9 +140,11 @@ __all__ = [
     "DebugTransformer",
     "DrawableGraph",
     "Durability",
+    "EmptyChannelError",
     "EmptyInputError",
     "ErrorCode",
     "ExecutionInfo",
+    "GraphBubbleUp",
     "GraphBuildError",
     "GraphDrained",
     "GraphInterrupt",
@@ -164,6 +171,7 @@ __all__ = [
     "NodeError",
     "NodeTimeoutError",
     "Overwrite",
+    "ParentCommand",
     "Pregel",
     "PregelTask",
     "ProtocolEvent",
@@ -182,6 +190,7 @@ __all__ = [
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",
+    "StateUpdate",
     "StepTimeoutError",
     "StorageError",
     "StoreRequiredError",

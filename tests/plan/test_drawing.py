@@ -163,6 +163,8 @@ def test_metadata_says_where_a_run_pauses():
         "d": {"cost": 3},
         END: None,
     }
+    late = shape(graph("a").add_node("z", node, defer=True).add_edge("a", "z")).nodes
+    assert late["z"].metadata == {"defer": True}
     every = shape(builder, interrupt_before=("*",)).nodes
     assert [every[n].metadata for n in (START, "a")] == [None, {"__interrupt": "before"}]
 
