@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from actorgraph import InMemorySaver, interrupt
-from actorgraph.errors import NestedRunError
+from actorgraph import InMemorySaver, RunControl, interrupt
+from actorgraph.errors import GraphDrained, NestedRunError
 from tests.api.test_events import Talk, collect, items, outer, speak
 from tests.graphs import ab, at, in_a_row, writer
 
@@ -44,6 +44,25 @@ class TestGraphsInside:
         assert [e["event"] for e in told] == ["started", "failed"]
         assert "boom" in told[-1]["error"]
         assert [e["event"] for e in waits] == ["started", "interrupted"]
+
+    async def test_a_drained_run_drains_the_graphs_inside(self):
+        """
+        A graph that stands when its run is drained has neither ended nor failed.
+        LangGraph: F-D15.
+        """
+        control = RunControl()
+
+        async def drain(state):
+            control.request_drain("deploy")
+
+        inner = in_a_row({"drain": drain, "later": writer("later")})
+        graph = in_a_row({"sub": inner}, checkpointer=InMemorySaver())
+        run = graph.astream_events({}, at(), version="v3", control=control)
+        told: list[Any] = []
+        with pytest.raises(GraphDrained):
+            await collect(run.lifecycle, told)
+
+        assert [event["event"] for event in told] == ["started", "drained"]
 
     async def test_a_handle_reads_a_graph_of_its_own(self):
         """

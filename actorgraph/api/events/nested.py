@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from actorgraph.api.events.channel import StreamChannel
 from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
-from actorgraph.errors import GraphBubbleUp
+from actorgraph.errors import GraphBubbleUp, GraphDrained
 from actorgraph.values.streams import Namespace
 
 SubgraphStatus = Literal["started", "completed", "failed", "interrupted", "drained"]
@@ -75,11 +75,11 @@ class GraphFollower(StreamTransformer):
 
     async def afail(self, err: BaseException) -> None:
         """Whatever is open has ended as the run did."""
-        waits = isinstance(err, GraphBubbleUp)
+        status: SubgraphStatus = "failed"
+        if isinstance(err, GraphBubbleUp):
+            status = "drained" if isinstance(err, GraphDrained) else "interrupted"
         for graph in list(self._open):
-            await self.ended(
-                graph, "interrupted" if waits else "failed", None if waits else str(err)
-            )
+            await self.ended(graph, status, str(err) if status == "failed" else None)
         self._open.clear()
 
     def below(self, namespace: Namespace) -> int:
