@@ -39,6 +39,7 @@ from actorgraph.errors import (
     ActorGraphWarning,
     AlreadyResumed,
     CheckpointError,
+    CompiledGraphWarning,
     ConflictError,
     EmptyChannelError,
     EmptyInputError,
@@ -107,6 +108,7 @@ from actorgraph.values.streams import (
     UpdatesStreamPart,
     ValuesStreamPart,
 )
+from actorgraph.values.tracing import TracePolicy, omit_payload
 
 __version__ = "0.1.0"
 
@@ -131,6 +133,7 @@ __all__ = [
     "CheckpointsTransformer",
     "Codec",
     "Command",
+    "CompiledGraphWarning",
     "CompiledStateGraph",
     "ConflictError",
     "CustomStreamPart",
@@ -208,6 +211,7 @@ __all__ = [
     "TasksStreamPart",
     "TasksTransformer",
     "TimeoutPolicy",
+    "TracePolicy",
     "UnknownChannelWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
@@ -227,6 +231,7 @@ __all__ = [
     "get_stream_writer",
     "interrupt",
     "messages",
+    "omit_payload",
     "push_message",
     "task",
 ]

@@ -310,6 +310,10 @@ class UnknownChannelWarning(ActorGraphWarning):
     """A node returned a key that is no channel of the graph; the key was dropped."""
 
 
+class CompiledGraphWarning(ActorGraphWarning):
+    """A builder was changed after `compile`; what was compiled stays as it is."""
+
+
 class UnreachableNodeWarning(ActorGraphWarning):
     """No edge leads to a node."""
 

@@ -69,6 +69,7 @@ class StateGraph(GraphBuilder):
             strict=strict,
         )
         graph = CompiledStateGraph(plan, checkpointer, store=store, builder=self)
+        self.compiled = True
         graph.transformers = tuple(transformers)
         return graph
 

@@ -4,16 +4,19 @@ What can be seen wrong in one call is refused by that call; what takes the whole
 checked in `checks.py` when the plan is made.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Self
 
-from actorgraph.errors import GraphBuildError
+from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import calls, policies
+from actorgraph.plan.defaults import NodeDefaults, handler_with_defaults, with_defaults
 from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema, refuse_managed
 from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.tracing import TracePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class NodeSpec:
     cache: CachePolicy[Any] | None = None
     handler: Callable[..., Any] | None = None
     defer: bool = False
+    trace: TracePolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class GraphBuilder:
         self.schemas: list[Schema] = [self.state, self.input, self.output]
         merge_channels(self.schemas)
         self.nodes: dict[str, NodeSpec] = {}
+        self.defaults = NodeDefaults()
+        self.compiled = False
         self.edges: dict[tuple[str, str], None] = {}
         self.joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
@@ -110,6 +116,7 @@ class GraphBuilder:
         metadata: Mapping[str, Any] | None = None,
         destinations: Sequence[str] | Mapping[str, str] | None = None,
         defer: bool = False,
+        trace_policy: TracePolicy | None = None,
     ) -> Self:
         """Add a node.
 
@@ -119,31 +126,69 @@ class GraphBuilder:
                 object with `ainvoke` or `invoke`.
             input_schema: the part of the state that it sees; default the annotation of the
                 function's first parameter, else the state schema.
-            retry_policy: when to call it again after an error; of several, the first that
-                matches the error counts. Default never.
+            retry_policy: when to call it again after an error, default never; of several, the
+                first that matches the error counts.
             error_handler: a function like a node's, called in place of it once its last attempt
                 has failed, with the same input. Its parameter `error` gets the `NodeError`.
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
-                Default no limit.
             max_concurrency: calls of this node that may run at once. Default no limit.
             metadata: carried into the `tasks` stream.
             destinations: where its Commands may go, for checks and drawing; or each with a label.
             defer: run it only when no other node would run next and no Send is on its way.
-        Returns: the builder.
+            trace_policy: what an exporter of traces records of it; changes nothing else.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
                 be called, or a policy is out of range or not for a sync node.
         """
+        self._warn_if_compiled("node")
         name, action = _name_and_action(node, action)
-        self._check_name(name)
-        owner, function = f"node {name!r}", _function(name, action)
-        handler = None if error_handler is None else _function(name, error_handler)
-        own = self._own_schema(input_schema or calls.first_schema(function))
-        limit = policies.timeout_of(owner, function, timeout)
-        ends = _destinations(destinations or _command_ends(function, handler))
-        spec = NodeSpec(name, function, own, limit, max_concurrency, dict(metadata or {}), ends)
+        spec = self._spec(name, action, error_handler, input_schema, destinations)
+        owner, more = f"node {name!r}", {"defer": defer, "trace": trace_policy}
+        more |= {"max_concurrency": max_concurrency, "metadata": dict(metadata or {})}
+        limit = policies.timeout_of(owner, spec.action, timeout)
         retry = policies.retries_of(owner, retry_policy)
-        self.nodes[name] = replace(spec, retry=retry, handler=handler, defer=defer)
+        self.nodes[name] = replace(spec, timeout=limit, retry=retry, **more)
+        return self
+
+    def _spec(
+        self, name: str, action: Any, handler: Any, input_schema: Any, destinations: Any
+    ) -> NodeSpec:
+        """A node without policies; the keys of its own schema are keys of the state now."""
+        self._check_name(name)
+        function = _function(name, action)
+        handler = None if handler is None else _function(name, handler)
+        own = self._own_schema(input_schema or calls.first_schema(function))
+        ends = _destinations(destinations or _command_ends(function, handler))
+        return NodeSpec(name, function, own, None, None, {}, ends, handler=handler)
+
+    def set_node_defaults(
+        self,
+        *,
+        retry_policy: policies.Retry = None,
+        cache_policy: CachePolicy[Any] | None = None,
+        error_handler: Callable[..., Any] | None = None,
+        timeout: float | timedelta | TimeoutPolicy | None = None,
+    ) -> Self:
+        """Policies of all nodes, added before or after, that name none in `add_node`.
+
+        Error handlers get the retry policy and, if they are async, the timeout too. Graphs that
+        nodes run have their own. A node that is not to be retried says
+        `retry_policy=RetryPolicy(max_attempts=1)`.
+
+        Args:
+            Each as in `add_node`; what is left out keeps the default set before.
+        Raises:
+            GraphBuildError: a policy is out of range. `compile` raises it if a timeout would hold
+                for a sync node.
+        """
+        owner = "set_node_defaults()"
+        given = NodeDefaults(
+            policies.retries_of(owner, retry_policy),
+            policies.cache_of(owner, cache_policy),
+            None if error_handler is None else _function("every node", error_handler),
+            policies.limit_of(owner, timeout),
+        )
+        self.defaults = given.over(self.defaults)
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
@@ -152,6 +197,7 @@ class GraphBuilder:
         Raises:
             GraphBuildError: START is the end or END is the start of the edge.
         """
+        self._warn_if_compiled("edge")
         starts = (start_key,) if isinstance(start_key, str) else tuple(start_key)
         if not starts:
             raise GraphBuildError(
@@ -184,6 +230,7 @@ class GraphBuilder:
         Raises:
             GraphBuildError: the source has a branch of that name already.
         """
+        self._warn_if_compiled("edge")
         name = calls.name_of(path) or "condition"
         known = self.branches.setdefault(source, {})
         if name in known:
@@ -236,13 +283,35 @@ class GraphBuilder:
         """End after this node: `add_edge(key, END)`."""
         return self.add_edge(key, END)
 
+    def specs(self) -> list[NodeSpec]:
+        """The nodes, with the defaults where they name nothing themselves.
+
+        Raises:
+            GraphBuildError: the default timeout would hold for a sync node.
+        """
+        return [with_defaults(spec, self.defaults) for spec in self.nodes.values()]
+
     def handlers(self) -> list[NodeSpec]:
         """The error handlers, as nodes that no edge leads to."""
-        made = [(node, node.handler) for node in self.nodes.values() if node.handler is not None]
+        made = [(node, node.handler) for node in self.specs() if node.handler is not None]
         return [
-            NodeSpec(HANDLER_PREFIX + node.name, handler, node.schema, None, None, {}, {})
+            handler_with_defaults(
+                NodeSpec(HANDLER_PREFIX + node.name, handler, node.schema, None, None, {}, {}),
+                self.defaults,
+            )
             for node, handler in made
         ]
+
+    def _warn_if_compiled(self, what: str) -> None:
+        if self.compiled:
+            warnings.warn(
+                f"Adding {'a node' if what == 'node' else 'an edge'} to a graph that has already "
+                "been compiled. This will not be reflected in the compiled graph.\n"
+                "  Do this: add everything before compile(), or compile again and use what it "
+                "returns",
+                CompiledGraphWarning,
+                stacklevel=3,
+            )
 
     def _own_schema(self, hint: Any) -> Schema | None:
         """The schema of a node's own, whose keys are keys of the state from now on."""

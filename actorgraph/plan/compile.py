@@ -58,7 +58,7 @@ def make_plan(
         late = end in builder.nodes and builder.nodes[end].defer
         channels[join] = (NamedBarrierValueAfterFinish if late else NamedBarrierValue)(str, starts)
     nodes = {START: _start(builder, joins)}
-    for spec in builder.nodes.values():
+    for spec in builder.specs():
         nodes[spec.name] = _node(builder, spec, state, joins)
     return Plan(
         name=name,
@@ -150,6 +150,7 @@ def _node(
         cache=spec.cache,
         handler=HANDLER_PREFIX + spec.name if spec.handler is not None else "",
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
+        trace=spec.trace,
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )
 

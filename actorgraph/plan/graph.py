@@ -12,6 +12,7 @@ from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.managed import Managed
 from actorgraph.values.constants import ROOT, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.tracing import TracePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class NodePlan:
         retry: the policies for another attempt, the first that matches an error counts.
         cache: for results that may be taken again.
         handler: the name of the task that handles its failures; "" for none.
+        trace: what an exporter of traces records of it.
         shape: makes writes of what it returns; None where it returns updates of the state.
     """
 
@@ -75,6 +77,7 @@ class NodePlan:
     cache: CachePolicy[Any] | None = None
     handler: str = ""
     shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
+    trace: TracePolicy | None = None
     bare: bool = field(init=False)
     """Whether it returns no dict of keys: its graph is over one value, or it has a `shape`."""
 

@@ -64,16 +64,25 @@ def timeout_of(owner: str, function: Callable[..., Any], given: Any) -> TimeoutP
     Raises:
         GraphBuildError: it is not positive, or the node is sync.
     """
-    try:
-        policy = TimeoutPolicy.coerce(given)
-    except GraphBuildError as error:
-        raise GraphBuildError(f"{owner}: {error.what}", do=error.do) from None
+    policy = limit_of(owner, given)
     if policy is not None and not calls.is_async(function):
         raise GraphBuildError(
             f"{owner} is a sync function and has a timeout, but a thread can't be stopped",
             do="make it `async def`, or set a timeout on the I/O inside it",
         )
     return policy
+
+
+def limit_of(owner: str, given: Any) -> TimeoutPolicy | None:
+    """A timeout as a policy in seconds, for whatever function.
+
+    Raises:
+        GraphBuildError: it is not positive.
+    """
+    try:
+        return TimeoutPolicy.coerce(given)
+    except GraphBuildError as error:
+        raise GraphBuildError(f"{owner}: {error.what}", do=error.do) from None
 
 
 def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:

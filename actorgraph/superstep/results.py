@@ -6,6 +6,7 @@ under `strict` it fails the task too.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
@@ -110,7 +111,8 @@ def _add_keys(
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """The `(key, value)` pairs of an update in any of its forms.
 
-    An object of the schema gives all its fields; of a pydantic model those that were set.
+    An object of the schema gives all its fields; of a pydantic model those that were set, of any
+    other class with annotations those that it has.
     """
     if update is None:
         return ()
@@ -142,7 +144,9 @@ def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
         return [(f.name, getattr(update, f.name)) for f in dataclasses.fields(update)]
     if isinstance(update, msgspec.Struct):
         return [(name, getattr(update, name)) for name in update.__struct_fields__]
-    return None
+    bases = reversed(type(update).__mro__)
+    declared = dict.fromkeys(key for cls in bases for key in inspect.get_annotations(cls))
+    return [(k, getattr(update, k)) for k in declared if hasattr(update, k)] if declared else None
 
 
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:

@@ -97,7 +97,10 @@ def test_a_plan_names_the_first_node_that_needs_a_store():
 
     def node(state): ...
 
-    builder = StateGraph(AB).add_node("a", node).add_node("b", node).add_edge(START, "a")
-    assert builder.add_edge("a", "b").compile().plan.needs_store == ""
-    builder.add_conditional_edges("b", route, ["a"])
-    assert builder.compile().plan.needs_store == "b"
+    def builder():
+        nodes = StateGraph(AB).add_node("a", node).add_node("b", node)
+        return nodes.add_edge(START, "a").add_edge("a", "b")
+
+    assert builder().compile().plan.needs_store == ""
+    routed = builder().add_conditional_edges("b", route, ["a"])
+    assert routed.compile().plan.needs_store == "b"

@@ -105,6 +105,25 @@ class TestForms:
         assert written(Model(log=["y"]), Model) == [("log", ["y"])]
         assert written(Model(text="?"), Model) == [("text", "?")]
 
+    def test_any_object_with_annotations_is_an_update(self):
+        """
+        Of a plain class with annotations the attributes that the object has are written.
+        LangGraph: F-A16.
+        """
+
+        class Base:
+            text: str
+
+        class Plain(Base):
+            log: list[str]
+            text: str
+
+        made = Plain()
+        made.log = ["y"]
+        assert written(made) == [("log", ["y"])]
+        made.text = "x"
+        assert written(made) == [("text", "x"), ("log", ["y"])]
+
     @pytest.mark.parametrize(
         "returned", ["text", 3, ["text"], object(), State, {"text"}, Command(update=3)]
     )

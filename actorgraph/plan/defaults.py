@@ -1,0 +1,56 @@
+"""What `set_node_defaults` gives to every node that has nothing of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from actorgraph.plan import calls, policies
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+
+if TYPE_CHECKING:
+    from actorgraph.plan.builder import NodeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDefaults:
+    """The policies of nodes that name none; empty or None where there is no default either."""
+
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
+    handler: Callable[..., Any] | None = None
+    timeout: TimeoutPolicy | None = None
+
+    def over(self, before: "NodeDefaults") -> "NodeDefaults":
+        """These, and those set before where these name nothing."""
+        return NodeDefaults(
+            self.retry or before.retry,
+            self.cache or before.cache,
+            self.handler or before.handler,
+            self.timeout or before.timeout,
+        )
+
+
+def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """A node with the defaults in the place of what it doesn't name.
+
+    Raises:
+        GraphBuildError: the default timeout would hold for a sync function.
+    """
+    if spec.timeout is None and defaults.timeout is not None:
+        policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
+    return replace(
+        spec,
+        retry=spec.retry or defaults.retry,
+        cache=spec.cache or defaults.cache,
+        handler=spec.handler or defaults.handler,
+        timeout=spec.timeout or defaults.timeout,
+    )
+
+
+def handler_with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """An error handler with the defaults that it gets: retries and, if it is async, the timeout.
+
+    Never a cache, and no handler of its own.
+    """
+    limit = defaults.timeout if calls.is_async(spec.action) else None
+    return replace(spec, retry=defaults.retry, timeout=limit)
