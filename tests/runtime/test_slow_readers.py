@@ -1,5 +1,7 @@
 """A reader that is slower than its run: the buffer is bounded, and its policy decides."""
 
+import tracemalloc
+
 import anyio
 import pytest
 
@@ -106,6 +108,33 @@ class TestBlock:
                 await anext(stream)
 
         assert len(written) < 1000
+
+
+class TestMemory:
+    @pytest.mark.parametrize("when_full", ["block", "drop_oldest"])
+    async def test_a_paused_reader_costs_a_buffer(self, when_full):
+        """
+        However much a node writes, what waits for its reader is bounded.
+        """
+        pieces = 20_000
+
+        async def node(state):
+            write = get_stream_writer()
+            for n in range(pieces):
+                write(f"{n:01000d}")
+                await anyio.lowlevel.checkpoint()
+
+        stream = in_a_row({"node": node}).astream({}, stream_mode="custom", when_full=when_full)
+        async with patient_group(), stream:
+            await anext(stream)
+            tracemalloc.start()
+            try:
+                await settled(1000)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        assert peak < 2 * 256 * 1100
 
 
 class TestDropOldest:
