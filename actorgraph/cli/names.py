@@ -64,7 +64,8 @@ _TOOLS = _at(
 _AGENT = _at(
     f"{TOP}.prebuilt",
     """
-    create_react_agent AgentState AgentStatePydantic AgentStateWithStructuredResponse
+    create_react_agent create_tool_calling_executor=create_react_agent
+    AgentState AgentStatePydantic AgentStateWithStructuredResponse
     AgentStateWithStructuredResponsePydantic
     """,
 )

@@ -63,3 +63,9 @@ def runtime_of(
         server_info=around.server_info,
         emit=ToolEvents(writer, call).delta,
     )
+
+
+def state_now() -> dict[str, Any]:
+    """The state of the run that goes on, for a node that was handed calls only."""
+    scope = CURRENT.get(None)
+    return {} if scope is None else dict(scope.lineage.values())

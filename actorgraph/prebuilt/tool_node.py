@@ -24,7 +24,7 @@ from actorgraph.prebuilt.tool_errors import (
     handled_types,
     invocation_error,
 )
-from actorgraph.prebuilt.tool_events import events_of, runtime_of
+from actorgraph.prebuilt.tool_events import events_of, runtime_of, state_now
 from actorgraph.prebuilt.tools import Tool, tool_of
 from actorgraph.runtime.calls import thread_limiter
 
@@ -146,7 +146,9 @@ class ToolNode:
             state = given["state"]
             return [given["tool_call"]], state, last_ai(messages_of(state, self._key))
         if _are_calls(given):
-            return cast("list[dict[str, Any]]", given), {}, None
+            state = state_now()
+            like = last_ai(messages_of(state, self._key))
+            return cast("list[dict[str, Any]]", given), state, like
         messages = messages_of(given, self._key)
         message = last_ai(messages)
         if message is None:

@@ -34,6 +34,7 @@ class Lineage(msgspec.Struct):
         owns: whether it has the thread's claim itself.
         stopping: what may stop it; depth: how many runs stand above it.
         calls: takes the calls that its tasks make.
+        values: its state as it stands, for those who were not handed any.
         progress: puts off the idle timeout of a node above; None where there is none.
     """
 
@@ -55,6 +56,7 @@ class Lineage(msgspec.Struct):
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     depth: int = 0
     calls: "Calls | None" = None
+    values: Callable[[], Mapping[str, Any]] = dict[str, Any]
 
     @property
     def control(self) -> RunControl:

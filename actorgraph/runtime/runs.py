@@ -184,6 +184,7 @@ def _mint(launch: Launch) -> Mint:
 
 def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) -> Lineage:
     above = state.nested.parents if state.nested else {}
+    keys = launch.plan.state_keys
     return Lineage(
         thread_id=state.thread_id,
         namespace=state.namespace,
@@ -197,6 +198,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         loaded=loaded,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         supplies=launch.supplies,
+        values=lambda: {key: state.values[key] for key in keys if key in state.values},
         above=launch.place.scope if launch.place else None,
         owns=state.nested is None or state.nested.claims,
         progress=launch.place.scope.progress if launch.place else None,

@@ -25,7 +25,6 @@ PENDING = {
     "actorgraph.channels.DeltaChannel",
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
-    "actorgraph.entrypoint",
     "actorgraph.get_checkpoint_id",
     "actorgraph.is_invalid_resume",
     "actorgraph.stores.AsyncBatchedBaseStore",
@@ -46,6 +45,5 @@ PENDING = {
     "actorgraph.stores.SqliteStore",
     "actorgraph.stores.TTLConfig",
     "actorgraph.stores.get_text_at_path",
-    "actorgraph.task",
     "actorgraph.uuid6",
 }

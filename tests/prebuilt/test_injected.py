@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from actorgraph import START, StateGraph
+from actorgraph import START, Send, StateGraph
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.prebuilt import (
     InjectedState,
@@ -83,6 +83,27 @@ class TestState:
         made = await node.ainvoke(State([calling(("maybe", {}), ("count", {}))]))
         assert told(made["messages"]) == [("1", "ann"), ("2", "1")]
         assert told(await node.ainvoke([calling(("count", {}))])) == [("1", "1")]
+
+    async def test_calls_alone_see_the_graphs_state(self):
+        """
+        A Send that carries calls only finds the state in the run.
+
+        LangGraph: F-M2.
+        """
+
+        async def route(state: Chat):
+            return [Send("tools", [call]) for call in state["messages"][-1].tool_calls]
+
+        builder = StateGraph(Chat).add_node("tools", ToolNode([who]))
+        graph = builder.add_conditional_edges(START, route, ["tools"]).compile()
+        message = calling(("who", {"ask": "why"}), ("who", {"ask": "how"}))
+
+        state = await graph.ainvoke({"messages": [message], "user": "ann"})
+
+        assert told(state["messages"][1:]) == [
+            ("1", "1: ann asks why after 1 messages"),
+            ("2", "2: ann asks how after 1 messages"),
+        ]
 
     async def test_a_missing_key_needs_a_default(self):
         """

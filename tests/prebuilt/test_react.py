@@ -132,6 +132,31 @@ class TestLoop:
             ("tools", "agent", False),
         ]
 
+    def test_its_drawing_is_langgraphs(self):
+        """
+        With all its parts too, the agent's drawing is the one that LangGraph makes.
+
+        LangGraph: F-M4, F-L2.
+        """
+
+        def hook(state): ...
+
+        agent = create_react_agent(
+            Script(), [double], pre_model_hook=hook, post_model_hook=hook, response_format=Answer
+        )
+
+        assert agent.get_graph().draw_mermaid(with_styles=False).splitlines() == [
+            "graph TD;",
+            "\t__start__ --> pre_model_hook;",
+            "\tagent --> post_model_hook;",
+            "\tpost_model_hook -.-> generate_structured_response;",
+            "\tpost_model_hook -.-> pre_model_hook;",
+            "\tpost_model_hook -.-> tools;",
+            "\tpre_model_hook --> agent;",
+            "\ttools --> pre_model_hook;",
+            "\tgenerate_structured_response --> __end__;",
+        ]
+
     async def test_a_tool_that_ends_the_agent(self):
         """
         After a tool with return_direct the model isn't asked again.
