@@ -2,54 +2,19 @@
 
 from typing import Annotated, Any
 
-import msgspec
 import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, Runtime, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, MissingExtraError
-from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from actorgraph.messages import AIMessage
 from actorgraph.prebuilt import (
     AgentState,
     InjectedState,
-    InvalidChatHistoryError,
     ToolNode,
     create_react_agent,
 )
 from tests.graphs import at
-
-
-def double(number: int) -> int:
-    """Twice a number."""
-    return 2 * number
-
-
-def calling(*calls, id=None):
-    made = [{"name": n, "args": a, "id": f"{n}{i}"} for i, (n, a) in enumerate(calls)]
-    return AIMessage("", tool_calls=made, id=id)
-
-
-class Script:
-    """A chat model that says what is written down, and remembers what it was given."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-        self.given = []
-        self.tools = []
-
-    def bind_tools(self, tools):
-        self.tools = tools
-        return self
-
-    async def ainvoke(self, messages, config):
-        self.given.append(messages)
-        return self.answers.pop(0)
-
-
-def texts(state):
-    return [m.content for m in state["messages"]]
-
-
-ASKED = {"messages": [("user", "2 x 4?")]}
+from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
 
 
 class TestLoop:
@@ -212,133 +177,6 @@ class TestLoop:
         assert [i.value for i in paused["__interrupt__"]] == ["tea"]
         assert texts(state)[2:] == ["n", "tea: yes", "done"]
         assert ran == ["n"]
-
-
-class TestPrompt:
-    @pytest.mark.parametrize(
-        "prompt",
-        [
-            "be brief",
-            SystemMessage("be brief"),
-            lambda s: [SystemMessage("be brief"), *s["messages"]],
-        ],
-    )
-    async def test_it_stands_before_the_conversation(self, prompt):
-        """
-        A text, a message or a function makes the model's input; the state stays as it is.
-
-        LangGraph: F-M4.
-        """
-        model = Script(AIMessage("ok"))
-
-        state = await create_react_agent(model, [], prompt=prompt).ainvoke({"messages": ["hi"]})
-
-        assert [(m.type, m.content) for m in model.given[0]] == [
-            ("system", "be brief"),
-            ("human", "hi"),
-        ]
-        assert texts(state) == ["hi", "ok"]
-
-    async def test_a_conversation_must_be_whole(self):
-        """
-        A call without its answer is refused before a model is asked.
-
-        LangGraph: F-M4.
-        """
-        agent = create_react_agent(Script(), [double])
-
-        with pytest.raises(
-            InvalidChatHistoryError, match="do not have a corresponding ToolMessage"
-        ):
-            await agent.ainvoke({"messages": [calling(("double", {})), HumanMessage("well?")]})
-
-
-class TestHooks:
-    async def test_a_hook_before_chooses_what_the_model_sees(self):
-        """
-        `llm_input_messages` is seen instead of the conversation, which stays.
-
-        LangGraph: F-M4.
-        """
-
-        async def trim(state):
-            return {"llm_input_messages": state["messages"][-1:]}
-
-        model = Script(AIMessage("1"))
-        agent = create_react_agent(model, [double], pre_model_hook=trim)
-
-        state = await agent.ainvoke({"messages": ["old", "new"]})
-
-        assert [m.content for m in model.given[0]] == ["new"]
-        assert texts(state) == ["old", "new", "1"]
-        assert "llm_input_messages" not in state
-
-    async def test_a_hook_after_may_answer_calls(self):
-        """
-        Calls that the hook has answered don't run; the others do.
-
-        LangGraph: F-M4.
-        """
-
-        async def guard(state):
-            calls = getattr(state["messages"][-1], "tool_calls", [])
-            refused = [c for c in calls if c["args"]["number"] > 4]
-            return {"messages": [ToolMessage("too big", tool_call_id=c["id"]) for c in refused]}
-
-        model = Script(
-            calling(("double", {"number": 4}), ("double", {"number": 5})),
-            calling(("double", {"number": 9}), id="second"),
-            AIMessage("done"),
-        )
-        model.answers[1].tool_calls[0]["id"] = "x"
-        agent = create_react_agent(model, [double], post_model_hook=guard)
-
-        state = await agent.ainvoke(ASKED)
-
-        assert texts(state)[1:] == ["", "too big", "8", "", "too big", "done"]
-
-
-class Answer(msgspec.Struct):
-    number: int
-
-
-class TestStructuredAnswer:
-    async def test_a_model_with_structured_output_is_asked_for_it(self):
-        """
-        At the end the conversation becomes an answer in the schema, with its own system text.
-
-        LangGraph: F-M4.
-        """
-
-        class Structured(Script):
-            def with_structured_output(self, schema):
-                self.schema = schema
-                return Script(Answer(8))
-
-        model = Structured(AIMessage("it is 8"))
-        agent = create_react_agent(
-            model, [double], response_format=("as a number", Answer), checkpointer=InMemorySaver()
-        )
-
-        state = await agent.ainvoke(ASKED, at())
-
-        assert state["structured_response"] == Answer(8)
-        assert model.schema is Answer
-        assert (await agent.aget_state(at())).values["structured_response"] == Answer(8)
-
-    @pytest.mark.parametrize("schema", [Answer, {"type": "object"}])
-    async def test_another_models_text_is_read_as_json(self, schema):
-        """
-        A model without structured output is asked once more, and its JSON must fit.
-
-        LangGraph: F-M4.
-        """
-        model = Script(AIMessage("it is 8"), AIMessage('{"number": 8}'))
-
-        state = await create_react_agent(model, [], response_format=schema).ainvoke(ASKED)
-
-        made = state["structured_response"]
-        assert made == (Answer(8) if schema is Answer else {"number": 8})
 
 
 class TestStates:
