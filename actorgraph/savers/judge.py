@@ -8,6 +8,7 @@ import msgspec
 
 from actorgraph.errors import AlreadyResumedError, ConflictError
 from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
+from actorgraph.values.constants import CONTROL_INDEX, RESUME, ROUTED
 from actorgraph.values.ids import as_text
 
 
@@ -29,12 +30,16 @@ class ThreadState(msgspec.Struct):
     changed: bool = False
 
 
-def judge(commit: Commit, thread: ThreadState) -> tuple[int, ConflictError | None]:
+def judge(
+    commit: Commit, thread: ThreadState, *, answered: bool = False
+) -> tuple[int, ConflictError | None]:
     """Accept a commit or say why not.
 
+    Args:
+        answered: whether the store has one of its `answer_rows` already.
     Returns: the sequence of its first checkpoint, and None; or 0 and the error.
     """
-    refused = _refusal(commit, thread)
+    refused = _refusal(commit, thread, answered)
     if refused is not None:
         return 0, refused
     first = thread.next_seq
@@ -49,14 +54,14 @@ def judge(commit: Commit, thread: ThreadState) -> tuple[int, ConflictError | Non
     return first, None
 
 
-def _refusal(commit: Commit, thread: ThreadState) -> ConflictError | None:
+def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictError | None:
     if commit.epoch not in (EPOCH_ANY, thread.epoch):
         return _conflict(commit, "was deleted while the run was going on")
     if commit.run is None:
         return None
     head = thread.heads.get(commit.namespace)
     if commit.claim is not None:
-        if commit.claim.head == head:
+        if commit.claim.head == head and not answered:
             return None
         if commit.claim.resumes:
             return AlreadyResumedError(
@@ -69,6 +74,20 @@ def _refusal(commit: Commit, thread: ThreadState) -> ConflictError | None:
     if commit.head != head:
         return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
     return None
+
+
+def answer_rows(commit: Commit) -> list[LedgerRow]:
+    """The rows with which a claim answers questions.
+
+    Another process may have answered one of them since this one read the thread, and moved no
+    head yet: an interrupt is answered once.
+    """
+    if commit.claim is None or not commit.claim.resumes:
+        return []
+    return [row for row in commit.ledger if row.index in _ANSWERS]
+
+
+_ANSWERS = (CONTROL_INDEX[RESUME], CONTROL_INDEX[ROUTED])
 
 
 def _conflict(commit: Commit, what: str) -> ConflictError:

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_json, decode_record, encode_json
-from actorgraph.savers.judge import ThreadState, judge, newest_rows
+from actorgraph.savers.judge import ThreadState, answer_rows, judge, newest_rows
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -96,7 +96,8 @@ class MemoryBackend:
         thread = self._threads.get(request.thread_id)
         if thread is None:
             thread = _Thread(ThreadState(request.thread_id))
-        sequence, error = judge(request, thread.state)
+        answered = any(_has_row(thread, request, row) for row in answer_rows(request))
+        sequence, error = judge(request, thread.state, answered=answered)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
@@ -149,6 +150,11 @@ def _floor(thread: _Thread, namespace: str, head: bytes | None) -> int:
     place = thread.by_id.get((namespace, head)) if head else None
     versions = decode_record(place.row.record).channel_versions if place else {}
     return max(versions.values(), default=0)
+
+
+def _has_row(thread: _Thread, commit: Commit, row: LedgerRow) -> bool:
+    rows = thread.ledger.get((commit.namespace, row.base), {})
+    return (row.task, row.index, row.generation) in rows
 
 
 def _store(thread: _Thread, commit: Commit, sequence: int) -> None:

@@ -21,9 +21,6 @@ from actorgraph.values.ids import is_interrupt_id
 from actorgraph.values.records import Restored
 from actorgraph.values.run import LedgerEntry, Task
 
-_ANY_QUESTION = "*"
-"""What a run answers that finds a question answered and its task unfinished: maybe the next."""
-
 Asking = dict[str, tuple[Task, Attempt]]
 Rows = tuple[list[LedgerEntry], tuple[str, ...]]
 """The ledger rows of a resume, and the ids of the questions that it answers."""
@@ -49,11 +46,10 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
         )
     if asking:
         return _by_id(state, asking, dict.fromkeys(asking, resume))
-    if not tasks:
+    if not tasks or any(known[task.id].interrupts for task in tasks if task.id in known):
         raise _already(state)
     state.bare_answer = [resume]
-    asked = any(known[task.id].interrupts for task in tasks if task.id in known)
-    return [control_entry(state, None, RESUME, [resume])], (_ANY_QUESTION,) if asked else ()
+    return [control_entry(state, None, RESUME, [resume])], ()
 
 
 def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:

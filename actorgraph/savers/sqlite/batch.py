@@ -13,13 +13,14 @@ from contextlib import suppress
 import msgspec
 
 from actorgraph.errors import StorageError
-from actorgraph.savers.judge import ThreadState, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, judge
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
     DeleteThread,
+    LedgerRow,
     Outcome,
     RangeRow,
     Refused,
@@ -124,7 +125,8 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
             thread.heads[request.namespace] = found[0] if found else None
         before = thread.run
-        sequence, error = judge(request, thread)
+        answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
+        sequence, error = judge(request, thread, answered=answered)
         if error is not None:
             outcomes.append(Refused(error))
             continue
@@ -135,6 +137,13 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
         outcomes.append(Stored(newest))
     rows.write(connection)
     return outcomes
+
+
+def _has_row(
+    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, row: LedgerRow
+) -> bool:
+    key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
+    return connection.execute(sql.SELECT_WRITE, key).fetchone() is not None
 
 
 def _read_threads(

@@ -107,6 +107,10 @@ SELECT_HEAD = """
 SELECT id FROM checkpoints WHERE thread = ? AND namespace = ? ORDER BY seq DESC LIMIT 1
 """
 
+SELECT_WRITE = """
+SELECT 1 FROM writes
+WHERE thread = ? AND namespace = ? AND checkpoint = ? AND task = ? AND idx = ? AND generation = ?
+"""
 INSERT_RUN = """
 INSERT OR REPLACE INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch)
 VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?)
