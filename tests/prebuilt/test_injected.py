@@ -35,6 +35,14 @@ def stored(key: str, store: Annotated[Any, InjectedStore()]) -> str:
     return store[key]
 
 
+class Kept(dict[str, str]):
+    """A store: whatever has `batch` and `abatch`."""
+
+    def batch(self, ops): ...
+
+    async def abatch(self, ops): ...
+
+
 def running(number: int, runtime: ToolRuntime) -> str:
     runtime.stream_writer({"number": number})
     return f"{runtime.tool_call_id} {runtime.context} {runtime.state['user']} {len(runtime.tools)}"
@@ -131,6 +139,9 @@ class TestSurroundings:
 
         with pytest.raises(InvalidUpdateError, match="Cannot inject store into tool 'stored'"):
             await builder.compile().ainvoke(given)
+        state = await builder.compile(store=Kept(k="v")).ainvoke(given)
+
+        assert told(state["messages"][1:]) == [("1", "v")]
 
     async def test_a_tool_gets_the_runtime(self):
         """
