@@ -4,8 +4,9 @@ Receives   chunks from the supervisor (`publish` waits while the buffer is full)
            from nodes (`offer`, from any thread; a sync node waits at once, an async node at its
            next `await`; `send` waits first)
 Sends      the chunks in order, then the end
-Bounds     `buffer_max` chunks. Between two awaits an async node may exceed it, by at most
-           `BURST_MAX`. What happens at the bound is the reader's choice, `when_full`
+Bounds     `buffer_max` chunks. Between two awaits an async node may exceed it, and so may a task
+           or a thread of its own, by at most `BURST_MAX`. What happens at the bound is the
+           reader's choice, `when_full`
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
 
@@ -24,7 +25,7 @@ from actorgraph.values.streams import Item, Namespace, WhenFull
 
 BUFFER_MAX = 256
 BURST_MAX = 16_384
-"""Chunks that one node may write without ever waiting; with 1 kB each, 16 MB."""
+"""Chunks that may wait beyond a full buffer; with 1 kB each, 16 MB."""
 
 
 class BroadcastStatistics(msgspec.Struct, frozen=True):
@@ -107,15 +108,19 @@ class Broadcast:
         """Send a live chunk from a node. In a worker thread it waits for room.
 
         Raises:
-            SlowReaderError: an async node wrote a whole burst without an `await`.
+            SlowReaderError: a node that can't be held is a whole burst ahead of the reader.
         """
         self._put(chunk)
-        if self.is_full and not running_loop():
+        if not self.is_full:
+            return
+        if not running_loop():
             with suppress(anyio.NoEventLoopError):  # a thread of the node's own can't wait
                 anyio.from_thread.run(self.wait_room)
-        elif self._blocks and len(self._chunks) >= self._buffer_max + BURST_MAX:
+                return
+        if self._blocks and len(self._chunks) >= self._buffer_max + BURST_MAX:
             raise SlowReaderError(
-                f"a node wrote {BURST_MAX} chunks without an `await`, and nobody could read them",
+                f"a node is {BURST_MAX} chunks ahead of a reader whose buffer is full: a plain "
+                "writer can't wait without an `await`, nor in a task or thread of the node's own",
                 do="`await writer.asend(chunk)` instead of `writer(chunk)`, or read with "
                 'astream(..., when_full="drop_oldest")',
             )

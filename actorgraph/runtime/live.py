@@ -80,7 +80,8 @@ class Writer:
     """Sends custom chunks to the readers of `stream_mode="custom"`; without one it does nothing.
 
     `writer(chunk)` never waits in async code: a node that writes faster than its reader reads is
-    held at its next `await`. `await writer.asend(chunk)` waits for room first.
+    held at its next `await`. `await writer.asend(chunk)` waits for room first; tasks that a node
+    starts use it, because they aren't held.
     """
 
     __slots__ = ("_live",)

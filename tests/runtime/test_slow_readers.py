@@ -1,8 +1,10 @@
 """A reader that is slower than its run: the buffer is bounded, and its policy decides."""
 
+import threading
 import tracemalloc
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from actorgraph import SlowReaderError, get_stream_writer
@@ -95,6 +97,35 @@ class TestBlock:
         stream = in_a_row({"node": node}).astream({}, stream_mode="custom", buffer=BUFFER)
         with pytest.raises(SlowReaderError, match="asend"):
             [n async for n in stream]
+
+    async def test_a_thread_of_the_nodes_own_has_the_same_bound(self, monkeypatch):
+        """
+        A thread that nobody can hold gets the error too.
+        """
+        monkeypatch.setattr(broadcasts, "BURST_MAX", 50)
+        raised: list[Exception] = []
+
+        def write_on(write) -> None:
+            try:
+                for n in range(1000):
+                    write(n)
+            except SlowReaderError as error:
+                raised.append(error)
+
+        def node(state):
+            thread = threading.Thread(target=write_on, args=(get_stream_writer(),))
+            thread.start()
+            thread.join()
+
+        stream = in_a_row({"node": node}).astream({}, stream_mode="custom", buffer=BUFFER)
+        async with patient_group(), stream:
+            first = await anext(stream)
+            while not raised:
+                await anyio.lowlevel.checkpoint()
+            rest = [n async for n in stream]
+
+        assert [first, *rest] == list(range(len(rest) + 1))
+        assert len(rest) < 1000
 
     async def test_leaving_lets_a_waiting_node_go(self):
         """
