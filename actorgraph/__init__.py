@@ -33,11 +33,13 @@ from actorgraph.api.pregel import Pregel
 from actorgraph.api.push import push_message
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
+from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.codec import Codec
 from actorgraph.errors import (
     ActorGraphError,
     ActorGraphWarning,
     AlreadyResumed,
+    CacheWarning,
     CheckpointError,
     CompiledGraphWarning,
     ConflictError,
@@ -88,7 +90,12 @@ from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
 from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
-from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy, default_retry_on
+from actorgraph.values.node_policies import (
+    CachePolicy,
+    RetryPolicy,
+    TimeoutPolicy,
+    default_retry_on,
+)
 from actorgraph.values.output import GraphOutput
 from actorgraph.values.overwrite import Overwrite
 from actorgraph.values.policies import All, Durability, StreamMode
@@ -126,6 +133,9 @@ __all__ = [
     "AsyncMessageStream",
     "AsyncSqliteSaver",
     "AsyncSubgraphRunStream",
+    "BaseCache",
+    "CachePolicy",
+    "CacheWarning",
     "ChannelWriteEntry",
     "CheckpointError",
     "CheckpointPayload",
@@ -154,6 +164,7 @@ __all__ = [
     "GraphOutput",
     "GraphRecursionError",
     "GraphRunStream",
+    "InMemoryCache",
     "InMemorySaver",
     "Interrupt",
     "InvalidConfigError",
@@ -190,6 +201,7 @@ __all__ = [
     "SerializationError",
     "ServerInfo",
     "SlowReaderError",
+    "SqliteCache",
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",

@@ -322,6 +322,10 @@ class SwallowedInterruptWarning(ActorGraphWarning):
     """A node called `interrupt()` and then returned as if it had not."""
 
 
+class CacheWarning(ActorGraphWarning):
+    """A cache failed to find or keep a node's result; the run goes on without."""
+
+
 class UnsafeSettingWarning(ActorGraphWarning):
     """A setting gives up a guarantee."""
 

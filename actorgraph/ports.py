@@ -4,10 +4,13 @@ A saver is four methods. The persistence actor is the only one that calls `commi
 needs no lock; queries come one batch at a time too, on their own connection.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.values.commits import Outcome, Query, Request
+
+CacheKey = tuple[tuple[str, ...], str]
+"""A namespace and a key in it."""
 
 
 @runtime_checkable
@@ -58,6 +61,23 @@ class Store(Protocol):
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         """`batch` without blocking the event loop."""
+        ...
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """Where results of nodes are kept. It may lose anything; what it raises counts as a miss."""
+
+    async def aget(self, keys: Sequence[CacheKey]) -> Mapping[CacheKey, Any]:
+        """The values that it has."""
+        ...
+
+    async def aset(self, pairs: Mapping[CacheKey, tuple[Any, int | None]]) -> None:
+        """Keep values, each with its seconds to live or None."""
+        ...
+
+    async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
+        """Forget what stands in these namespaces; without any, everything."""
         ...
 
 

@@ -21,7 +21,7 @@ ORDER = [
     {"superstep"},
     {"ports"},
     {"codec"},
-    {"runtime", "savers", "stores"},
+    {"runtime", "savers", "stores", "caches"},
     {"api"},
     {"web", "cli", "prebuilt", "testing"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.

@@ -1,7 +1,7 @@
 """What `compile` is handed, checked."""
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Cache, Saver, Store
 
 
 def check_saver(saver: object) -> None:
@@ -16,6 +16,19 @@ def check_saver(saver: object) -> None:
             f"Invalid checkpointer provided: {saver!r} is "
             f"{'a class' if is_class else 'no object with the methods of a saver'}",
             do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
+        )
+
+
+def check_cache(cache: object) -> None:
+    """Refuse what is no cache.
+
+    Raises:
+        GraphBuildError: it isn't.
+    """
+    if isinstance(cache, type) or not isinstance(cache, (Cache, type(None))):
+        raise GraphBuildError(
+            f"Invalid cache provided: {cache!r} has no `aget`, `aset` and `aclear`",
+            do="pass a cache object, such as InMemoryCache(), not its class",
         )
 
 

@@ -17,8 +17,9 @@ from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.graph import Plan
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Cache, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.caching import Identities, ResultCache
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
@@ -82,6 +83,7 @@ class CompiledBase:
         durability: Durability | None = None,
         *,
         store: Store | None = None,
+        cache: Cache | None = None,
         builder: Any = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
@@ -89,6 +91,8 @@ class CompiledBase:
         self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = checkpointer
         self.store = store
+        self.cache = cache
+        self.identities = Identities()
         self.builder = builder
         self.config: Config | None = None
         self.step_timeout: float | timedelta | None = None
@@ -159,6 +163,7 @@ class CompiledBase:
             run=seat.run,
             broadcast=broadcast,
             place=place,
+            cache=self._results(place, seat.codec),
             stopping=stopping_of(
                 place, options.get("control"), seconds("deadline_s", options.get("deadline_s"))
             ),
@@ -169,6 +174,12 @@ class CompiledBase:
                 store=self.store,
             ),
         )
+
+    def _results(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
+        """The cache of the graph's own nodes: its own, or that of the graph above."""
+        above = place.scope.lineage.cache if place is not None else None
+        cache = self.cache or (above.cache if above is not None else None)
+        return None if cache is None else ResultCache(cache, codec, self.graph_id, self.identities)
 
     def _changed(self, **attributes: Any) -> Self:
         """The same graph with other attributes; this one stays as it is."""

@@ -5,6 +5,7 @@ from typing import Self
 from actorgraph.api import config as configs
 from actorgraph.api.batches import BatchMethods
 from actorgraph.api.binding import BindingMethods
+from actorgraph.api.caching import CacheMethods
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.eventing import EventMethods
 from actorgraph.api.facade import BlockingMethods
@@ -13,7 +14,13 @@ from actorgraph.values.policies import Durability, DurabilityMode
 
 
 class CompiledStateGraph(
-    BlockingMethods, EventMethods, BatchMethods, BindingMethods, SurfaceMethods, DrawingMethods
+    BlockingMethods,
+    EventMethods,
+    BatchMethods,
+    BindingMethods,
+    CacheMethods,
+    SurfaceMethods,
+    DrawingMethods,
 ):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 

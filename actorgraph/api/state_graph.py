@@ -3,14 +3,14 @@
 import warnings
 from collections.abc import Sequence
 
-from actorgraph.api.checks import check_saver, check_store
+from actorgraph.api.checks import check_cache, check_saver, check_store
 from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.errors import UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Cache, Saver, Store
 from actorgraph.values.policies import All
 
 
@@ -30,6 +30,7 @@ class StateGraph(GraphBuilder):
         self,
         checkpointer: Saver | bool | None = None,
         *,
+        cache: Cache | None = None,
         store: Store | None = None,
         interrupt_before: All | Sequence[str] = (),
         interrupt_after: All | Sequence[str] = (),
@@ -44,6 +45,8 @@ class StateGraph(GraphBuilder):
                 that runs in a node of another: None (default) takes that one's saver and starts
                 anew in each task, True takes it and keeps its state from task to task, False
                 stores nothing.
+            cache: for the results of nodes with a `cache_policy`. For a graph that runs in a node
+                of another: None (default) takes that one's.
             store: for the nodes' `store` and `runtime.store`. For a graph that runs in a node
                 of another: None (default) takes that one's.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
@@ -61,6 +64,7 @@ class StateGraph(GraphBuilder):
             warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
         check_saver(checkpointer)
         check_store(store)
+        check_cache(cache)
         plan = make_plan(
             self,
             name=name or "LangGraph",
@@ -68,7 +72,7 @@ class StateGraph(GraphBuilder):
             interrupt_after=after,
             strict=strict,
         )
-        graph = CompiledStateGraph(plan, checkpointer, store=store, builder=self)
+        graph = CompiledStateGraph(plan, checkpointer, store=store, cache=cache, builder=self)
         self.compiled = True
         graph.transformers = tuple(transformers)
         return graph

@@ -110,6 +110,7 @@ class GraphBuilder:
         *,
         input_schema: Any = None,
         retry_policy: policies.Retry = None,
+        cache_policy: CachePolicy[Any] | None = None,
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
         max_concurrency: int | None = None,
@@ -128,6 +129,7 @@ class GraphBuilder:
                 function's first parameter, else the state schema.
             retry_policy: when to call it again after an error, default never; of several, the
                 first that matches the error counts.
+            cache_policy: take an earlier result for the same input, from `compile(cache=)`.
             error_handler: a function like a node's, called in place of it once its last attempt
                 has failed, with the same input. Its parameter `error` gets the `NodeError`.
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
@@ -147,7 +149,8 @@ class GraphBuilder:
         more |= {"max_concurrency": max_concurrency, "metadata": dict(metadata or {})}
         limit = policies.timeout_of(owner, spec.action, timeout)
         retry = policies.retries_of(owner, retry_policy)
-        self.nodes[name] = replace(spec, timeout=limit, retry=retry, **more)
+        cache = policies.cache_of(owner, cache_policy)
+        self.nodes[name] = replace(spec, timeout=limit, retry=retry, cache=cache, **more)
         return self
 
     def _spec(

@@ -103,6 +103,8 @@ async def call_node(
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
     writes.extend(scope.pushed)
+    if node.cache is not None:
+        scope.made = list(writes)
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches:

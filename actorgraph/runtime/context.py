@@ -41,6 +41,8 @@ class TaskScope:
         runtime: set once somebody has asked for it.
         key, whole: of a part of a task: what tells its questions apart, and the task's own scope.
         drained: why a graph that it ran has stopped before its end.
+        cached: whether its writes come out of a cache. made: the node's own writes, kept for
+            one; set only where the node has a cache policy.
         cancelled: set when the task was abandoned; a sync node in its thread may look.
         progress: to be called at each sign of progress; None where nobody waits for any.
         over: whether this attempt is over, and nothing may be started or written in its name.
@@ -52,6 +54,7 @@ class TaskScope:
         "asked",
         "attempt",
         "bare",
+        "cached",
         "caller",
         "calls",
         "cancelled",
@@ -62,6 +65,7 @@ class TaskScope:
         "heartbeat",
         "key",
         "lineage",
+        "made",
         "messages",
         "over",
         "previous",
@@ -78,6 +82,7 @@ class TaskScope:
 
     error: Any
     first_attempt_time: float
+    made: list[Write]
     heartbeat: Callable[[], None]
     previous: Any
     runtime: Runtime[Any]
@@ -107,7 +112,7 @@ class TaskScope:
         self.took_bare = False
         self.drained: GraphDrained | None = None
         self.pushed: list[Write] = []
-        self.cancelled = self.over = False
+        self.cancelled = self.over = self.cached = False
         self.progress: Callable[[], None] | None = lineage.progress
         self.messages: MessageTap | None = None
         self.key = ""

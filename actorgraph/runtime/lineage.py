@@ -13,6 +13,7 @@ from actorgraph.values.control import RunControl
 from actorgraph.values.policies import RunPolicy
 
 if TYPE_CHECKING:
+    from actorgraph.runtime.caching import ResultCache
     from actorgraph.runtime.called import Calls
     from actorgraph.runtime.context import TaskScope
 
@@ -35,6 +36,7 @@ class Lineage(msgspec.Struct):
         stopping: what may stop it; depth: how many runs stand above it.
         calls: takes the calls that its tasks make.
         values: its state as it stands, for those who were not handed any.
+        cache: of its nodes' results; None for none.
         progress: puts off the idle timeout of a node above; None where there is none.
     """
 
@@ -55,6 +57,7 @@ class Lineage(msgspec.Struct):
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     depth: int = 0
+    cache: "ResultCache | None" = None
     calls: "Calls | None" = None
     values: Callable[[], Mapping[str, Any]] = dict[str, Any]
 

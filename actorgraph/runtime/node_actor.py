@@ -20,6 +20,7 @@ from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
 from actorgraph.runtime.attempts import guard, wait_again, within
+from actorgraph.runtime.caching import call_cached
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.lineage import Lineage
@@ -201,7 +202,9 @@ class NodeActor:
         values = around.values()
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]
-        call = call_node(around.plan, node, values, start.given, scope)
+        cached = node.cache is not None and around.lineage.cache is not None
+        calling = call_cached if cached else call_node
+        call = calling(around.plan, node, values, start.given, scope)
         return scope, InContext(context, call, around.live)
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:
@@ -227,7 +230,9 @@ class NodeActor:
         if scope.messages is not None:
             messages.returned(scope, self._node, writes)
         answers = tuple(scope.answers)
-        return TaskSucceeded(TaskResult(task.id, tuple(writes), answers, scope.took_bare))
+        return TaskSucceeded(
+            TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)
+        )
 
     def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         counts = real_error(error)

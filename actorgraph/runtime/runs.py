@@ -11,6 +11,7 @@ from actorgraph.codec.restore import Placement, open_claim, restore
 from actorgraph.errors import CheckpointNotFoundError
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.caching import ResultCache
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
@@ -66,6 +67,7 @@ class Launch(msgspec.Struct, frozen=True):
     place: NestedPlace | None = None
     supplies: Supplies = NOTHING_SUPPLIED
     stopping: Stopping = msgspec.field(default_factory=Stopping)
+    cache: ResultCache | None = None
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -203,6 +205,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         owns=state.nested is None or state.nested.claims,
         progress=launch.place.scope.progress if launch.place else None,
         stopping=launch.stopping,
+        cache=launch.cache,
         depth=depth_of(launch.place, launch.plan.name, launch.policy.nesting_limit),
     )
 

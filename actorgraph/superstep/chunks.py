@@ -105,7 +105,10 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
         bare = state.policy.bare or tuple(keys) == (ROOT,)
-        hold(state, "updates", {task.name: update_of(keys, result.writes, bare=bare)})
+        update = {task.name: update_of(keys, result.writes, bare=bare)}
+        if result.cached:
+            update["__metadata__"] = {"cached": True}
+        hold(state, "updates", update)
     if wants(state, "tasks") or wants(state, "debug"):
         made = grouped(state.plan.state_keys, result.writes)
         hold_task(state, task, result=made, folded=folded)

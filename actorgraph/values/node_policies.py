@@ -138,7 +138,11 @@ class CachePolicy(Generic[KeyFuncT]):
         key_func: makes the key of an input, text or bytes; it gets the node's input. Default: the
             input itself, as it would be stored.
         ttl: seconds for which a result counts; None (default) for ever.
+        name: nodes whose policies have the same name share their results, across graphs and
+            processes. Default: a node shares with those of the same graph, name and code; with
+            none at all if its function holds objects (a client, a model) that are no data.
     """
 
     key_func: KeyFuncT | None = None
     ttl: int | None = None
+    name: str = ""

@@ -55,12 +55,14 @@ class TaskResult(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         took_bare: whether it, or something below it, used an answer given to nobody.
+        cached: whether the writes come out of a cache.
     """
 
     task: TaskId
     writes: tuple[Write, ...]
     answers: tuple[Any, ...] = ()
     took_bare: bool = False
+    cached: bool = False
 
 
 # --- events: what happened ---

@@ -4,10 +4,13 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from actorgraph.caches import BaseCache
 from actorgraph.errors import GraphBuildError, OutsideRunError
 from actorgraph.plan import calls, policies
 from actorgraph.plan.graph import NodePlan
 from actorgraph.plan.injection import INJECTABLE, parameters_of
+from actorgraph.ports import Cache
+from actorgraph.runtime.caching import namespace_of
 from actorgraph.runtime.called import TaskFuture
 from actorgraph.runtime.context import CURRENT
 from actorgraph.values.constants import PUSH, RETURN
@@ -62,6 +65,16 @@ class TaskFunction(Generic[P, T]):
                 do="call it in an entrypoint or a node; `.func` is the plain function",
             )
         return scope.lineage.calls.request(scope, self.node, (args, kwargs))
+
+    def clear_cache(self, cache: BaseCache[Any]) -> None:
+        """Forget the results of this task that a cache has kept."""
+        if self.node.cache is not None:
+            cache.clear([namespace_of(self.node.cache, "@task", self.name)])
+
+    async def aclear_cache(self, cache: Cache) -> None:
+        """`clear_cache` without blocking the event loop."""
+        if self.node.cache is not None:
+            await cache.aclear([namespace_of(self.node.cache, "@task", self.name)])
 
 
 def _is_injected(name: str, kind: Any) -> bool:

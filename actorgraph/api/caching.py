@@ -1,0 +1,46 @@
+"""Forgetting what nodes have in the graph's cache."""
+
+from collections.abc import Sequence
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.compiled import CompiledBase
+from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.ports import Cache
+from actorgraph.runtime.caching import namespace_of
+
+
+class CacheMethods(CompiledBase):
+    """`aclear_cache` and its blocking twin."""
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget the kept results of these nodes; by default of all of them.
+
+        Raises:
+            InvalidConfigError: the graph has no cache, or no such node.
+        """
+        cache = self._own_cache()
+        names = self._cached_nodes() if nodes is None else list(nodes)
+        for name in names:
+            if name not in self.plan.nodes:
+                raise InvalidConfigError(
+                    f"graph {self.name!r} has no node {name!r}",
+                    do=did_you_mean(name, self._cached_nodes()),
+                )
+        policies = [(self.plan.nodes[name].cache, name) for name in names]
+        spaces = [namespace_of(p, self.graph_id, name) for p, name in policies if p is not None]
+        await cache.aclear(spaces)
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """`aclear_cache`, blocking."""
+        block_on("aclear_cache", lambda: self.aclear_cache(nodes))
+
+    def _cached_nodes(self) -> list[str]:
+        return [node.name for node in self.plan.nodes.values() if node.cache is not None]
+
+    def _own_cache(self) -> Cache:
+        if self.cache is None:
+            raise InvalidConfigError(
+                f"No cache is set for graph {self.name!r}. Cannot clear cache.",
+                do="pass cache= to compile(), e.g. InMemoryCache()",
+            )
+        return self.cache

@@ -1,0 +1,135 @@
+"""SqliteCache: values in an SQLite file, shared by the processes that open it.
+
+One connection behind a lock, in whatever thread calls: async callers hop into a worker thread,
+the same on asyncio and trio. A cache is used from anywhere without being opened, so it has no
+connection per event loop, as savers have.
+"""
+
+import json
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import time
+
+from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
+from actorgraph.codec import Codec
+from actorgraph.errors import StorageError
+
+_SETUP = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS cache (
+    namespace TEXT NOT NULL,
+    key       TEXT NOT NULL,
+    expiry    REAL,
+    payload   BLOB NOT NULL,
+    PRIMARY KEY (namespace, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idx_cache_expiry ON cache (expiry) WHERE expiry IS NOT NULL;
+"""
+_GET = """
+SELECT j.value ->> 0, j.value ->> 1, c.payload FROM json_each(?) AS j
+JOIN cache c ON c.namespace = j.value ->> 0 AND c.key = j.value ->> 1
+WHERE c.expiry IS NULL OR c.expiry > ?
+"""
+_SET = "INSERT OR REPLACE INTO cache VALUES (?, ?, ?, ?)"
+_PURGE = "DELETE FROM cache WHERE expiry <= ?"
+_CLEAR = "DELETE FROM cache WHERE namespace IN (SELECT value FROM json_each(?))"
+
+
+class SqliteCache(BaseCache[ValueT]):
+    """A cache in a file. Safe to use from several threads, event loops and processes.
+
+    Args:
+        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for this object only.
+        busy_timeout_s: seconds to wait for another process's lock. Default 5.
+        codec, clock: see `BaseCache`.
+    Raises:
+        StorageError: the file can't be opened or made.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        busy_timeout_s: float = 5.0,
+        codec: Codec | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        super().__init__(codec=codec, clock=clock)
+        self.path = os.fspath(path)
+        self._lock = threading.Lock()
+        try:
+            _make_private(self.path)
+            self._connection = sqlite3.connect(
+                self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+            )
+            self._connection.executescript(_SETUP)
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            raise StorageError(
+                f"can't open {self.path!r} as a cache: {error}",
+                do="check the path and its permissions, or name another file",
+            ) from error
+
+    def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
+        """See `BaseCache.get`."""
+        wanted = {(_text(namespace), key): (namespace, key) for namespace, key in keys}
+        with self._lock:
+            rows = self._connection.execute(_GET, (json.dumps(list(wanted)), self.clock()))
+            found = rows.fetchall()
+        return {wanted[space, key]: self.codec.decode(payload) for space, key, payload in found}
+
+    def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
+        """See `BaseCache.set`; what has expired is removed."""
+        rows = [
+            (_text(namespace), key, self.expiry(ttl), self.codec.encode(value))
+            for (namespace, key), (value, ttl) in pairs.items()
+        ]
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.execute(_PURGE, (self.clock(),))
+                self._connection.executemany(_SET, rows)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
+        """See `BaseCache.clear`."""
+        with self._lock:
+            if namespaces is None:
+                self._connection.execute("DELETE FROM cache")
+            else:
+                gone = json.dumps([_text(namespace) for namespace in namespaces])
+                self._connection.execute(_CLEAR, (gone,))
+
+    def close(self) -> None:
+        """Close the file; the cache can't be used any more."""
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
+    def __enter__(self) -> "SqliteCache[ValueT]":
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """See `close`."""
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _text(namespace: Namespace) -> str:
+    return json.dumps(namespace)
+
+
+def _make_private(path: str) -> None:
+    if path != ":memory:" and not Path(path).exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
