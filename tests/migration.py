@@ -57,6 +57,7 @@ def features(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[st
                 lines.append(f"| {i} | {phrase} | left out: {data['left'][i]} | |")
                 continue
             here = f"better: {data['better'][i]}" if i in data["better"] else "same"
+            here = data["different"].get(i, here)
             lines.append(f"| {i} | {phrase} | {here} | {cell(found.get(i, []))} |")
     return [*lines, ""]
 
