@@ -6,15 +6,15 @@ from actorgraph.api import config as configs
 from actorgraph.api.batches import BatchMethods
 from actorgraph.api.binding import BindingMethods
 from actorgraph.api.caching import CacheMethods
+from actorgraph.api.chaining import ChainMethods
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.eventing import EventMethods
-from actorgraph.api.facade import BlockingMethods
 from actorgraph.api.surface import SurfaceMethods
 from actorgraph.values.policies import Durability, DurabilityMode
 
 
 class CompiledStateGraph(
-    BlockingMethods,
+    ChainMethods,
     EventMethods,
     BatchMethods,
     BindingMethods,

@@ -162,10 +162,15 @@ class TaskScope:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The caller's config with the task's own namespace."""
-        own = {"checkpoint_ns": self.task.namespace, "langgraph_task_id": self.task.id}
-        place = {**(self._config.get("configurable") or {}), **own}
-        return {**self._config, "configurable": place}
+        """The caller's config with the task's own namespace, and its place in the metadata.
+
+        Without `run_id` and `run_name`: those are the run's own, not for what the task calls.
+        """
+        task, config = self.task, {k: v for k, v in self._config.items() if k not in _RUNS_OWN}
+        own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
+        place = {**(config.get("configurable") or {}), **own}
+        metadata = {**(config.get("metadata") or {}), **place_of(task, self.lineage.step())}
+        return {**config, "configurable": place, "metadata": metadata}
 
     def override(self, config: dict[str, Any]) -> None:
         """Give the task another config; its place in it stays."""
@@ -199,6 +204,20 @@ class TaskScope:
         while scope is not None:
             scope.took_bare = True
             scope = scope.caller or scope.lineage.above
+
+
+_RUNS_OWN = ("run_id", "run_name")
+
+
+def place_of(task: Task, step: int) -> dict[str, Any]:
+    """Where in its run a task stands, under LangGraph's names."""
+    return {
+        "langgraph_step": step,
+        "langgraph_node": task.name,
+        "langgraph_triggers": task.triggers,
+        "langgraph_path": task.path,
+        "langgraph_checkpoint_ns": task.namespace,
+    }
 
 
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")

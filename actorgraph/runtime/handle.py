@@ -11,6 +11,7 @@ import msgspec
 
 from actorgraph.errors import OutsideRunError
 from actorgraph.ports import Store
+from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 
 ContextT = TypeVar("ContextT")
@@ -74,7 +75,7 @@ class Runtime(Generic[ContextT]):
     previous: Any = None
     execution_info: ExecutionInfo | None = None
     server_info: ServerInfo | None = None
-    control: Any = None
+    control: RunControl | None = None
 
     @property
     def drain_requested(self) -> bool:

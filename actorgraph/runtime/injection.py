@@ -54,7 +54,7 @@ def _made(scope: TaskScope) -> Runtime[Any]:
         previous=getattr(scope, "previous", None),
         execution_info=_execution_info(scope),
         server_info=supplies.server_info,
-        control=getattr(scope.lineage, "control", None),
+        control=scope.lineage.control,
     )
 
 

@@ -28,6 +28,7 @@ class Lineage(msgspec.Struct):
         broadcast: the reader's buffer; None if nobody reads.
         parents: namespace -> checkpoint id of this run and of those above it, as it stands.
         base: the checkpoint that its tasks follow, as it stands.
+        step: the superstep that runs now.
         loaded: the checkpoint that the run started from; tasks of a later one are new.
         routed: answers to questions of this run and below it, by interrupt id.
         supplies: context and store for its nodes.
@@ -49,6 +50,7 @@ class Lineage(msgspec.Struct):
     broadcast: Broadcast | None
     parents: Callable[[], Mapping[str, str]]
     base: Callable[[], bytes]
+    step: Callable[[], int]
     loaded: bytes | None
     routed: Mapping[str, Any]
     supplies: Supplies = NOTHING_SUPPLIED

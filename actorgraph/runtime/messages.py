@@ -19,7 +19,7 @@ import msgspec
 
 from actorgraph.errors import OutsideRunError
 from actorgraph.plan.graph import NodePlan
-from actorgraph.runtime.context import CURRENT, TaskScope
+from actorgraph.runtime.context import CURRENT, TaskScope, place_of
 from actorgraph.runtime.live import Live
 from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
@@ -144,13 +144,7 @@ def metadata_of(scope: TaskScope, node: NodePlan, step: int) -> dict[str, Any]:
     thread = (config.get("configurable") or {}).get("thread_id")
     if thread is not None:
         metadata["thread_id"] = thread
-    metadata.update(
-        langgraph_step=step,
-        langgraph_node=task.name,
-        langgraph_triggers=task.triggers,
-        langgraph_path=task.path,
-        langgraph_checkpoint_ns=task.namespace,
-    )
+    metadata.update(place_of(task, step))
     metadata.update((k, v) for k, v in node.metadata.items() if k != "tags")
     return metadata
 

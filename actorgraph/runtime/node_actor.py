@@ -23,6 +23,7 @@ from actorgraph.runtime.attempts import guard, wait_again, within
 from actorgraph.runtime.caching import call_cached
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
+from actorgraph.runtime.interop import Inherit, runnable_here
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
@@ -54,6 +55,7 @@ class Surroundings(msgspec.Struct):
         report: takes the events.
         warn: takes a sentence about something that a node did.
         live: takes what tasks send while they run; None where nobody reads that.
+        inherit: hands a task's config to the LangChain calls in it; None where it needn't.
     """
 
     plan: Plan
@@ -66,6 +68,7 @@ class Surroundings(msgspec.Struct):
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
     live: Live | None
+    inherit: Inherit | None = None
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
@@ -85,7 +88,7 @@ class NodeActor:
     """One node of one run. See the module's text."""
 
     def __init__(self, node: NodePlan, around: Surroundings, group: TaskGroup) -> None:
-        self._node = node
+        self._node = runnable_here(node)
         self._around = around
         self._group = group
         self._inbox: Mailbox[StartTask | None] = Mailbox()
@@ -195,6 +198,8 @@ class NodeActor:
         live = around.live
         if node.retry or start.task.timeout is not None:
             live = guard(scope, live, before)
+        if around.inherit is not None:
+            around.inherit(scope, context)
         if live is not None:
             messages.attach(live, node, scope, context, start.given)
         if scope.progress is not None:

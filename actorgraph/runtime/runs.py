@@ -197,6 +197,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         broadcast=launch.broadcast,
         parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
         base=lambda: state.checkpoint,
+        step=lambda: state.step + 1,
         loaded=loaded,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         supplies=launch.supplies,

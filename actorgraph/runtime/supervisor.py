@@ -28,6 +28,7 @@ from actorgraph.errors import (
 )
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
+from actorgraph.runtime.interop import inheritance_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
@@ -137,6 +138,7 @@ class Supervisor:
             report=self._deliver,
             warn=self._warn,
             live=live,
+            inherit=inheritance_of(config),
         )
 
     def cancel(self) -> None:

@@ -2,7 +2,7 @@
 
 What the caller declares in `config["metadata"]`, and nothing else of the config: an address, a
 user's id or a key in `configurable` stays where it is. Names of our own are left out, and so are
-those that begin with `__`; text under a name that says secret is replaced.
+those that begin with `__` or `langgraph_`; text under a name that says secret is replaced.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 RESERVED = frozenset({"source", "step", "parents", "writes"})
+_INTERNAL = ("__", "langgraph_")
 REDACTED = "[redacted]"
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -27,7 +28,7 @@ def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _shown(name, value)
         for name, value in declared.items()
-        if name not in RESERVED and not str(name).startswith("__")
+        if name not in RESERVED and not str(name).startswith(_INTERNAL)
     }
 
 

@@ -26,15 +26,15 @@ class TestWithConfig:
         bound = seeing(seen).with_config(
             {"tags": ["t"], "configurable": {"x": 1}, "metadata": {"m": 1, "n": 1}},
             recursion_limit=50,
-            run_name="bound",
+            max_concurrency=3,
         )
-        call = {"tags": ["u"], "configurable": {"y": 2}, "metadata": {"m": 2}, "run_name": "call"}
+        call = {"tags": ["u"], "configurable": {"y": 2}, "metadata": {"m": 2}, "max_concurrency": 4}
         await bound.ainvoke({}, call)
         config = seen[0]
 
         assert config["tags"] == ["t", "u"]
-        assert config["metadata"] == {"m": 2, "n": 1}
-        assert (config["recursion_limit"], config["run_name"]) == (50, "call")
+        assert {k: config["metadata"][k] for k in "mn"} == {"m": 2, "n": 1}
+        assert (config["recursion_limit"], config["max_concurrency"]) == (50, 4)
         assert {k: config["configurable"][k] for k in "xy"} == {"x": 1, "y": 2}
 
     async def test_the_graph_itself_stays_as_it_is(self):
@@ -93,7 +93,7 @@ class TestWithConfig:
         await graph.ainvoke({"foo": "a"}, {"tags": ["call"], "metadata": {"m": "call", "n": 1}})
 
         assert sorted(seen[0]["tags"]) == ["call", "child"]
-        assert seen[0]["metadata"] == {"m": "call", "n": 1}
+        assert {k: seen[0]["metadata"][k] for k in "mn"} == {"m": "call", "n": 1}
 
 
 class TestMetadata:
@@ -122,7 +122,7 @@ class TestMetadata:
         seen: list = []
         await seeing(seen).ainvoke({}, {"metadata": {"password": "p"}, "configurable": {"k": 1}})
 
-        assert seen[0]["metadata"] == {"password": "p"}
+        assert seen[0]["metadata"].items() >= {"password": "p"}.items()
         assert seen[0]["configurable"]["k"] == 1
 
 

@@ -100,7 +100,8 @@ class TestContext:
     @pytest.mark.parametrize("sync", [True, False])
     async def test_get_config_is_the_callers_with_the_tasks_place(self, sync):
         """
-        A node reads the call's config, with its own namespace below the run's.
+        A node reads the call's config, with its own namespace below the run's and its place in
+        the metadata; the run's name and id are not for what the node calls. LangGraph: F-C18.
         """
         seen: list[dict] = []
 
@@ -111,9 +112,18 @@ class TestContext:
             look(state)
 
         graph = in_a_row({"look": look if sync else alook}, checkpointer=InMemorySaver())
-        await graph.ainvoke({}, {**at("t7"), "metadata": {"user": "ada"}})
+        await graph.ainvoke({}, {**at("t7"), "metadata": {"user": "ada"}, "run_name": "r"})
+        namespace = seen[0]["configurable"]["checkpoint_ns"]
 
-        assert seen[0]["metadata"] == {"user": "ada"}
+        assert seen[0]["metadata"] == {
+            "user": "ada",
+            "langgraph_step": 1,
+            "langgraph_node": "look",
+            "langgraph_triggers": ("branch:to:look",),
+            "langgraph_path": ("__pregel_pull", "look"),
+            "langgraph_checkpoint_ns": namespace,
+        }
+        assert "run_name" not in seen[0]
         assert seen[0]["configurable"]["thread_id"] == "t7"
         assert seen[0]["configurable"]["checkpoint_ns"].startswith("look:")
 

@@ -1,0 +1,227 @@
+"""LangChain's Runnables as nodes, and graphs as steps of its chains."""
+
+import subprocess
+import sys
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+
+from actorgraph import Command, InMemorySaver, StateGraph, interrupt
+from tests.graphs import AB, at, in_a_row
+
+only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""Async chains of LangChain run on asyncio only."""
+
+
+class Heard(BaseCallbackHandler):
+    """The chains that started: name, tags, and the node that they started in."""
+
+    def __init__(self) -> None:
+        self.starts: list[tuple] = []
+
+    def on_chain_start(self, serialized, inputs, **more):
+        metadata = more.get("metadata") or {}
+        self.starts.append((more["name"], more.get("tags"), metadata.get("langgraph_node")))
+
+
+def upper(state):
+    return {"foo": state["foo"].upper()}
+
+
+async def aupper(state):
+    return upper(state)
+
+
+def marked(state):
+    return {"foo": state["foo"] + "!"}
+
+
+PROMPT = ChatPromptTemplate.from_messages([("human", "{foo}")])
+
+
+class TestNodes:
+    @pytest.mark.parametrize(
+        ("runnable", "foo"),
+        [
+            (RunnableLambda(upper), "X"),
+            (RunnableLambda(upper) | RunnableLambda(marked), "X!"),
+            (PROMPT | (lambda made: {"foo": made.messages[0].content * 2}), "xx"),
+        ],
+        ids=["lambda", "chain", "prompt"],
+    )
+    async def test_a_runnable_is_a_node(self, runnable, foo):
+        """
+        Functions, prompts and chains of LangChain run in nodes, on trio by their sync side.
+        LangGraph: F-A3.
+        """
+        assert (await in_a_row({"node": runnable}).ainvoke({"foo": "x"}))["foo"] == foo
+
+    @only_asyncio
+    async def test_an_async_runnable_is_a_node(self, anyio_backend):
+        """
+        A Runnable that has only an async side is awaited.
+        """
+        graph = in_a_row({"node": RunnableLambda(aupper)})
+
+        assert (await graph.ainvoke({"foo": "x"}))["foo"] == "X"
+
+    def test_its_name_is_the_nodes(self):
+        """
+        `add_node(runnable)` takes the Runnable's name. LangGraph: F-A3.
+        """
+        named = RunnableLambda(upper, name="shout")
+
+        assert list(StateGraph(AB).add_node(named).nodes) == ["shout"]
+
+    async def test_callbacks_and_tags_of_the_call_reach_it(self):
+        """
+        A Runnable that is a node is handed the task's config. LangGraph: F-C21.
+        """
+        heard = Heard()
+        config = {"callbacks": [heard], "tags": ["t"]}
+        await in_a_row({"node": RunnableLambda(upper)}).ainvoke({"foo": "x"}, config)
+
+        assert heard.starts == [("upper", ["t"], "node")]
+
+    @pytest.mark.parametrize("sync", [True, False])
+    async def test_what_a_node_calls_without_a_config_inherits_it(self, sync, anyio_backend_name):
+        """
+        A node may call Runnables without passing its config on; its callbacks hear them all the
+        same. LangGraph: F-C21, F-C22.
+        """
+        heard = Heard()
+        inner = RunnableLambda(upper)
+
+        def node(state):
+            return inner.invoke(state)
+
+        async def anode(state):
+            return inner.invoke(state)
+
+        graph = in_a_row({"node": node if sync else anode})
+        await graph.ainvoke({"foo": "x"}, {"callbacks": [heard], "tags": ["t"], "run_name": "r"})
+
+        assert heard.starts == [("upper", ["t"], "node")]
+
+    async def test_calls_of_different_nodes_are_told_apart(self):
+        """
+        What one task inherits doesn't leak into the next, nor out of the run.
+        """
+        heard, inner = Heard(), RunnableLambda(upper)
+
+        async def calls(state):
+            return inner.invoke(state)
+
+        graph = in_a_row({"a": calls, "b": calls})
+        await graph.ainvoke({"foo": "x"}, {"callbacks": [heard]})
+        inner.invoke({"foo": "y"})
+
+        assert [node for _, _, node in heard.starts] == ["a", "b"]
+
+
+class TestChains:
+    @only_asyncio
+    @pytest.mark.parametrize(
+        "join",
+        [
+            lambda first, graph, last: first | graph | last,
+            lambda first, graph, last: first | graph.as_runnable() | last,
+            lambda first, graph, last: first | (graph | last),
+        ],
+    )
+    async def test_a_graph_is_a_step_of_a_chain(self, join, anyio_backend):
+        """
+        Before, between and behind other steps, as it is or made into a Runnable.
+        """
+        graph = in_a_row({"node": upper})
+        chain = join(
+            RunnableLambda(lambda text: {"foo": text}), graph, RunnableLambda(lambda s: s["foo"])
+        )
+
+        assert await chain.ainvoke("x") == "X"
+
+    @only_asyncio
+    async def test_dicts_and_functions_lead_into_it(self, anyio_backend):
+        """
+        LangChain makes steps of them, whichever side they stand on.
+        """
+        graph = in_a_row({"node": upper})
+        from_dict = {"foo": RunnablePassthrough()} | graph
+        from_function = (lambda text: {"foo": text}) | graph
+
+        assert (await from_dict.ainvoke("x"))["foo"] == "X"
+        assert (await from_function.ainvoke("x"))["foo"] == "X"
+
+    def test_blocking_chains_work_too(self):
+        """
+        `invoke`, `batch` and `stream` of a chain run the graph as `graph.invoke` does.
+        LangGraph: F-C22.
+        """
+        chain = RunnableLambda(lambda text: {"foo": text}) | in_a_row({"node": upper})
+
+        assert chain.invoke("x")["foo"] == "X"
+        assert [made["foo"] for made in chain.batch(["x", "y"])] == ["X", "Y"]
+        assert [made["foo"] for made in chain.stream("x")] == ["X"]
+
+    @only_asyncio
+    async def test_the_chains_config_reaches_the_graph(self, anyio_backend):
+        """
+        Thread, callbacks and tags of the chain's call are those of the run.
+        """
+        heard = Heard()
+        graph = in_a_row({"node": RunnableLambda(upper)}, checkpointer=InMemorySaver())
+        chain = RunnableLambda(lambda text: {"foo": text}) | graph.as_runnable()
+        await chain.ainvoke("x", {**at("t"), "callbacks": [heard], "tags": ["t"]})
+
+        assert ("upper", ["t"], "node") in [(n, [*map(str, g)], w) for n, g, w in heard.starts]
+        assert (await graph.aget_state(at("t"))).values["foo"] == "X"
+
+    @only_asyncio
+    async def test_in_a_node_its_questions_reach_the_caller(self, anyio_backend):
+        """
+        A chain with a graph in a node pauses the run, and the answer finds the graph.
+        """
+
+        async def asks(state):
+            return {"foo": interrupt("?")}
+
+        chain = RunnableLambda(lambda s: s) | in_a_row({"asks": asks}).as_runnable()
+
+        async def node(state):
+            return {"foo": (await chain.ainvoke(state))["foo"]}
+
+        graph = in_a_row({"node": node}, checkpointer=InMemorySaver())
+        paused = await graph.ainvoke({"foo": "x"}, at())
+        done = await graph.ainvoke(Command(resume="answer"), at())
+
+        assert [i.value for i in paused["__interrupt__"]] == ["?"]
+        assert done["foo"] == "answer"
+
+    def test_it_has_the_methods_of_a_runnable(self):
+        """
+        `as_runnable()` gives one under the graph's name.
+        """
+        runnable = in_a_row({"node": upper}, name="shout").as_runnable()
+
+        assert isinstance(runnable, Runnable)
+        assert runnable.get_name() == "shout"
+
+
+def test_langchain_is_not_imported_for_those_who_do_not_use_it():
+    """
+    A program without LangChain runs a graph, streams it and describes it without importing it.
+    """
+    program = (
+        "import sys\n"
+        "from actorgraph import StateGraph\n"
+        "g = StateGraph(int).add_node('n', lambda s: s + 1).add_edge('__start__', 'n').compile()\n"
+        "assert g.invoke(1, {'tags': ['t']}) == 2\n"
+        "assert list(g.stream(1, stream_mode='messages')) == []\n"
+        "g.get_input_jsonschema()\n"
+        "print([m for m in sys.modules if m.startswith('langchain')])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert ran.stdout.decode().strip() == "[]"
