@@ -296,7 +296,27 @@ class ParentCommand(GraphBubbleUp):
 
 
 class UnknownInterruptError(ActorGraphError, RuntimeError):
-    """A resume doesn't say which interrupt it answers, or names one that is not waiting."""
+    """A resume doesn't say which interrupt it answers, or names one that is not waiting.
+
+    Attributes:
+        reason: "not_pending", "empty_map" or "ambiguous"; "" where none of them fits.
+        interrupt_ids: the ids that it names and that don't wait.
+        pending_ids: those that wait; they can still be answered, nothing was written.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        do: str,
+        reason: Literal["", "not_pending", "empty_map", "ambiguous"] = "",
+        interrupt_ids: Sequence[str] = (),
+        pending_ids: Sequence[str] = (),
+    ) -> None:
+        super().__init__(what, do=do)
+        self.reason: Literal["", "not_pending", "empty_map", "ambiguous"] = reason
+        self.interrupt_ids = tuple(interrupt_ids)
+        self.pending_ids = tuple(pending_ids)
 
 
 # --- warnings ---

@@ -5,7 +5,7 @@ accepted answer survives a crash. Answers to a task's own questions stand in the
 to questions that were asked below it, in a nested run, stand by id and travel down with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
@@ -39,15 +39,11 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
         return _by_id(state, asking, resume) if resume else ([], ())
     if len(asking) > 1:
-        raise UnknownInterruptError(
-            "When there are multiple pending interrupts, you must specify the interrupt id "
-            f"when resuming; thread {state.thread_id!r} has {len(asking)}",
-            do="Command(resume={interrupt.id: answer, ...})",
-        )
+        raise ambiguous(state, list(asking))
     if asking:
         return _by_id(state, asking, dict.fromkeys(asking, resume))
     if not tasks or any(known[task.id].interrupts for task in tasks if task.id in known):
-        raise _already(state)
+        raise already_resumed(state)
     state.bare_answer = [resume]
     return [control_entry(state, None, RESUME, [resume])], ()
 
@@ -72,7 +68,7 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
 def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
-        raise _already(state)
+        raise already_resumed(state)
     concerned = {task.id: (task, attempt) for task, attempt in (asking[i] for i in fitting)}
     rows: list[LedgerEntry] = []
     for task, attempt in concerned.values():
@@ -88,11 +84,7 @@ def _rows(
     below = {i.id: resume[i.id] for i in attempt.interrupts if _is_below(i, own_ids, resume)}
     given = [resume[i.id] for i in own if i.id in resume]
     if any(i.id not in resume for i in own[: len(given)]):
-        raise UnknownInterruptError(
-            f"node {task.name!r} asked several questions at once; a later one got an answer "
-            "and an earlier one did not",
-            do="answer them in their order, or all in one Command(resume={id: answer, ...})",
-        )
+        raise out_of_order(task.name)
     rows: list[LedgerEntry] = []
     if given:
         rows.append(control_entry(state, task, RESUME, [*attempt.answers, *given]))
@@ -105,7 +97,28 @@ def _is_below(question: Interrupt, own: dict[str, int], resume: dict[str, Any]) 
     return question.id not in own and question.id in resume
 
 
-def _already(state: RunState) -> AlreadyResumedError:
+def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
+    """The refusal of one answer where several questions are meant."""
+    return UnknownInterruptError(
+        "When there are multiple pending interrupts, you must specify the interrupt id "
+        f"when resuming; thread {state.thread_id!r} has {len(ids)}",
+        do="Command(resume={interrupt.id: answer, ...})",
+        reason="ambiguous",
+        pending_ids=ids,
+    )
+
+
+def out_of_order(name: str) -> UnknownInterruptError:
+    """The refusal of an answer to a later question while an earlier one stays open."""
+    return UnknownInterruptError(
+        f"node {name!r} asked several questions at once; a later one got an answer and an "
+        "earlier one did not",
+        do="answer them in their order, or all in one Command(resume={id: answer, ...})",
+    )
+
+
+def already_resumed(state: RunState) -> AlreadyResumedError:
+    """The refusal of an answer that nobody waits for."""
     return AlreadyResumedError(
         f"no question of thread {state.thread_id!r} waits for this answer",
         do="read get_state(config).interrupts to see what waits; None goes on without an answer",

@@ -5,20 +5,16 @@ checkpoint and, since moving the input into the state runs no user code unless S
 conditional edges, the checkpoint after that too: one transaction before the first node.
 """
 
-from collections import deque
 from typing import Any
-
-import msgspec
 
 from actorgraph.errors import EmptyInputError, UnknownInterruptError
 from actorgraph.superstep import chunks, pending
-from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
+from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import Ran, apply
-from actorgraph.superstep.calls import take_back
-from actorgraph.superstep.handlers import is_handled, take_back_failure, with_handlers
+from actorgraph.superstep.continuing import go_on_with
 from actorgraph.superstep.nesting import goes_on
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.results import routes, updates_in, writes_of
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.stamps import stamped
@@ -26,12 +22,8 @@ from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import (
-    CONTROL_INDEX,
     INPUT,
-    INTERRUPT,
     NULL_TASK,
-    RESUME,
-    ROUTED,
     START,
 )
 from actorgraph.values.ids import TaskId, as_text
@@ -41,9 +33,6 @@ from actorgraph.values.run import (
     ClaimIntent,
     Effect,
     LedgerEntry,
-    NewCheckpoint,
-    Succeeded,
-    Task,
     TaskResult,
     Write,
 )
@@ -69,17 +58,18 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
         restore(state, restored)
         if state.nested is not None and goes_on(state.nested, restored):
             rows, _ = routed_answers(state, restored, state.nested.routed)
-            return _go_on_with(state, restored, tuple(rows), ())
+            return go_on_with(state, restored, tuple(rows))
     if isinstance(given, Command):
         return _from_command(state, restored, given)
     if given is not None:
         return _from_input(state, given)
     if restored is None:
         raise _nothing(state)
-    claim = restored.claim if restored.id == restored.head else None
-    if claim is not None and claim.has_input:
-        return _from_input(state, claim.input)
-    return _go_on_with(state, restored, (), ())
+    if is_replay(restored):
+        return replay(state, restored)
+    if restored.claim is not None and restored.claim.has_input:
+        return _from_input(state, restored.claim.input)
+    return go_on_with(state, restored)
 
 
 def restore(state: RunState, restored: Restored) -> None:
@@ -96,8 +86,9 @@ def restore(state: RunState, restored: Restored) -> None:
     state.tasks = {}
     state.generation = pending.next_generation(restored.ledger)
     state.bare_answer = pending.bare_answer(restored.ledger)
+    state.anchor = restored.id
     accepted = pending.null_writes(restored.ledger)
-    if accepted and state.checkpoint == state.head:
+    if accepted:
         apply(state, [Ran(INPUT, (), accepted)])
 
 
@@ -169,6 +160,8 @@ def _from_command(
         if not writes:
             raise _nothing(state)
         return _from_writes(state, tuple(writes))
+    if is_replay(restored):
+        return replay(state, restored, tuple(writes), command.resume)
     entries: list[LedgerEntry] = []
     resumes: tuple[str, ...] = ()
     if command.resume is not None:
@@ -177,7 +170,7 @@ def _from_command(
         entries.append(
             LedgerEntry(state.checkpoint, TaskId(NULL_TASK), (), index, 0, tuple(writes))
         )
-    return _go_on_with(state, restored, tuple(entries), resumes)
+    return go_on_with(state, restored, tuple(entries), resumes)
 
 
 def _from_writes(state: RunState, writes: tuple[Write, ...]) -> list[Effect]:
@@ -202,78 +195,3 @@ def _nothing(state: RunState) -> EmptyInputError:
         f"Received no input{where}",
         do="pass an input the first time; None goes on where a thread stands",
     )
-
-
-def _go_on_with(
-    state: RunState,
-    restored: Restored,
-    entries: tuple[LedgerEntry, ...],
-    resumes: tuple[str, ...],
-) -> list[Effect]:
-    """Go on from a checkpoint: finished tasks keep their writes, the others run."""
-    head = state.head
-    forks = restored.id != head
-    own = tuple(w for e in entries if e.task == NULL_TASK and e.index >= 0 for w in e.writes)
-    changed = apply(state, [Ran(INPUT, (), own)]) if own else set[str]()
-    tasks = due_tasks(state, None)
-    state.has_output = True
-    if not tasks and not own:
-        if chunks.wants(state, "values"):
-            chunks.hold(state, "values", chunks.output(state))
-        chunks.hold_checkpoint(state, tasks)
-        return leave(state, Succeeded(chunks.output(state)), saved=True)
-    state.seen[INTERRUPT] = dict(state.versions)
-    stored: tuple[NewCheckpoint, ...] = ()
-    if forks or not tasks:
-        tasks = new_superstep(state, "fork" if forks else "update", changed)
-        tasks = due_tasks(state, None)
-        entries = ()
-        stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
-    _take_back(state, tasks, () if forks else restored.ledger, entries)
-    effects: list[Effect] = []
-    if state.has_saver and (stored or entries or state.nested is None or state.nested.claims):
-        claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
-        ends = None if tasks else "success"
-        effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
-        state.unsaved_steps.clear()
-    if chunks.wants(state, "values"):
-        chunks.hold(state, "values", chunks.output(state))
-    chunks.hold_checkpoint(state, tasks, {} if forks else pending.attempts(restored.ledger))
-    chunks.hold_restored(state)
-    if tasks and not state.due:
-        return effects + go_on(state)
-    return next_superstep(state, effects, resuming=True)
-
-
-def _take_back(
-    state: RunState, tasks: list[Task], rows: Any, entries: tuple[LedgerEntry, ...]
-) -> None:
-    """Match the ledger with the tasks: the finished ones are results, the rest is due."""
-    known = pending.attempts(rows)
-    state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
-    state.callers, state.asked = {}, {}
-    fresh = _fresh(entries, RESUME)
-    routed = _fresh(entries, ROUTED)
-    for task in with_handlers(state, tasks, known):
-        attempt = known.get(task.id, Attempt())
-        if attempt.handled and is_handled(state.plan, task, known):
-            state.tasks[task.id] = task
-            take_back_failure(state, task, attempt)
-            continue
-        given = tuple(fresh.get(task.id, attempt.answers))
-        below = {**attempt.routed, **routed.get(task.id, {})}
-        ready = task
-        if given or below:
-            ready = msgspec.structs.replace(task, answers=given, routed=below)
-        state.tasks[task.id] = ready
-        if attempt.writes is not None:
-            state.results[task.id] = TaskResult(task.id, attempt.writes, given)
-        else:
-            state.due.append(ready)
-    take_back(state, known.items())
-
-
-def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:
-    """The values of the control rows of one kind that this run brings, by task."""
-    index = CONTROL_INDEX[kind]
-    return {e.task: e.writes[0][1] for e in entries if e.index == index and e.task != NULL_TASK}

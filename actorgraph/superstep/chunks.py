@@ -235,7 +235,7 @@ def hold_checkpoint(
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}
     parent = state.parent
     if state.policy.durability is Durability.EXIT and state.checkpoint != state.head:
-        parent = state.head  # those between are never stored
+        parent = state.anchor  # those between are never stored
     parents = state.nested.parents if state.nested else NO_PARENTS
     hold_debug(
         state,

@@ -102,7 +102,7 @@ def save(
     if state.nested is not None and not state.nested.claims:
         claim = ends = None  # the root run has the thread, and says when it leaves it
     if checkpoints:
-        state.head = checkpoints[-1].id
+        state.head = state.anchor = checkpoints[-1].id
         state.unsaved_steps.append(state.sent)
     return Save(state.sent, head, claim, ledger, checkpoints, ends)
 
@@ -116,7 +116,7 @@ def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
     checkpoints: tuple[NewCheckpoint, ...] = ()
     if state.checkpoint != state.head:
         if state.head is not None or state.policy.durability is Durability.EXIT:
-            state.parent = state.head
+            state.parent = state.anchor
         checkpoints = (new_checkpoint(state, next_tasks),)
     ledger = tuple(entry for entry in state.unflushed if entry.base == state.checkpoint)
     state.unflushed.clear()

@@ -25,6 +25,7 @@ class RunState:
         values: the cells; versions, seen: the coordination (see `apply`).
         step: the step of the newest checkpoint; -1 for an input's.
         checkpoint, head: the newest checkpoint in memory; the newest one handed to the saver.
+        anchor: the newest checkpoint of this run's own branch that the saver has.
         tasks: this superstep's tasks in plan order; due: those not started yet.
         results: the finished ones; interrupted: those with open questions.
         sent, durable: numbers of the newest save handed over and of the newest acknowledged.
@@ -41,6 +42,7 @@ class RunState:
     """
 
     __slots__ = (
+        "anchor",
         "asked",
         "bare_answer",
         "barrier",
@@ -106,6 +108,7 @@ class RunState:
         self.checkpoint: bytes = mint(-2, None)
         self.parent: bytes | None = None
         self.head: bytes | None = None
+        self.anchor: bytes | None = None
         self.updated: tuple[str, ...] | None = None
         self.tasks: dict[str, Task] = {}
         self.due: deque[Task] = deque()

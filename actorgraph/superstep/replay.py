@@ -1,0 +1,178 @@
+"""Time travel: a run that goes on from a checkpoint which the thread has left behind.
+
+It makes a branch. One marker row, `source="fork"`, whose parent is that checkpoint, begins it;
+what stands beside the old checkpoint stays as it is and belongs to its other children. So:
+
+| beside the old checkpoint       | on the branch                                                |
+|---------------------------------|--------------------------------------------------------------|
+| finished and failed tasks       | run (again)                                                  |
+| questions, and their answers    | are asked again, unless the Command answers the last of them |
+| writes of accepted Commands     | are part of the state                                        |
+| the Command of this run         | its writes are in the marker, its answers beside it          |
+
+Source: docs/decisions/0023-a-replay-is-a-branch.md.
+"""
+
+from typing import Any
+
+import msgspec
+
+from actorgraph.errors import UnknownInterruptError
+from actorgraph.superstep import pending
+from actorgraph.superstep.advance import new_superstep
+from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
+from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.continuing import nothing_due, set_out, take_back
+from actorgraph.superstep.saves import control_entry, new_checkpoint, save
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.constants import INPUT, INTERRUPT, RESUME
+from actorgraph.values.ids import is_interrupt_id
+from actorgraph.values.records import Restored
+from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Path, Task, Write
+
+Place = tuple[str, Path]
+"""A task by its node and its path: what it has in common with its twin on another branch."""
+
+
+class Given(msgspec.Struct, frozen=True):
+    """The answers that a branch begins with.
+
+    Attributes:
+        own: by task, the answers to its questions in their order.
+        bare: answers for whoever asks first.
+    """
+
+    own: dict[Place, tuple[Any, ...]]
+    bare: tuple[Any, ...] = ()
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A question of the old checkpoint.
+
+    Attributes:
+        number: which of the task's own it is; None for one that was asked below it.
+        before: the task's answers to the questions before it.
+    """
+
+    task: Task
+    number: int | None
+    before: tuple[Any, ...]
+
+
+def is_replay(restored: Restored) -> bool:
+    """Whether the thread has gone on from this checkpoint: it is not the head."""
+    return restored.id != restored.head
+
+
+def replay(
+    state: RunState, restored: Restored, writes: tuple[Write, ...] = (), resume: Any = None
+) -> list[Effect]:
+    """Begin a branch at an old checkpoint; from a finished one nothing runs or is written.
+
+    Args:
+        state: at that checkpoint.
+        writes: a Command's update and goto. resume: its answer, or None.
+    Raises:
+        UnknownInterruptError, AlreadyResumedError: the answer fits no question.
+    """
+    given = given_answers(state, restored, resume)
+    head, old = state.head, due_tasks(state, None)
+    state.has_output = True
+    if not old and not writes:
+        if resume is not None:
+            raise already_resumed(state)
+        return nothing_due(state)
+    changed = apply(state, [Ran(INPUT, (), writes)]) if writes else set[str]()
+    state.seen[INTERRUPT] = dict(state.versions)
+    new_superstep(state, "fork", changed)
+    tasks = due_tasks(state, None)
+    state.bare_answer = list(given.bare)
+    entries = _carried(state, tasks, given)
+    take_back(state, tasks, (), entries)
+    effects: list[Effect] = []
+    if state.has_saver:
+        claim = ClaimIntent(head, state.policy.durability.value)
+        points = (new_checkpoint(state, tasks),)
+        ends = None if tasks else "success"
+        effects.append(save(state, claim=claim, checkpoints=points, ledger=entries, ends=ends))
+        state.unsaved_steps.clear()
+    return set_out(state, tasks, effects, ())
+
+
+def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
+    """Which questions of an old checkpoint a resume answers, answered since or not.
+
+    The record of the checkpoint shows the last question of each task; that one is answered
+    anew, and the answers before it are kept.
+
+    Raises:
+        UnknownInterruptError: it doesn't say which of several, or names none of them.
+    """
+    if resume is None:
+        return Given({})
+    asked = _asked(state, restored)
+    by_id = isinstance(resume, dict) and all(map(is_interrupt_id, resume))
+    if by_id and not resume:
+        return Given({})
+    if not by_id:
+        if len(asked) > 1:
+            raise ambiguous(state, list(asked))
+        if not asked:
+            return Given({}, (resume,))
+        resume = dict.fromkeys(asked, resume)
+    fitting = [identifier for identifier in asked if identifier in resume]
+    if not fitting:
+        raise UnknownInterruptError(
+            f"no task of this checkpoint of thread {state.thread_id!r} asked {next(iter(resume))}",
+            do="take the ids from get_state(config) with the checkpoint's config",
+            reason="not_pending",
+            interrupt_ids=tuple(resume),
+            pending_ids=tuple(asked),
+        )
+    return _given(state, asked, {identifier: resume[identifier] for identifier in fitting})
+
+
+def _asked(state: RunState, restored: Restored) -> dict[str, _Asked]:
+    known = pending.attempts(restored.ledger)
+    found: dict[str, _Asked] = {}
+    for task in due_tasks(state, None):
+        attempt = known.get(task.id)
+        if attempt is None:
+            continue
+        own = pending.own_ids(task, len(attempt.answers) + len(attempt.interrupts))
+        first = min((own[i.id] for i in attempt.interrupts if i.id in own), default=0)
+        for question in attempt.interrupts:
+            number = own.get(question.id)
+            found[question.id] = _Asked(task, number, attempt.answers[:first])
+    return found
+
+
+def _given(state: RunState, asked: dict[str, _Asked], resume: dict[str, Any]) -> Given:
+    own: dict[Place, tuple[Any, ...]] = {}
+    below: list[Any] = []
+    for identifier, answer in sorted(resume.items(), key=lambda pair: asked[pair[0]].number or 0):
+        question = asked[identifier]
+        if question.number is None:
+            below.append(answer)
+            continue
+        place = (question.task.name, question.task.path)
+        before = own.get(place, question.before)
+        if len(before) != question.number:
+            raise out_of_order(question.task.name)
+        own[place] = (*before, answer)
+    if len(below) > 1 or (below and own):
+        raise ambiguous(state, list(asked))
+    return Given(own, tuple(below))
+
+
+def _carried(state: RunState, tasks: list[Task], given: Given) -> tuple[LedgerEntry, ...]:
+    """The answers as rows beside the marker, so that a crash doesn't lose them."""
+    rows = [
+        control_entry(state, task, RESUME, list(given.own[task.name, task.path]))
+        for task in tasks
+        if (task.name, task.path) in given.own
+    ]
+    if given.bare:
+        rows.append(control_entry(state, None, RESUME, list(given.bare)))
+    return tuple(rows)
