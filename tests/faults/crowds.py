@@ -12,7 +12,7 @@ from actorgraph import AlreadyResumed, Command, ConflictError, InMemorySaver, Sq
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, SCENARIOS, chain, fan_out, question
 
-CHAIN, FAN_OUT, _, _ = SCENARIOS
+CHAIN, FAN_OUT, *_ = SCENARIOS
 
 
 def savers(kind: str, path: Path, count: int) -> list[Any]:

@@ -130,8 +130,8 @@ SCENARIOS = (
     Scenario("chain", chain, ("a;", "b;", "c;")),
     Scenario("fan-out", fan_out, ("plan;", "work0;", "work1;", "work2;", "gather;")),
     Scenario("interrupt", question, ("before;", "ask;", "yes", "after;")),
-    Scenario("nested", nested, ("first;", "before;", "ask;", "yes", "after;", "last;")),
     Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
+    Scenario("nested", nested, ("first;", "before;", "ask;", "yes", "after;", "last;")),
 )
 MODES = ("sync", "async", "exit")
 CONFIG = {"configurable": {"thread_id": "thread"}}

@@ -12,7 +12,7 @@ from tests.faults.crashes import report, row
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, MODES, SCENARIOS, call, run_through
 
-CHAIN, FAN_OUT, QUESTION, _ = SCENARIOS
+CHAIN, FAN_OUT, QUESTION, *_ = SCENARIOS
 
 
 async def finished(graph: Any, oracle: Oracle) -> None:

@@ -18,7 +18,7 @@ from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, MODES, SCENARIOS, chain
 from tests.faults.test_cancelled_awaits import CALLS, HOW
 
-CHAIN, FAN_OUT, QUESTION, LOOP = SCENARIOS
+CHAIN, FAN_OUT, QUESTION, LOOP, *_ = SCENARIOS
 CHEAP = [(scenario, kind) for scenario in SCENARIOS for kind in ("memory", "memory, by actor")]
 
 
