@@ -86,6 +86,7 @@ from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
 from actorgraph.runtime.messages import get_message_writer
+from actorgraph.runtime.steps import astep, get_idempotency_key, step
 from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
 from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
@@ -233,10 +234,12 @@ __all__ = [
     "ValuesStreamPart",
     "ValuesTransformer",
     "add_messages",
+    "astep",
     "channels",
     "default_retry_on",
     "entrypoint",
     "get_config",
+    "get_idempotency_key",
     "get_message_writer",
     "get_runtime",
     "get_store",
@@ -245,5 +248,6 @@ __all__ = [
     "messages",
     "omit_payload",
     "push_message",
+    "step",
     "task",
 ]

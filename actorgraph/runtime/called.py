@@ -5,14 +5,15 @@ about it. Here is what the decision can't hold: the function, the caller's conte
 """
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 import anyio.from_thread
 import msgspec
 
-from actorgraph.errors import GraphInterrupt, NodeCancelledError, RunningLoopError
+from actorgraph.channels import EMPTY
+from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, RunningLoopError
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.mailbox import Gate, running_loop
@@ -20,7 +21,7 @@ from actorgraph.superstep.nesting import below
 from actorgraph.superstep.tasks import path_key
 from actorgraph.values.constants import CALL, PUSH
 from actorgraph.values.ids import task_id
-from actorgraph.values.run import AnswerCall, Event, Task, TaskCalled
+from actorgraph.values.run import AnswerCall, Event, StepKept, Task, TaskCalled
 
 T = TypeVar("T")
 
@@ -92,6 +93,8 @@ class TaskFuture(Generic[T]):
             self._caller.raised.extend(
                 i for i in self._error.interrupts if i not in self._caller.raised
             )
+        if isinstance(self._error, GraphDrained):
+            self._caller.drained = self._error
         raise self._error
 
 
@@ -110,13 +113,25 @@ class Calls:
     Args:
         report: takes the events.
         namespace: of the run.
+        returned: the results that the superstep has, by id.
+
+    Attributes:
+        doing: gates of the steps that async nodes are doing now, by id.
     """
 
-    def __init__(self, report: Callable[[Event], None], namespace: str) -> None:
+    def __init__(
+        self,
+        report: Callable[[Event], None],
+        namespace: str,
+        returned: Callable[[], Mapping[str, Any]],
+    ) -> None:
         self._report = report
+        self._returned = returned
         self._namespace = namespace
         self._called: dict[str, Called] = {}
+        self._steps: dict[str, TaskFuture[Any]] = {}
         self._lock = threading.Lock()
+        self.doing: dict[str, Gate] = {}
 
     def __getitem__(self, identifier: str) -> Called:
         return self._called[identifier]
@@ -155,8 +170,23 @@ class Calls:
         self._report(TaskCalled(caller.task.id, task))
         return future
 
+    def known(self, identifier: str) -> Any:
+        """The stored result of a step; EMPTY for none."""
+        return self._returned().get(identifier, EMPTY)
+
+    def keep(self, scope: TaskScope, identifier: str, key: str, value: Any) -> TaskFuture[Any]:
+        """Store the result of a step; the future has it once it is durable."""
+        future: TaskFuture[Any] = TaskFuture(f"step {key}", scope)
+        self._steps[identifier] = future
+        self._report(StepKept(scope.task, key, value))
+        return future
+
     def answer(self, effect: AnswerCall) -> None:
         """Hand a call's outcome to whoever waits for it."""
+        step = self._steps.pop(effect.task, None)
+        if step is not None:
+            step.settle(effect.value)
+            return
         with self._lock:
             called = self._called.pop(effect.task, None)
         if called is None:

@@ -125,7 +125,7 @@ class Supervisor:
         self._limit: anyio.CancelScope | None = None
         self._gone = Gate()
         self._left = False
-        self._calls = lineage.calls = Calls(self._deliver, state.namespace)
+        self._calls = lineage.calls = Calls(self._deliver, state.namespace, lambda: state.returned)
         live = live_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
         self._around = Surroundings(
             plan=state.plan,

@@ -5,12 +5,12 @@ functions that this calls. Events may come in any order and late; each is legal 
 """
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, assert_never
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.breakpoints import pauses
 from actorgraph.superstep.calls import (
     active,
     is_call,
@@ -24,6 +24,7 @@ from actorgraph.superstep.calls import (
 )
 from actorgraph.superstep.handlers import hand_over, handles
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
+from actorgraph.superstep.memos import on_step, on_steps_saved
 from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.saves import (
     acknowledged,
@@ -37,15 +38,15 @@ from actorgraph.superstep.saves import (
     save,
 )
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.tasks import due_tasks, input_of, is_newer, path_key
+from actorgraph.superstep.tasks import due_tasks, input_of, path_key
 from actorgraph.values.constants import ERROR, INTERRUPT, RESUME, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
+    STATUS,
     AnswerCall,
     Cancelled,
     CancelRequested,
     CancelTasks,
-    Drained,
     Effect,
     Emit,
     Escaped,
@@ -59,6 +60,7 @@ from actorgraph.values.run import (
     SaveFailed,
     StartHandler,
     StartTask,
+    StepKept,
     StepTimedOut,
     Succeeded,
     Task,
@@ -73,15 +75,6 @@ from actorgraph.values.run import (
 )
 from actorgraph.values.streams import Item
 
-_STATUS: dict[type, str] = {
-    Succeeded: "success",
-    Interrupted: "interrupted",
-    Failed: "error",
-    Cancelled: "cancelled",
-    Escaped: "escaped",
-    Drained: "drained",
-}
-
 
 def advance(state: RunState, event: Event) -> list[Effect]:
     """What a run does about one event."""
@@ -90,7 +83,7 @@ def advance(state: RunState, event: Event) -> list[Effect]:
             return _on_success(state, result)
         case Saved(number):
             acknowledged(state, number)
-            return go_on(state)
+            return (on_steps_saved(state) if state.steps else []) + go_on(state)
         case TaskInterrupted():
             return _on_interrupt(state, event)
         case TaskFailed(task, error):
@@ -100,14 +93,30 @@ def advance(state: RunState, event: Event) -> list[Effect]:
             return (on_stop(state, stopped) if stopped is not None else []) + go_on(state)
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
-        case TaskCalled():
-            return on_call(state, event) + go_on(state)
         case TaskEscaped(task, command):
             state.running.pop(task, None)
             return leave(state, Escaped(command))
         case CancelRequested():
             return leave(state, Cancelled())
+        case TaskCalled() | StepKept() | TaskDrained() | StepTimedOut():
+            return _on_rarer(state, event)
+        case _:
+            assert_never(event)
+
+
+def _on_rarer(
+    state: RunState, event: TaskCalled | StepKept | TaskDrained | StepTimedOut
+) -> list[Effect]:
+    match event:
+        case TaskCalled():
+            return on_call(state, event) + go_on(state)
+        case StepKept():
+            return on_step(state, event) + go_on(state)
         case TaskDrained(task, error):
+            drops = state.running.get(task)
+            if drops is not None and is_call(drops.path):
+                state.drained = error
+                return _on_failure(state, task, error)
             on_drained(state, task, error)
             return go_on(state)
         case StepTimedOut(step):
@@ -215,7 +224,7 @@ def _end_superstep(
     kept = keep(state, *entries)
     tasks = new_superstep(state, "loop", changed)
     state.unflushed = []
-    stops = _breakpoint(state, state.policy.interrupt_after, ran)
+    stops = pauses(state, state.policy.interrupt_after, ran)
     effects: list[Effect] = []
     if state.has_saver and state.policy.durability is not Durability.EXIT:
         ends = None if tasks else "success"
@@ -263,7 +272,7 @@ def next_superstep(
     if not state.due:
         done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
-    if not resuming and _breakpoint(state, state.policy.interrupt_before, state.due):
+    if not resuming and pauses(state, state.policy.interrupt_before, state.due):
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     if not all(task.name == START for task in state.due):
@@ -271,18 +280,6 @@ def next_superstep(
         if stopped is not None:
             return effects + leave(state, stopped)
     return effects + go_on(state)
-
-
-def _breakpoint(state: RunState, names: Sequence[str], tasks: Sequence[Task] | deque[Task]) -> bool:
-    """Whether to pause: a named node is concerned, and something changed since the last pause."""
-    if not names:
-        return False
-    seen = state.seen.get(INTERRUPT, {})
-    if not any(is_newer(version, seen.get(c)) for c, version in state.versions.items()):
-        return False
-    if "*" in names:
-        return any(not state.plan.callable[task.name].hidden for task in tasks)
-    return any(task.name in names for task in tasks)
 
 
 def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Effect]:
@@ -318,7 +315,7 @@ def go_on(state: RunState) -> list[Effect]:
     if state.outcome is not None and not state.running and state.farewell:
         state.farewell = False
         if has_something_to_say(state):
-            status = _STATUS[type(state.outcome)]
+            status = STATUS[type(state.outcome)]
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
     _deliver(state, effects)

@@ -9,7 +9,7 @@ from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.ids import CheckpointId
+from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
 from actorgraph.values.streams import Item
@@ -33,6 +33,7 @@ class RunState:
         handled: what error handlers handle, by the handler's task; barrier: the save that must be
             durable before any other task starts.
         stopping: why the run is to stop before its next superstep, if it is; asked each time.
+        steps: the saves that hold steps' results, with their ids, while they are on their way.
         drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
             where the policy limits them.
         callers: task -> the calls that it has made and that run; calls_due: those to be started;
@@ -79,6 +80,7 @@ class RunState:
         "sent",
         "source",
         "step",
+        "steps",
         "steps_left",
         "stopping",
         "tasks",
@@ -123,6 +125,7 @@ class RunState:
         self.bare_answer: list[Any] = []
         self.stopping: Callable[[], str | None] | None = None
         self.drained: GraphDrained | None = None
+        self.steps: deque[tuple[int, TaskId]] = deque()
         self.visits: Counter[str] = Counter()
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}

@@ -103,6 +103,14 @@ class TaskCalled(msgspec.Struct, frozen=True, gc=False):
     task: Task
 
 
+class StepKept(msgspec.Struct, frozen=True, gc=False):
+    """A task has done a step, whose result is to be stored under the key."""
+
+    task: Task
+    key: str
+    value: Any
+
+
 class TaskEscaped(msgspec.Struct, frozen=True):
     """A node of a nested run returned a Command for the graph above; its own run ends here."""
 
@@ -148,6 +156,7 @@ Event = (
     | TaskCalled
     | TaskEscaped
     | TaskDrained
+    | StepKept
     | StepTimedOut
     | Saved
     | SaveFailed
@@ -293,6 +302,16 @@ class Escaped(msgspec.Struct, frozen=True):
 
     command: Command[Any]
 
+
+STATUS: dict[type, str] = {
+    Succeeded: "success",
+    Interrupted: "interrupted",
+    Failed: "error",
+    Cancelled: "cancelled",
+    Escaped: "escaped",
+    Drained: "drained",
+}
+"""With which word a run leaves, by its outcome."""
 
 Outcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
 

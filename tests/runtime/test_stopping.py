@@ -12,6 +12,7 @@ from actorgraph import (
     RunControl,
     Runtime,
     StateGraph,
+    task,
 )
 from actorgraph.api.limits import recursion_limit_in
 from actorgraph.errors import InvalidConfigError, StepTimeoutError
@@ -299,3 +300,33 @@ class TestLimits:
         """
         with pytest.raises(InvalidConfigError, match="LANGGRAPH_DEFAULT_RECURSION_LIMIT"):
             recursion_limit_in({"LANGGRAPH_DEFAULT_RECURSION_LIMIT": text})
+
+
+class TestDrainInCalls:
+    async def test_a_called_task_whose_graph_stops(self, saver):
+        """
+        A graph in a `@task` stops too; its caller runs again, and the graph's work is there.
+        LangGraph: F-C20, F-J1.
+        """
+        control, log = RunControl(), []
+
+        async def first(state):
+            log.append("c1")
+            control.request_drain()
+            return {"log": ["c1"]}
+
+        inner = in_a_row({"c1": first, "c2": says("c2", log)}, schema=Log)
+
+        @task
+        async def work() -> list[str]:
+            return (await inner.ainvoke({}))["log"]
+
+        async def node(state):
+            return {"log": await work()}
+
+        graph = in_a_row({"node": node}, schema=Log, checkpointer=saver)
+        with pytest.raises(GraphDrained):
+            await graph.ainvoke({}, at(), control=control)
+
+        assert (await graph.ainvoke(None, at()))["log"] == ["c1", "c2"]
+        assert log == ["c1", "c2"]
