@@ -12,11 +12,11 @@ from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.results import updates_in, writes_of
-from actorgraph.superstep.saves import new_checkpoint, save
+from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.constants import INPUT, INTERRUPT, START
-from actorgraph.values.run import ClaimIntent, Save, Write
+from actorgraph.values.run import ClaimIntent, LedgerEntry, Save, TaskResult, Write
 
 
 def updater(state: RunState, as_node: str | None) -> NodePlan | None:
@@ -100,6 +100,7 @@ def apply_update(
         # The trigger that no channel has: everybody else's edges age and are not taken.
         ran = Ran(node.name, (INTERRUPT,), tuple(writes))
     head = state.head
+    ledger = _as_its_task(state, node, writes)
     changed = apply(state, [ran])
     state.step = max(state.step, -1)
     new_superstep(state, "update", changed)
@@ -109,4 +110,18 @@ def apply_update(
     tasks = due_tasks(state, None)
     own = {"as_node": node.name if node else None, "as_node_inferred": inferred}
     point = new_checkpoint(state, tasks, own)
-    return save(state, claim=ClaimIntent(head, "sync"), checkpoints=(point,), ends="updated")
+    claim = ClaimIntent(head, "sync")
+    return save(state, claim=claim, ledger=ledger, checkpoints=(point,), ends="updated")
+
+
+def _as_its_task(
+    state: RunState, node: NodePlan | None, writes: list[Write]
+) -> tuple[LedgerEntry, ...]:
+    """The base's ledger row of the task that the update stands for, so that history shows it.
+
+    None for an older base: its rows belong to the runs that went on from it.
+    """
+    if node is None or state.checkpoint != state.head:
+        return ()
+    task = next((t for t in due_tasks(state, None) if t.name == node.name), None)
+    return (result_entry(state, task, TaskResult(task.id, tuple(writes))),) if task else ()
