@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Annotated, Any, TypedDict
 
-from anyio.lowlevel import checkpoint
+from anyio import sleep
 
 from tests.differential.behaviour import NodeError, Returned, act, decide
 from tests.differential.rules import Spec
 
 # A node fails when its siblings have finished: which of them are cut off is no library's promise.
-TICKS_BEFORE_FAILING = 1000
+SECONDS_BEFORE_FAILING = 0.1
 OURS, THEIRS = "actorgraph", "langgraph"
 HOMES = {
     OURS: {
@@ -61,15 +61,16 @@ class Built:
     """A compiled graph, and how often each of its nodes was called."""
 
     graph: Any
+    saver: Any
     calls: Counter[str] = field(default_factory=Counter)
 
 
 def build(library: Any, spec: Spec) -> Built:
     """The graph of a spec, with a saver of its own."""
-    built = Built(None)
+    built = Built(None, library.InMemorySaver())
     builder = builder_of(library, spec, built.calls, "")
     options = {"interrupt_before": spec["before"], "interrupt_after": spec["after"]}
-    built.graph = builder.compile(checkpointer=library.InMemorySaver(), **options)
+    built.graph = builder.compile(checkpointer=built.saver, **options)
     return built
 
 
@@ -104,8 +105,7 @@ def node_of(library: Any, path: str, node: dict[str, Any], calls: Counter[str]) 
     async def call(state: Any) -> Any:
         calls[path] += 1
         if calls[path] <= node.get("fails", 0):
-            for _ in range(TICKS_BEFORE_FAILING):
-                await checkpoint()
+            await sleep(SECONDS_BEFORE_FAILING)
             raise NodeError(name)
         answers = [library.interrupt(question(path, k, state)) for k in range(node.get("asks", 0))]
         return formed(library, node["form"], act(name, node, state, answers))

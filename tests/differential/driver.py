@@ -18,9 +18,10 @@ PLACE = {"configurable": {"thread_id": "t"}}
 async def drive(library: Any, built: Built, spec: Spec) -> Trace:
     """The trace: one entry per turn."""
     driver = Driver(library, built.graph, spec)
-    for turn in spec["turns"]:
-        if not await driver.take(turn):
-            break
+    async with built.saver:
+        for turn in spec["turns"]:
+            if not await driver.take(turn):
+                break
     if driver.trace:
         driver.trace[-1]["calls"] = dict(sorted(built.calls.items()))
     return json.loads(json.dumps(driver.trace))
@@ -48,13 +49,16 @@ class Driver:
             config |= {"configurable": point.config["configurable"]}
             kind = "replay head" if point.config == self.state.config else kind
         elif kind == "update":
+            if any(t.name == turn[1] and t.result is not None for t in self.state.tasks):
+                return True  # LangGraph would mix the writes of the task and of the update
             outcome = await self.update(turn[1])
             return await self.note(kind, outcome)
         elif not self.state.next:
             return True
         else:
             given = self.answer(turn[1]) if kind == "next" else None
-            kind = "answer" if given is not None else "go"
+            by_id = isinstance(getattr(given, "resume", None), dict)
+            kind = "go" if given is None else "answer by id" if by_id else "answer"
         return await self.note(kind, await self.run(given, config))
 
     def answer(self, which: str) -> Any:

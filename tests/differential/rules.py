@@ -26,12 +26,26 @@ def a_branch_raised(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
     return None
 
 
-def went_on_without_an_answer(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
-    """A turn that gave None to a thread whose task has some answers and waits for more."""
-    for turn, entry in enumerate(theirs[1:], 1):
+def a_join_saved_too_late(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """In exit mode LangGraph's paused thread has the target of a join due, and this one not."""
+    joined = {target for source, target in spec["edges"] if isinstance(source, list)}
+    for turn, (here, there) in enumerate(zip(ours, theirs, strict=False)):
+        more = {*there["state"].get("next", ())} - {*here["state"].get("next", ())}
+        if spec["durability"] == "exit" and more & joined and there["state"]["interrupts"]:
+            return turn, ()
+    return None
+
+
+def an_answer_used_twice(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """A turn that gave None to a task with some answers, or an answer by id to a nested graph."""
+    nested = any("graph" in node for node in spec["nodes"].values())
+    for turn, (here, there) in enumerate(zip(ours[1:], theirs[1:], strict=False), 1):
         waiting = theirs[turn - 1]["state"].get("interrupts")
-        answered = any(e["given"] == "answer" for e in theirs[:turn])
-        if entry["given"] == "go" and waiting and answered:
+        answered = any(e["given"].startswith("answer") for e in theirs[:turn])
+        if there["given"] == "go" and waiting and answered:
+            return turn, ()
+        other = here["outcome"].get("interrupts") != there["outcome"].get("interrupts")
+        if nested and there["given"] == "answer by id" and other:
             return turn, ()
     return None
 
