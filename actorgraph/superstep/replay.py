@@ -1,7 +1,8 @@
 """Time travel: a run that goes on from a checkpoint which the thread has left behind.
 
-It makes a branch. One marker row, `source="fork"`, whose parent is that checkpoint, begins it;
-what stands beside the old checkpoint stays as it is and belongs to its other children. So:
+It makes a branch. One marker row, `source="fork"`, whose parent is that checkpoint, begins it; an
+exit run's one row at its end will do, unless answers stand beside the marker. What stands beside
+the old checkpoint stays as it is and belongs to its other children. So:
 
 | beside the old checkpoint       | on the branch                                                |
 |---------------------------------|--------------------------------------------------------------|
@@ -28,6 +29,7 @@ from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.constants import INPUT, INTERRUPT, RESUME
 from actorgraph.values.ids import is_interrupt_id
+from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
 from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Path, Task, Write
 
@@ -93,11 +95,16 @@ def replay(
     effects: list[Effect] = []
     if state.has_saver:
         claim = ClaimIntent(head, state.policy.durability.value)
-        points = (new_checkpoint(state, tasks),)
+        points = () if _is_left_out(state, entries) else (new_checkpoint(state, tasks),)
         ends = None if tasks else "success"
         effects.append(save(state, claim=claim, checkpoints=points, ledger=entries, ends=ends))
         state.unsaved_steps.clear()
     return set_out(state, tasks, effects, ())
+
+
+def _is_left_out(state: RunState, entries: tuple[LedgerEntry, ...]) -> bool:
+    """Whether the marker is not stored: an exit run has one row, unless answers stand beside it."""
+    return state.policy.durability is Durability.EXIT and bool(state.tasks) and not entries
 
 
 def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:

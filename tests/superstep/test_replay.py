@@ -6,7 +6,7 @@ from actorgraph.errors import AlreadyResumed, UnknownInterruptError
 from actorgraph.values.commands import Command
 from actorgraph.values.run import Save, Succeeded
 from tests.superstep.script import Script, Store, chain, only, rows
-from tests.superstep.threads import EXIT, MODES, PAIR, SYNC, State, again, thread
+from tests.superstep.threads import ASYNC, EXIT, PAIR, SYNC, State, again, thread
 
 
 def old_question(*, answered: bool = True) -> tuple[Store, str]:
@@ -39,7 +39,7 @@ def branch(store: Store, given: object = None, *, at: int = AT, mode: object = S
 
 
 class TestABranch:
-    @MODES
+    @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_it_begins_with_one_marker_below_the_old_checkpoint(self, mode):
         """
         The marker is stored with the claim: its parent is the addressed checkpoint, its step one
@@ -54,6 +54,19 @@ class TestABranch:
         assert (save.head, marker.next) == (head, ("a", "b"))
         assert save.claim is not None
         assert save.claim.head == head
+
+    def test_exit_stores_the_marker_only_for_answers(self):
+        """
+        An exit run's one row at its end hangs on the old checkpoint; answers need their base.
+        LangGraph: F-E13, F-G7.
+        """
+        store, asked = old_question()
+        (claim, *_) = branch(store, mode=EXIT).sent
+        answered, _ = old_question()
+        (save, *_) = branch(answered, Command(resume={asked: "other"}), mode=EXIT).sent
+
+        assert (claim.checkpoints, claim.claim is None) == ((), False)
+        assert [point.source for point in save.checkpoints] == ["fork"]
 
     def test_finished_tasks_run_again(self):
         """
