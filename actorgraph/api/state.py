@@ -79,7 +79,9 @@ def read_history(
         size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
         if size <= 0 or not full:
             return []
-        query = ListCheckpoints(address.thread_id, address.namespace, bound, where, size)
+        query = ListCheckpoints(
+            address.thread_id, address.namespace, bound, where, size, ancestors=True
+        )
         found: list[StoredCheckpoint] = await host.reader.ask(query)
         full = len(found) == size
         bound = found[-1].row.id if found else bound

@@ -11,6 +11,7 @@ from actorgraph.channels.after_finish import (
 from actorgraph.channels.any_value import AnyValue
 from actorgraph.channels.barrier import NamedBarrierValue
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
+from actorgraph.channels.delta import DeltaChannel
 from actorgraph.channels.ephemeral import EphemeralValue
 from actorgraph.channels.last_value import LastValue
 from actorgraph.channels.reducer import BinaryOperatorAggregate
@@ -23,6 +24,7 @@ __all__ = [
     "AnyValue",
     "BinaryOperatorAggregate",
     "Channel",
+    "DeltaChannel",
     "EphemeralValue",
     "LastValue",
     "LastValueAfterFinish",

@@ -61,6 +61,12 @@ class Channel(Generic[T]):
     transparent: bool = True
     """Whether readers see the cell's value as it is (else `read` decides)."""
 
+    delta: bool = False
+    """Whether checkpoints hold the writes rather than the value."""
+
+    refolds: bool = False
+    """Whether a stored value and the writes since then give the value again."""
+
     stamp: Callable[[Any, str], Any] | None = None
     """Completes a write before it is stored, given a seed that says where it stands."""
 
@@ -107,6 +113,10 @@ class Channel(Generic[T]):
     def load(self, stored: Any) -> Any:
         """The inverse of `dump`."""
         return stored
+
+    def annotated(self, typ: Any) -> "Channel[Any]":
+        """The rule for `Annotated[typ, rule]`."""
+        return self
 
     def same_rule(self, other: "Channel[Any]") -> bool:
         """Whether two schemas that name this channel mean the same rule."""

@@ -22,6 +22,16 @@ _CONCRETE: dict[Any, type] = {
 _MAYBE_OVERWRITE = (Overwrite, dict)
 
 
+def concrete(typ: Any) -> Callable[[], Any]:
+    """What makes the first value of a type: an abstract one counts as the usual concrete one."""
+    return _CONCRETE.get(typ) or typ
+
+
+def has_overwrite(write: Any) -> bool:
+    """Whether a write is an Overwrite in one of its forms."""
+    return type(write) in _MAYBE_OVERWRITE and overwritten(write)[0]
+
+
 def the_overwrite(name: str, writes: Sequence[Any]) -> Any:
     """The value of the one Overwrite among some writes.
 
@@ -52,13 +62,13 @@ class BinaryOperatorAggregate(Channel[T]):
     """
 
     appends = True
+    refolds = True
 
     def __init__(self, typ: Any, operator: Callable[[Any, Any], Any]) -> None:
         super().__init__(typ)
         self.operator = operator
         self.stamp = getattr(getattr(operator, "func", operator), "stamp", None)
-        origin: Any = get_origin(typ) or typ
-        self._make: Callable[[], Any] = _CONCRETE.get(origin) or origin
+        self._make = concrete(get_origin(typ) or typ)
 
     def initial(self) -> Any:
         """`typ()`, made anew for each run, or EMPTY where it can't be called."""
@@ -70,9 +80,8 @@ class BinaryOperatorAggregate(Channel[T]):
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
         """The value after every write, in task-path order; an Overwrite replaces it."""
         operator = self.operator
-        for write in writes:
-            if type(write) in _MAYBE_OVERWRITE and overwritten(write)[0]:
-                return the_overwrite(name, writes)
+        if any(map(has_overwrite, writes)):
+            return the_overwrite(name, writes)
         for write in writes:
             value = write if value is EMPTY else operator(value, write)
         return value

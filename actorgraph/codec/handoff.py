@@ -96,6 +96,8 @@ class HandOff:
         checkpoints: list[CheckpointRow] = []
         for point in save.checkpoints:
             rows = _Rows()
+            for channel in point.deltas:
+                self._placed.forget(channel)
             for channel, value in point.changed.items():
                 for _ in self._place(point, channel, value, rows):
                     yield self._breathe()
@@ -160,7 +162,8 @@ class HandOff:
             placed.values[channel] = value
             return ()
         version = point.versions[channel]
-        if type(value) is list and self._grows(channel, value):
+        grows = type(value) is list and channel not in point.unwritten
+        if grows and self._grows(channel, value):
             return self._extend(channel, value, version, rows)
         placed.blobs.add(channel)
         payload = self._encode(value, f"state[{channel!r}]")
@@ -192,6 +195,8 @@ class HandOff:
             values=placed.values,
             lists={c: g.chain for c, g in placed.lists.items()} if placed.lists else {},
             blobs=sorted(placed.blobs) if placed.blobs else [],
+            deltas=dict(point.deltas),
+            folds=point.folds,
         )
 
     def _grows(self, channel: str, value: list[Any]) -> bool:

@@ -2,9 +2,12 @@
 
 Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
-whose value is a row of its own, at their version. A channel with a version and no value is empty.
+whose value is a row of its own, at their version; `deltas` those whose value must be folded, with
+their counters; `folds` whether from the parent's ledger too. Any other channel that has a version
+and no value is empty.
 """
 
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +30,22 @@ class Record(msgspec.Struct, omit_defaults=True):
     values: dict[str, Any] = {}
     lists: dict[str, list[tuple[int, int]]] = {}
     blobs: list[str] = []
+    deltas: dict[str, tuple[int, int]] = {}
+    folds: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many checkpoints up the last of its values is held whole."""
+        return max((points for _, points in self.deltas.values()), default=0)
+
+    def only(self, channels: AbstractSet[str]) -> "Record":
+        """The part that says where the values of some channels are."""
+        return Record(
+            channel_versions=self.channel_versions,
+            values={c: v for c, v in self.values.items() if c in channels},
+            lists={c: chain for c, chain in self.lists.items() if c in channels},
+            blobs=[c for c in self.blobs if c in channels],
+        )
 
 
 class _Versioned(msgspec.Struct):

@@ -1,15 +1,11 @@
 """Rows -> a checkpoint with its values: the way back from the saver."""
 
-from typing import Any
-
-from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.frames import frames
 from actorgraph.codec.handoff import Placement
-from actorgraph.codec.records import Record, decode_json, decode_record
-from actorgraph.errors import SerializationError
+from actorgraph.codec.held import held_values
+from actorgraph.codec.records import decode_json, decode_record
+from actorgraph.codec.replay import replayed
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, Row, level_of
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
 from actorgraph.values.constants import HANDLER_MARK, PUSH
 from actorgraph.values.ids import as_text
@@ -29,7 +25,10 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         return None
     record = decode_record(stored.row.record)
     placement = Placement()
-    values = _values(codec, plan, stored, record, placement)
+    values = held_values(codec, plan, stored, record, placement)
+    if record.deltas:
+        ledgers = [_decoded(codec, ancestor) for ancestor in stored.ancestors]
+        values.update(replayed(codec, plan, stored, placement, ledgers))
     row = stored.row
     restored = Restored(
         id=row.id,
@@ -47,10 +46,11 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         updated=None if record.updated_channels is None else tuple(record.updated_channels),
         next=tuple(decode_json(row.next)),
         metadata=decode_json(row.metadata),
-        ledger=tuple(stored_write(codec, entry) for entry in stored.ledger),
+        ledger=_decoded(codec, stored),
         version_floor=max(loaded.version_floor, max(record.channel_versions.values(), default=0)),
         head=loaded.head or row.id,
         claim=open_claim(codec, loaded),
+        deltas=record.deltas,
     )
     return restored, placement
 
@@ -64,54 +64,8 @@ def open_claim(codec: Codec, loaded: Loaded) -> OpenClaim | None:
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
-def _values(
-    codec: Codec, plan: Plan, stored: StoredCheckpoint, record: Record, placement: Placement
-) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for channel, value in record.values.items():
-        values[channel] = placement.values[channel] = value
-    for channel in record.blobs:
-        if channel not in stored.blobs:
-            raise _lost(channel, stored)
-        values[channel] = codec.decode(stored.blobs[channel])
-        placement.blobs.add(channel)
-    for channel, chain in record.lists.items():
-        growth = _list(codec, channel, chain, stored)
-        placement.lists[channel] = placement.growths[channel] = growth
-        if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
-            placement.outgrown.add(channel)
-        values[channel] = list(growth.items)
-    rules = plan.channels
-    loaded = {c: rules[c].load(v) if c in rules else v for c, v in values.items()}
-    return {channel: value for channel, value in loaded.items() if value is not EMPTY}
-
-
-def _list(
-    codec: Codec, channel: str, chain: list[tuple[int, int]], stored: StoredCheckpoint
-) -> Growth:
-    items: list[Any] = []
-    rows: list[Row] = []
-    for lineage, end in chain:
-        rows = []
-        for row in stored.ranges.get((channel, lineage), ()):
-            if row.start != len(items):
-                raise _lost(channel, stored)
-            for part in frames(row.payload):
-                items.extend(codec.decode(part))
-            size = len(row.payload)
-            rows.append(Row(row.start, row.count, size, level_of(row.count, size)))
-        if len(items) < end:
-            raise _lost(channel, stored)
-        del items[end:]
-    return Growth([(lineage, end) for lineage, end in chain], items, rows)
-
-
-def _lost(channel: str, stored: StoredCheckpoint) -> SerializationError:
-    return SerializationError(
-        f"checkpoint {as_text(stored.row.id)} of thread {stored.thread_id!r} has lost rows of "
-        f"channel {channel!r}",
-        do="check the database's integrity, or restore it from a backup",
-    )
+def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
+    return tuple(stored_write(codec, entry) for entry in stored.ledger)
 
 
 def stored_write(codec: Codec, row: LedgerRow) -> StoredWrite:

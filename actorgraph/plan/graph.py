@@ -111,6 +111,7 @@ class Plan:
         subscribers: channel -> the nodes that it triggers, by name.
         clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
         opaque: the channels whose cells aren't what readers see.
+        deltas: the channels of which checkpoints hold the writes.
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
@@ -149,6 +150,7 @@ class Plan:
     finishing: tuple[str, ...] = field(init=False)
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
+    deltas: frozenset[str] = field(init=False)
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     needs_store: str = field(init=False)
@@ -168,6 +170,7 @@ class Plan:
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
+            "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),

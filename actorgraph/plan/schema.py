@@ -150,7 +150,7 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
 def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
     for extra in extras:
         if isinstance(extra, Channel):
-            return extra
+            return extra.annotated(typ)
         if isinstance(extra, type) and issubclass(extra, Channel):
             return extra(typ)
     last = extras[-1]

@@ -85,7 +85,7 @@ async def load(
     """
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
-    query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint)
+    query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint, ancestors=True)
     loaded = await host.reader.ask(query)
     found = restore(codec, plan, loaded)
     if found is None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.records import decode_json, decode_record, encode_json
+from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
 from actorgraph.savers.judge import ThreadState, answer_rows, judge, newest_rows
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -127,7 +127,7 @@ class MemoryBackend:
         run = thread.state.run
         return Loaded(
             epoch=thread.state.epoch,
-            checkpoint=None if place is None else _read(thread, place),
+            checkpoint=None if place is None else _whole(thread, place, ancestors=query.ancestors),
             head=head,
             open_run=None if run is None else thread.runs[run],
             version_floor=_floor(thread, query.namespace, head),
@@ -139,7 +139,8 @@ class MemoryBackend:
             if query.thread_id not in (None, thread.state.thread_id):
                 continue
             places = reversed(thread.places)
-            found.extend(_read(thread, p) for p in places if _matches(thread, p, query))
+            wanted = (p for p in places if _matches(thread, p, query))
+            found.extend(_whole(thread, p, ancestors=query.ancestors) for p in wanted)
         if query.thread_id is None:
             found.sort(key=lambda c: c.row.id, reverse=True)
         return found[: query.limit] if query.limit is not None else found
@@ -189,8 +190,26 @@ def _store_values(thread: _Thread, namespace: str, row: CheckpointRow) -> None:
         rows[merge.start] = (sum(c for c, _ in parts), b"".join(p for _, p in parts))
 
 
-def _read(thread: _Thread, place: _Place) -> StoredCheckpoint:
-    namespace, record = place.namespace, decode_record(place.row.record)
+def _whole(thread: _Thread, place: _Place, *, ancestors: bool) -> StoredCheckpoint:
+    """A checkpoint and, if asked for, the ancestors that its deltas need."""
+    record = decode_record(place.row.record)
+    stored = _read(thread, place, record)
+    if not ancestors or not record.deltas:
+        return stored
+    left, found, at = set(record.deltas), list[StoredCheckpoint](), place
+    for _ in range(record.depth):
+        above = thread.by_id.get((place.namespace, at.row.parent or b""))
+        if above is None:
+            break
+        at, whole = above, decode_record(above.row.record)
+        ends = left.difference(whole.deltas)
+        left -= ends
+        found.append(_read(thread, at, whole.only(ends)))
+    return msgspec.structs.replace(stored, ancestors=tuple(found))
+
+
+def _read(thread: _Thread, place: _Place, record: Record) -> StoredCheckpoint:
+    namespace = place.namespace
     blobs = {
         channel: thread.blobs[namespace, channel, record.channel_versions[channel]]
         for channel in record.blobs

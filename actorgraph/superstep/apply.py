@@ -12,6 +12,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.plan.graph import Plan
+from actorgraph.superstep.deltas import note_overwritten
 from actorgraph.superstep.state import RunState
 from actorgraph.values.constants import TASKS
 from actorgraph.values.run import Write
@@ -44,6 +45,8 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
     if plan.consumable:
         _consume(state, ran, new)
     pending = _group(ran, plan)
+    if plan.deltas:
+        note_overwritten(state, pending)
     for channel, writes in pending.items():
         before = new[channel] if channel in new else values.get(channel, EMPTY)
         try:

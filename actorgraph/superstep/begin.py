@@ -83,6 +83,7 @@ def restore(state: RunState, restored: Restored) -> None:
     state.checkpoint = restored.id
     state.parent = restored.parent
     state.head = restored.head or restored.id
+    state.deltas = restored.deltas
     state.tasks = {}
     state.generation = pending.next_generation(restored.ledger)
     state.bare_answer = pending.bare_answer(restored.ledger)

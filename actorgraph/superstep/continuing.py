@@ -15,6 +15,7 @@ from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.calls import take_back as take_back_calls
+from actorgraph.superstep.deltas import note_left_over
 from actorgraph.superstep.handlers import is_handled, take_back_failure, with_handlers
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import new_checkpoint, save
@@ -122,6 +123,8 @@ def take_back(
         else:
             state.due.append(ready)
     take_back_calls(state, known.items())
+    if state.plan.deltas:
+        note_left_over(state, known)
 
 
 def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
+from actorgraph.superstep.deltas import NOTHING_SETTLED, settled
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import is_push, next_nodes
 from actorgraph.values.constants import CALL, CONTROL_INDEX, HANDLER_MARK, NO_WRITES, NULL_TASK
@@ -74,6 +75,7 @@ def new_checkpoint(
         if rule.stored:
             changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
     state.dirty.clear()
+    deltas = settled(state, changed) if state.plan.deltas or state.deltas else NOTHING_SETTLED
     return NewCheckpoint(
         id=state.checkpoint,
         parent=state.parent,
@@ -85,6 +87,9 @@ def new_checkpoint(
         updated=state.updated,
         next=next_nodes(state.plan, next_tasks),
         metadata={**state.policy.metadata, **metadata} if metadata else state.policy.metadata,
+        deltas=deltas.counters,
+        folds=deltas.folds,
+        unwritten=deltas.unwritten,
     )
 
 

@@ -1,7 +1,7 @@
 """RunState: everything that decides what a run does next. One supervisor owns it."""
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from actorgraph.channels import EMPTY
@@ -11,7 +11,7 @@ from actorgraph.superstep.nesting import Nested
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import LedgerEntry, Outcome, Task, TaskResult
+from actorgraph.values.run import NO_DELTAS, LedgerEntry, Outcome, Task, TaskResult
 from actorgraph.values.streams import Item
 
 Mint = Callable[[int, bytes | None], CheckpointId]
@@ -40,6 +40,7 @@ class RunState:
             asked: task -> the questions of its calls; returned: the results of calls, by id.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
+        deltas, whole: see `superstep.deltas`.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class RunState:
         "callers",
         "calls_due",
         "checkpoint",
+        "deltas",
         "dirty",
         "drained",
         "due",
@@ -91,6 +93,7 @@ class RunState:
         "values",
         "versions",
         "visits",
+        "whole",
     )
 
     def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
@@ -134,6 +137,8 @@ class RunState:
         self.durable = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
+        self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
+        self.whole: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, Item]] = deque()
         self.has_output = False

@@ -159,11 +159,16 @@ Outcome = Stored | Refused
 
 
 class LoadCheckpoint(msgspec.Struct, frozen=True, gc=False):
-    """Read one checkpoint: the newest of the namespace, or that of an id."""
+    """Read one checkpoint: the newest of the namespace, or that of an id.
+
+    Attributes:
+        ancestors: whether with those that its DeltaChannels' values are folded from.
+    """
 
     thread_id: str
     namespace: str = ""
     id: bytes | None = None
+    ancestors: bool = False
 
 
 class ListCheckpoints(msgspec.Struct, frozen=True):
@@ -174,6 +179,7 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
         before: an id; only checkpoints with a lower sequence.
         where: metadata and columns that must be equal.
         limit: rows of a page; None for all.
+        ancestors: as in `LoadCheckpoint`.
     """
 
     thread_id: str | None = None
@@ -181,6 +187,7 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     before: bytes | None = None
     where: tuple[tuple[str, object], ...] = ()
     limit: int | None = None
+    ancestors: bool = False
 
 
 Query = LoadCheckpoint | ListCheckpoints
@@ -201,6 +208,9 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
         blobs: channel -> payload.
         ranges: (channel, lineage) -> rows in order, enough for the length that it names.
         ends: (channel, lineage) -> items that the lineage has by now, maybe more than it names.
+        ancestors: its parent, the parent of that and so on, as many as the record's `depth`; each
+            with its ledger, and with the values of only those channels of this record's `deltas`
+            that are no delta in it.
     """
 
     thread_id: str
@@ -211,6 +221,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     ranges: dict[tuple[str, int], list[StoredRange]]
     ends: dict[tuple[str, int], int]
     ledger: tuple[LedgerRow, ...]
+    ancestors: "tuple[StoredCheckpoint, ...]" = ()
 
 
 class OpenRun(msgspec.Struct, frozen=True, gc=False):

@@ -1,10 +1,11 @@
 """What a checkpoint says once it has been read back and decoded."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from actorgraph.values.run import Path
+from actorgraph.values.run import NO_DELTAS, Path
 
 
 class StoredWrite(msgspec.Struct, frozen=True):
@@ -43,6 +44,7 @@ class Restored(msgspec.Struct, frozen=True):
         head: the newest checkpoint of its thread and namespace, maybe itself.
         claim: an unfinished run on top of it.
         next: the stored projection of what runs next, for listing.
+        deltas: as in `NewCheckpoint`; their values are in `values`.
     """
 
     id: bytes
@@ -64,3 +66,4 @@ class Restored(msgspec.Struct, frozen=True):
     version_floor: int = 0
     head: bytes = b""
     claim: OpenClaim | None = None
+    deltas: Mapping[str, tuple[int, int]] = NO_DELTAS

@@ -210,6 +210,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     writes: tuple[Write, ...]
 
 
+NO_DELTAS: Mapping[str, tuple[int, int]] = MappingProxyType({})
+
+
 class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
     """A checkpoint to store: what changed since the last stored one, and the coordination.
 
@@ -217,6 +220,11 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
         changed: channel -> value of the cells whose version rose; EMPTY where cleared.
         versions, seen: complete; copies.
         next: the nodes that run next, in definition order.
+        deltas: the DeltaChannels whose value the checkpoint does not hold -> supersteps that
+            have written them and checkpoints that have been stored since one held it.
+        folds: whether those are the parent's with the parent's ledger folded in, else just the
+            parent's.
+        unwritten: changed ones whose version did not rise.
     """
 
     id: bytes
@@ -229,6 +237,9 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
     updated: tuple[str, ...] | None
     next: tuple[str, ...]
     metadata: dict[str, Any]
+    deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
+    folds: bool = False
+    unwritten: frozenset[str] = frozenset()
 
 
 class ClaimIntent(msgspec.Struct, frozen=True, gc=False):

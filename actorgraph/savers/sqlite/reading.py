@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from actorgraph.codec.records import decode_record, encode_json
+from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
@@ -82,16 +82,46 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     versions = decode_record(floor[0]).channel_versions.values() if floor else ()
     return Loaded(
         epoch=epoch,
-        checkpoint=_checkpoint(connection, row) if row else None,
+        checkpoint=_whole(connection, row, ancestors=query.ancestors) if row else None,
         head=head,
         open_run=OpenRun(*claim) if claim else None,
         version_floor=max(versions, default=0),
     )
 
 
-def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> StoredCheckpoint:
-    key, thread_id, namespace, sequence = columns[:4]
-    identifier, parent, step, source, run, following, metadata, text = columns[4:]
+def _whole(
+    connection: sqlite3.Connection, columns: tuple[Any, ...], *, ancestors: bool
+) -> StoredCheckpoint:
+    """A checkpoint with its ledger and, if asked for, the ancestors that its deltas need."""
+    place, row = _row(columns)
+    record = decode_record(row.record)
+    found = connection.execute(sql.SELECT_WRITES, (*place, row.id))
+    ledger = tuple(_ledger(entry) for entry in found)
+    above = _ancestors(connection, place, row, record) if ancestors and record.deltas else ()
+    return _checkpoint(connection, columns, record, ledger, above)
+
+
+def _ancestors(
+    connection: sqlite3.Connection, place: tuple[int, str], row: CheckpointRow, record: Record
+) -> tuple[StoredCheckpoint, ...]:
+    keys, named = ("thread", "namespace"), {"parent": row.parent, "depth": record.depth}
+    where = {**dict(zip(keys, place, strict=True)), **named}
+    ledgers: dict[bytes, list[LedgerRow]] = {}
+    for entry in map(_ledger, connection.execute(sql.SELECT_ANCESTORS_WRITES, where)):
+        ledgers.setdefault(entry.base, []).append(entry)
+    left, found = set(record.deltas), list[StoredCheckpoint]()
+    for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
+        _, above = _row(columns)
+        whole = decode_record(above.record)
+        ends = left.difference(whole.deltas)
+        left -= ends
+        ledger = tuple(ledgers.get(above.id, ()))
+        found.append(_checkpoint(connection, columns, whole.only(ends), ledger))
+    return tuple(found)
+
+
+def _row(columns: tuple[Any, ...]) -> tuple[tuple[int, str], CheckpointRow]:
+    key, _, namespace, _, identifier, parent, step, source, run, following, metadata, text = columns
     row = CheckpointRow(
         id=identifier,
         parent=parent,
@@ -102,8 +132,18 @@ def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> Sto
         record=text,
         metadata=metadata,
     )
-    record = decode_record(text)
-    place = (key, namespace)
+    return (key, namespace), row
+
+
+def _checkpoint(
+    connection: sqlite3.Connection,
+    columns: tuple[Any, ...],
+    record: Record,
+    ledger: tuple[LedgerRow, ...],
+    ancestors: tuple[StoredCheckpoint, ...] = (),
+) -> StoredCheckpoint:
+    """A checkpoint with the values that a record, its own or a part of it, names."""
+    place, row = _row(columns)
     versions = [[channel, record.channel_versions[channel]] for channel in record.blobs]
     blobs = (
         connection.execute(sql.SELECT_BLOBS, (encode_json(versions), *place)) if versions else ()
@@ -117,16 +157,16 @@ def _checkpoint(connection: sqlite3.Connection, columns: tuple[Any, ...]) -> Sto
             ranges[channel, lineage] = [StoredRange(*part) for part in found]
             last = connection.execute(sql.SELECT_RANGE_END, where).fetchone()
             ends[channel, lineage] = last[0] if last else 0
-    ledger = connection.execute(sql.SELECT_WRITES, (*place, identifier))
     return StoredCheckpoint(
-        thread_id=thread_id,
-        namespace=namespace,
-        sequence=sequence,
+        thread_id=columns[1],
+        namespace=place[1],
+        sequence=columns[3],
         row=row,
         blobs=dict(blobs),
         ranges=ranges,
         ends=ends,
-        ledger=tuple(_ledger(entry) for entry in ledger),
+        ledger=ledger,
+        ancestors=ancestors,
     )
 
 
@@ -160,7 +200,7 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
                 "limit": limit,
             },
         ).fetchall()
-        found.extend(_checkpoint(connection, row) for row in rows)
+        found.extend(_whole(connection, row, ancestors=query.ancestors) for row in rows)
     if query.thread_id is None:
         found.sort(key=lambda c: c.row.id, reverse=True)
     return found if query.limit is None else found[: query.limit]

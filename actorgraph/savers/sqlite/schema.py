@@ -181,6 +181,27 @@ SELECT checkpoint, task, path, idx, generation, payload FROM writes
 WHERE thread = ? AND namespace = ? AND checkpoint = ?
 ORDER BY path, task, idx, generation
 """
+_ANCESTORS = """
+WITH RECURSIVE chain (depth, id, parent) AS (
+    SELECT 1, c.id, c.parent FROM checkpoints c
+    WHERE c.thread = :thread AND c.namespace = :namespace AND c.id = :parent
+    UNION
+    SELECT chain.depth + 1, c.id, c.parent FROM chain
+    JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.parent
+    WHERE chain.depth < :depth
+)"""
+SELECT_ANCESTORS = f"""{_ANCESTORS}
+SELECT {CHECKPOINT_COLUMNS} FROM chain
+JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.id
+JOIN threads t USING (thread)
+ORDER BY chain.depth
+"""  # noqa: S608 - the only things put in are constants of this file
+SELECT_ANCESTORS_WRITES = f"""{_ANCESTORS}
+SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload FROM chain
+JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
+WHERE w.idx >= 0
+ORDER BY chain.depth, w.path, w.task, w.idx, w.generation
+"""  # noqa: S608 - as above
 _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
     AND NOT EXISTS (
         SELECT 1 FROM json_each(:metadata) AS m

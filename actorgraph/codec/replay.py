@@ -1,0 +1,63 @@
+"""The values of DeltaChannels: the last whole value and the writes since, folded once more."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.channels import EMPTY, Channel
+from actorgraph.codec.codec import Codec
+from actorgraph.codec.handoff import Placement
+from actorgraph.codec.held import held_values, lost
+from actorgraph.codec.records import decode_record
+from actorgraph.errors import SerializationError
+from actorgraph.plan.graph import Plan
+from actorgraph.superstep.deltas import batches, refolded
+from actorgraph.values.commits import StoredCheckpoint
+from actorgraph.values.records import StoredWrite
+
+
+def replayed(
+    codec: Codec,
+    plan: Plan,
+    stored: StoredCheckpoint,
+    placement: Placement,
+    ledgers: Sequence[Sequence[StoredWrite]],
+) -> dict[str, Any]:
+    """The values of a checkpoint's deltas; those that the plan doesn't know are left out.
+
+    Args:
+        placement: learns where the lists are stored that these values go on from.
+        ledgers: those of `stored.ancestors`.
+    Raises:
+        SerializationError: an ancestor is missing, or the rule can't fold what was written.
+    """
+    record = decode_record(stored.row.record)
+    rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}
+    supersteps: dict[str, list[list[Any]]] = {c: [] for c in rules}
+    values: dict[str, Any] = {}
+    for ancestor, ledger in zip(stored.ancestors, ledgers, strict=True):
+        open_ = [c for c in rules if c not in values]
+        if record.folds:
+            for channel in open_:
+                supersteps[channel].extend(reversed(batches(ledger, channel)))
+        record = decode_record(ancestor.row.record)
+        ends = set(open_).difference(record.deltas)
+        held = held_values(codec, plan, ancestor, record.only(ends), placement) if ends else {}
+        for channel in ends:
+            values[channel] = held.get(channel, rules[channel].initial())
+            placement.forget(channel)  # it is not here; yet a list can grow where it is
+    for channel, rule in rules.items():
+        if channel not in values:
+            raise lost(channel, stored)
+        values[channel] = refolded(rule, channel, values[channel], reversed(supersteps[channel]))
+    return {channel: value for channel, value in values.items() if value is not EMPTY}
+
+
+def _rule(plan: Plan, channel: str) -> Channel[Any]:
+    rule = plan.channels[channel]
+    if not rule.refolds:
+        raise SerializationError(
+            f"channel {channel!r} was stored by a DeltaChannel, of whose writes {rule!r} can't "
+            "make a value",
+            do="give the key a DeltaChannel or a reducer until its threads have ended",
+        )
+    return rule

@@ -1,0 +1,112 @@
+"""DeltaChannels: which checkpoints hold the whole value, and how the others' is found again.
+
+A checkpoint that a superstep leads to is its parent with the parent's ledger folded in, so such a
+channel needs no place in it. It is stored whole
+
+- when `snapshot_frequency` supersteps have written it, or it was not for `supersteps_max` ones;
+- when the ledger does not say what happened to it: by `update_state`, by a Command's update on a
+  checkpoint that others go on from too, in exit mode, where supersteps leave no ledger;
+- when the ledger says more than happened: rows of tasks that no longer exist;
+- after an Overwrite: nothing before it is needed any more.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.channels import Channel, DeltaChannel
+from actorgraph.channels.reducer import has_overwrite
+from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.state import RunState
+from actorgraph.values.constants import NULL_TASK
+from actorgraph.values.policies import Durability
+from actorgraph.values.records import StoredWrite
+from actorgraph.values.run import NO_DELTAS
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The same three as in `NewCheckpoint`."""
+
+    counters: Mapping[str, tuple[int, int]] = NO_DELTAS
+    folds: bool = False
+    unwritten: frozenset[str] = frozenset()
+
+
+NOTHING_SETTLED = Settled()
+
+
+def note_overwritten(state: RunState, pending: Mapping[str, Sequence[Any]]) -> None:
+    """The next checkpoint holds whole what an Overwrite has replaced."""
+    for channel in state.plan.deltas.intersection(pending):
+        if any(map(has_overwrite, pending[channel])):
+            state.whole.add(channel)
+
+
+def note_left_over(state: RunState, known: Mapping[str, Attempt]) -> None:
+    """... and what finished tasks have written that the superstep does not have any more."""
+    for task, attempt in known.items():
+        if attempt.writes is not None and task not in state.tasks:
+            state.whole.update(c for c, _ in attempt.writes if c in state.plan.deltas)
+
+
+def settled(state: RunState, changed: dict[str, Any]) -> Settled:
+    """Choose the DeltaChannels that a new checkpoint holds whole.
+
+    Args:
+        changed: what it will hold; loses and gains DeltaChannels.
+    """
+    exits = state.policy.durability is Durability.EXIT
+    folds = state.source == "loop" and not exits
+    counters: dict[str, tuple[int, int]] = {}
+    unwritten: set[str] = set()
+    for channel in state.plan.deltas.intersection(changed).union(state.deltas):
+        rule = state.plan.channels.get(channel)
+        written = channel in changed
+        updates, points = state.deltas.get(channel, (0, 0))
+        count = (updates + written, points + 1)
+        whole = exits or channel in state.whole or (written and not folds)
+        if rule is not None and (whole or _is_due(rule, *count)):
+            if not written:
+                changed[channel] = rule.dump(state.values[channel])
+                unwritten.add(channel)
+        else:
+            changed.pop(channel, None)
+            counters[channel] = count
+    state.deltas = counters
+    state.whole.clear()
+    return Settled(counters, folds and bool(counters), frozenset(unwritten))
+
+
+def _is_due(rule: Channel[Any], updates: int, points: int) -> bool:
+    """Whether it is time to store the value; at once where it is no DeltaChannel any more."""
+    if not isinstance(rule, DeltaChannel):
+        return True
+    return updates >= rule.snapshot_frequency or points >= rule.supersteps_max
+
+
+def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
+    """What one superstep's ledger has for a channel: first each Command's writes, then the tasks'.
+
+    Args:
+        ledger: in task-path order.
+    """
+    commands: list[tuple[int, list[Any]]] = []
+    tasks: list[Any] = []
+    for row in ledger:
+        writes = [value for name, value in row.writes if name == channel]
+        if row.index < 0 or not writes:
+            continue
+        if row.task == NULL_TASK:
+            commands.append((row.index, writes))
+        else:
+            tasks.extend(writes)
+    ordered = [writes for _, writes in sorted(commands, key=lambda c: c[0])]
+    return [*ordered, tasks] if tasks else ordered
+
+
+def refolded(rule: Channel[Any], name: str, value: Any, supersteps: Iterable[Sequence[Any]]) -> Any:
+    """The value after some supersteps' writes, oldest first."""
+    for writes in supersteps:
+        value = rule.fold(name, value, writes)
+    return value
