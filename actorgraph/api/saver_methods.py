@@ -21,6 +21,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.chunks import address as address_config
+from actorgraph.superstep.deltas import COUNTERS, counters_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import Checkpoint, CheckpointTuple
 from actorgraph.values.commits import (
@@ -38,6 +39,7 @@ from actorgraph.values.ids import TaskId, as_bytes, as_text
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save
 
 _NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
+_NOT_STORED = ("source", "step", COUNTERS)
 Config = Mapping[str, Any]
 
 
@@ -115,6 +117,7 @@ class CheckpointMethods:
             raise InvalidConfigError(
                 f"channel {missing[0]!r} has a value and no version", do="give it a version"
             )
+        deltas = metadata.get(COUNTERS, {})
         point = NewCheckpoint(
             id=as_bytes(checkpoint["id"]),
             parent=place.checkpoint,
@@ -125,7 +128,9 @@ class CheckpointMethods:
             seen=checkpoint["versions_seen"],
             updated=tuple(checkpoint.get("updated_channels") or ()) or None,
             next=(),
-            metadata={k: v for k, v in metadata.items() if k not in ("source", "step")},
+            metadata={k: v for k, v in metadata.items() if k not in _NOT_STORED},
+            deltas={c: (n, points) for c, (n, points) in deltas.items() if c not in values},
+            folds=metadata.get("source") == "loop",
         )
         await self._store(place.thread_id, place.namespace, Save(0, None, checkpoints=(point,)))
         return address_config(place.thread_id, place.namespace, point.id) or {}
@@ -239,7 +244,13 @@ class CheckpointMethods:
             versions_seen=point.seen,
             updated_channels=None if point.updated is None else [*point.updated],
         )
-        metadata = {"parents": {}, **point.metadata, "source": point.source, "step": point.step}
+        metadata = {
+            "parents": {},
+            **point.metadata,
+            **counters_of(point.deltas),
+            "source": point.source,
+            "step": point.step,
+        }
         if point.run:
             metadata["run_id"] = as_text(point.run)
         writes = [(w.task, c, v) for w in point.ledger for c, v in w.writes]

@@ -7,6 +7,7 @@ import os
 from types import TracebackType
 from typing import Self, cast
 
+from actorgraph.api.delta_history import DeltaHistoryMethods
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.codec import Codec
 from actorgraph.errors import RunningLoopError
@@ -18,7 +19,7 @@ from actorgraph.savers.memory import MemoryBackend
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 
-class HostedSaver(CheckpointMethods):
+class HostedSaver(CheckpointMethods, DeltaHistoryMethods):
     """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
 
     _opened: Opened | None = None

@@ -9,7 +9,14 @@ from actorgraph.messages.kinds import (
     SystemMessage,
     ToolMessage,
 )
-from actorgraph.messages.reducer import REMOVE_ALL_MESSAGES, MessagesState, add_messages
+from actorgraph.messages.reducer import (
+    REMOVE_ALL_MESSAGES,
+    MessagesState,
+    add_messages,
+    messages_delta_reducer,
+)
+
+_messages_delta_reducer = messages_delta_reducer
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",
@@ -22,4 +29,5 @@ __all__ = [
     "SystemMessage",
     "ToolMessage",
     "add_messages",
+    "messages_delta_reducer",
 ]

@@ -67,6 +67,37 @@ def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     return [message for key, message in result.items() if key not in removed]
 
 
+def messages_delta_reducer(state: Sequence[Any], writes: Sequence[Messages]) -> list[Any]:
+    """The messages so far and several writes: `add_messages` for a DeltaChannel, in one pass.
+
+    To remove an unknown message is no error here, since a list of writes may be cut anywhere.
+
+    Args:
+        writes: each a message in any form, or a list of them.
+    Raises:
+        InvalidUpdateError: something can't be a message.
+    """
+    old = list(state) if all(map(is_message, state)) else converted(list(state))
+    given = [m for w in writes for m in (cast("list[Any]", w) if isinstance(w, list) else [w])]
+    result: list[Any] = old
+    places = {m.id: place for place, m in enumerate(old) if m.id is not None}
+    for message in converted(given, old):
+        known = places.get(message.id) if message.id is not None else None
+        if message.type == "remove":
+            if message.id == REMOVE_ALL_MESSAGES:
+                result, places = [], {}
+            elif known is not None:
+                result[known] = None
+                del places[message.id]
+        elif known is not None:
+            result[known] = message
+        else:
+            if message.id is not None:
+                places[message.id] = len(result)
+            result.append(message)
+    return [message for message in result if message is not None]
+
+
 def _unknown(identifier: str) -> InvalidUpdateError:
     return InvalidUpdateError(
         f"Attempting to delete a message with an ID that doesn't exist ({identifier!r})",
@@ -125,7 +156,8 @@ def _id_at(seed: str) -> str:
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
-setattr(add_messages, "stamp", stamp)  # noqa: B010 - a function has no such attribute by type
+for _reducer in (add_messages, messages_delta_reducer):
+    setattr(_reducer, "stamp", stamp)  # noqa: B010 - a function has no such attribute by type
 
 
 class MessagesState(TypedDict):

@@ -14,6 +14,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
@@ -245,7 +246,12 @@ def hold_checkpoint(
             "config": address(state.thread_id, state.namespace, state.checkpoint, parents),
             "parent_config": address(state.thread_id, state.namespace, parent, parents),
             "values": values.get(keys[0]) if state.plan.bare_state else values,
-            "metadata": {"source": state.source, "step": state.step, "parents": dict(parents)},
+            "metadata": {
+                **counters_of(state.deltas),
+                "source": state.source,
+                "step": state.step,
+                "parents": dict(parents),
+            },
             "next": list(next_nodes(state.plan, tasks)),
             "tasks": [_checkpoint_task(state, task, known.get(task.id)) for task in tasks],
         },

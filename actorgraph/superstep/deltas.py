@@ -24,6 +24,9 @@ from actorgraph.values.policies import Durability
 from actorgraph.values.records import StoredWrite
 from actorgraph.values.run import NO_DELTAS
 
+COUNTERS = "counters_since_delta_snapshot"
+"""The key of a checkpoint's metadata that has `NewCheckpoint.deltas`."""
+
 
 class Settled(msgspec.Struct, frozen=True):
     """The same three as in `NewCheckpoint`."""
@@ -75,7 +78,7 @@ def settled(state: RunState, changed: dict[str, Any]) -> Settled:
             counters[channel] = count
     state.deltas = counters
     state.whole.clear()
-    return Settled(counters, folds and bool(counters), frozenset(unwritten))
+    return Settled(counters, folds, frozenset(unwritten))
 
 
 def _is_due(rule: Channel[Any], updates: int, points: int) -> bool:
@@ -85,24 +88,33 @@ def _is_due(rule: Channel[Any], updates: int, points: int) -> bool:
     return updates >= rule.snapshot_frequency or points >= rule.supersteps_max
 
 
-def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
-    """What one superstep's ledger has for a channel: first each Command's writes, then the tasks'.
+def counters_of(deltas: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    """The part of a checkpoint's metadata that says how far its deltas are from a whole value."""
+    return {COUNTERS: dict(deltas)} if deltas else {}
+
+
+def in_order(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
+    """A superstep's rows of writes in the order in which they were folded: first the Commands'.
 
     Args:
         ledger: in task-path order.
     """
-    commands: list[tuple[int, list[Any]]] = []
+    rows = [row for row in ledger if row.index >= 0]
+    commands = sorted((r for r in rows if r.task == NULL_TASK), key=lambda row: row.index)
+    return [*commands, *(row for row in rows if row.task != NULL_TASK)]
+
+
+def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
+    """What one superstep's ledger has for a channel: each Command's writes, then the tasks'."""
+    found: list[list[Any]] = []
     tasks: list[Any] = []
-    for row in ledger:
+    for row in in_order(ledger):
         writes = [value for name, value in row.writes if name == channel]
-        if row.index < 0 or not writes:
-            continue
-        if row.task == NULL_TASK:
-            commands.append((row.index, writes))
-        else:
+        if row.task != NULL_TASK:
             tasks.extend(writes)
-    ordered = [writes for _, writes in sorted(commands, key=lambda c: c[0])]
-    return [*ordered, tasks] if tasks else ordered
+        elif writes:
+            found.append(writes)
+    return [*found, tasks] if tasks else found
 
 
 def refolded(rule: Channel[Any], name: str, value: Any, supersteps: Iterable[Sequence[Any]]) -> Any:

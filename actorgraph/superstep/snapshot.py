@@ -14,6 +14,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped
+from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.handlers import handler_task, is_handled, with_handlers
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
@@ -110,6 +111,7 @@ def metadata_of(
     """A checkpoint's metadata; `writes` is read from the ledger and stored nowhere else."""
     return {
         **restored.metadata,
+        **counters_of(restored.deltas),
         "source": restored.source,
         "step": restored.step,
         "parents": restored.metadata.get("parents", {}),

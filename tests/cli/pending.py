@@ -22,7 +22,6 @@ PENDING = {
     "actorgraph.SerializerProtocol",
     "actorgraph.SqliteCache",
     "actorgraph.channels.BaseChannel",
-    "actorgraph.channels.DeltaChannel",
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
     "actorgraph.get_checkpoint_id",

@@ -1,0 +1,359 @@
+"""What a DeltaChannel stores, when it stores its whole value, and what tools see of it."""
+
+from collections.abc import Sequence
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+from actorgraph import END, START, Overwrite, StateGraph
+from actorgraph.channels import EMPTY, DeltaChannel, LastValue
+from actorgraph.errors import InvalidUpdateError, SchemaError, SerializationError
+from actorgraph.messages import AIMessage, HumanMessage, RemoveMessage, messages_delta_reducer
+from tests.channels.histories import joined
+from tests.graphs import at, history
+
+Counters = dict[str, tuple[int, int]]
+
+
+def graph(checkpointer: Any, names: str, rule: Any, first: Any = "x", *, loop: bool = False) -> Any:
+    """Nodes in a row that write their names under `rule`; `_` writes another key, `O` replaces."""
+
+    class Schema(TypedDict, total=False):
+        log: Annotated[list[str], rule]
+        other: str
+
+    def node(name: str) -> Any:
+        async def call(_: Any) -> dict[str, Any]:
+            if "_" in name:
+                return {"other": name}
+            return {"log": Overwrite([name]) if "O" in name else [name]}
+
+        return call
+
+    builder = StateGraph(Schema)
+    stops = [f"{place}{name}" for place, name in enumerate(names)]
+    for name in stops:
+        builder.add_node(name, node(name))
+    for start, end in zip([START, *stops], [*stops, END], strict=True):
+        builder.add_edge(start, end)
+    return builder.compile(checkpointer=checkpointer)
+
+
+def every(count: int) -> Any:
+    return DeltaChannel(joined, snapshot_frequency=count)
+
+
+async def held(saver: Any) -> list[Any]:
+    """What each checkpoint itself holds of the log, oldest first; None for nothing."""
+    found = [point async for point in saver.alist(at())]
+    return [point.checkpoint["channel_values"].get("log") for point in reversed(found)]
+
+
+async def counters(saver: Any) -> list[Counters]:
+    found = [point async for point in saver.alist(at())]
+    return [p.metadata.get("counters_since_delta_snapshot", {}) for p in reversed(found)]
+
+
+class TestRule:
+    def test_one_call_per_superstep(self):
+        """
+        The reducer gets all writes of a superstep at once, and a first value of the annotated type.
+        LangGraph: F-B13.
+        """
+        calls: list[Any] = []
+
+        def noted(value: list[str], writes: Sequence[list[str]]) -> list[str]:
+            calls.append(list(writes))
+            return joined(value, writes)
+
+        rule = DeltaChannel(noted)
+
+        assert rule.fold("log", EMPTY, [["a"], ["b"]]) == ["a", "b"]
+        assert calls == [[["a"], ["b"]]]
+        assert rule.annotated(dict[str, int]).initial() == {}
+        assert rule.same_rule(rule.annotated(list[str]))
+
+    def test_overwrite(self):
+        """
+        An Overwrite drops the other writes, None empties, two are refused. LangGraph: F-B10, L21.
+        """
+        rule = DeltaChannel(joined)
+
+        assert rule.fold("log", ["a"], [["b"], Overwrite(["c"]), ["d"]]) == ["c"]
+        assert rule.fold("log", ["a"], [{"__overwrite__": None}]) == []
+        with pytest.raises(InvalidUpdateError, match="only one Overwrite"):
+            rule.fold("log", ["a"], [Overwrite([]), Overwrite([])])
+
+    @pytest.mark.parametrize("bad", [{"snapshot_frequency": 0}, {"supersteps_max": -1}])
+    def test_numbers_are_positive(self, bad):
+        """
+        A frequency of zero is refused where it is written.
+        """
+        with pytest.raises(SchemaError, match="must be a positive int"):
+            DeltaChannel(joined, **bad)
+
+
+class TestStorage:
+    async def test_checkpoints_hold_nothing_but_snapshots(self, saver):
+        """
+        A checkpoint holds the whole value at every third write of it, and is folded otherwise;
+        the counters say how far it is from one. LangGraph: F-B13, F-B14, L87, L89.
+        """
+        await graph(saver, "abcd", every(3)).ainvoke({"log": ["in"]}, at())
+
+        whole = ["in", "0a", "1b"]
+        assert await held(saver) == [None, None, None, whole, None, None]
+        counts = [c.get("log") for c in await counters(saver)]
+        assert [c and tuple(c) for c in counts] == [None, (1, 1), (2, 2), None, (1, 1), (2, 2)]
+
+    async def test_a_channel_that_rests_is_stored_too(self, saver):
+        """
+        A value that nobody writes any more is stored after `supersteps_max` checkpoints, and
+        that runs no node again. LangGraph: F-B14, L90.
+        """
+        rule = DeltaChannel(joined, supersteps_max=3)
+
+        result = await graph(saver, "____", rule).ainvoke({"log": ["in"]}, at())
+
+        assert result == {"log": ["in"], "other": "3_"}
+        assert await held(saver) == [None, None, None, ["in"], ["in"], ["in"]]
+        assert len({s.next for s in await history(graph(saver, "____", rule), at())}) == 6
+
+    async def test_forks_may_store_a_resting_channel_twice(self, saver):
+        """
+        Two branches that reach the same point without a write each store the value.
+        """
+        g = graph(saver, "a__", DeltaChannel(joined, supersteps_max=4))
+        await g.ainvoke({"log": ["in"]}, at())
+        base = (await history(g, at()))[1].config
+
+        for _ in range(2):
+            await g.ainvoke(None, base)
+
+        assert (await g.aget_state(at())).values["log"] == ["in", "0a"]
+        result = await g.ainvoke({"log": ["more"]}, at())
+        assert result["log"] == ["in", "0a", "more", "0a"]
+
+    async def test_an_overwrite_is_stored_whole(self, saver):
+        """
+        The checkpoint after an Overwrite holds the value. LangGraph: F-B15, L91.
+        """
+        g = graph(saver, "aOb", every(100))
+
+        result = await g.ainvoke({"log": ["in"]}, at())
+
+        assert result["log"] == ["1O", "2b"]
+        assert await held(saver) == [None, None, None, ["1O"], None]
+
+    async def test_an_update_from_outside_is_stored_whole(self, saver):
+        """
+        Of a new thread and of an old one: no ledger has what update_state wrote.
+        LangGraph: F-B15.
+        """
+        g = graph(saver, "ab", every(100))
+
+        await g.aupdate_state(at(), {"log": ["first"]}, as_node="0a")
+        await g.ainvoke(None, at())
+        await g.aupdate_state(at(), {"log": ["then"]}, as_node="1b")
+
+        assert await held(saver) == [["first"], None, ["first", "1b", "then"]]
+
+    async def test_a_branch_has_its_own_writes_only(self, saver):
+        """
+        What the first child's tasks wrote beside a checkpoint is not in its second child.
+        LangGraph: F-B15, L92.
+        """
+        g = graph(saver, "ab", every(100))
+        await g.ainvoke({"log": ["in"]}, at())
+        before = (await history(g, at()))[1]
+
+        await g.aupdate_state(before.config, {"log": ["other"]}, as_node="1b")
+
+        assert (await g.aget_state(at())).values["log"] == ["in", "0a", "other"]
+        assert (await g.aget_state(before.config)).values["log"] == ["in", "0a"]
+
+    async def test_an_input_is_folded_from_its_own_checkpoint(self, saver):
+        """
+        An input's writes stand beside the checkpoint that the input made, on a new thread and on
+        an old one, so none has to be stored whole. LangGraph: L93.
+        """
+        g = graph(saver, "a", every(100))
+        await g.ainvoke({"log": ["one"]}, at())
+        await g.ainvoke({"log": ["two"]}, at())
+
+        assert await held(saver) == [None] * 6
+        assert (await g.aget_state(at())).values["log"] == ["one", "0a", "two", "0a"]
+
+    async def test_exit_mode_stores_whole(self, saver):
+        """
+        A run in exit mode leaves no ledger of its supersteps: its one checkpoint holds the value.
+        LangGraph: F-B17, L82, L86.
+        """
+        g = graph(saver, "ab", every(100))
+
+        await g.ainvoke({"log": ["in"]}, at(), durability="exit")
+        await g.ainvoke({"other": "y"}, at(), durability="exit")
+
+        assert await held(saver) == [["in", "0a", "1b"], ["in", "0a", "1b", "0a", "1b"]]
+
+    async def test_writes_of_committed_supersteps_stay(self, saver):
+        """
+        The ledger that a fold needs is there for good: every checkpoint of the past is read right.
+        LangGraph: L88.
+        """
+        g = graph(saver, "abcdefgh", every(100))
+        await g.ainvoke({"log": []}, at())
+
+        lengths = [len(s.values["log"]) for s in await history(g, at())]
+
+        assert lengths == [8, 7, 6, 5, 4, 3, 2, 1, 0, 0]
+
+    async def test_finished_work_of_a_node_that_is_gone_is_not_folded(self, saver):
+        """
+        Rows of a task that the changed graph no longer has are in no value.
+        """
+
+        class Log(TypedDict):
+            log: Annotated[list[str], every(100)]
+
+        async def works(_: Log) -> dict[str, Any]:
+            return {"log": ["done"]}
+
+        async def breaks(_: Log) -> None:
+            raise OSError("broken")
+
+        async def mended(_: Log) -> dict[str, Any]:
+            return {"log": ["mended"]}
+
+        def built(**nodes: Any) -> Any:
+            builder = StateGraph(Log)
+            for name, action in nodes.items():
+                builder.add_node(name, action).add_edge(START, name)
+            return builder.compile(checkpointer=saver)
+
+        with pytest.raises(OSError, match="broken"):
+            await built(a=works, b=breaks).ainvoke({"log": []}, at())
+        changed = built(b=mended)
+
+        result = await changed.ainvoke(None, at())
+
+        assert result["log"] == (await changed.aget_state(at())).values["log"] == ["mended"]
+
+
+class TestMigration:
+    async def test_a_plain_channel_becomes_a_delta_and_back(self, saver):
+        """
+        The stored plain value is where the folding begins; a reducer folds a delta's writes one
+        at a time, and then stores the value. LangGraph: F-B16.
+        """
+        await graph(saver, "a", add).ainvoke({"log": ["one"]}, at())
+        await graph(saver, "a", every(100)).ainvoke({"log": ["two"]}, at())
+        plain = graph(saver, "a", add)
+
+        before = (await plain.aget_state(at())).values["log"]
+        after = await plain.ainvoke({"other": "x"}, at())
+
+        assert before == ["one", "0a", "two", "0a"]
+        assert after["log"] == [*before, "0a"]
+        assert (await held(saver))[-1] == after["log"]
+
+    async def test_a_rule_that_folds_nothing_is_refused(self, saver):
+        """
+        A key that keeps its last value can't be made of a delta's writes, and says so.
+        """
+        await graph(saver, "a", every(100)).ainvoke({"log": ["one"]}, at())
+
+        with pytest.raises(SerializationError, match="was stored by a DeltaChannel"):
+            await graph(saver, "a", LastValue(list)).aget_state(at())
+
+    async def test_a_key_that_is_left_out_for_a_while_comes_back(self, saver):
+        """
+        A graph without the key runs on, and the key's value is there when it returns.
+        """
+        g = graph(saver, "a", every(100))
+        await g.ainvoke({"log": ["one"]}, at())
+
+        class Less(TypedDict):
+            other: str
+
+        builder = StateGraph(Less)
+        builder.add_node("0a", lambda _: {"other": "y"}).add_edge(START, "0a")
+
+        await builder.compile(checkpointer=saver).ainvoke({"other": "x"}, at())
+
+        assert (await g.aget_state(at())).values["log"] == ["one", "0a"]
+
+
+class TestTools:
+    async def test_the_history_of_a_channel(self, saver):
+        """
+        The writes from the last whole value on, oldest first, without those beside the checkpoint
+        itself and without another branch's. LangGraph: F-E26.
+        """
+        g = graph(saver, "aObc", every(100))
+        await g.ainvoke({"log": ["in"]}, at())
+        points = await history(g, at())
+        await g.aupdate_state(points[1].config, {"other": "branch"}, as_node="3c")
+
+        found = await saver.aget_delta_channel_history(config=at(), channels=["log", "none"])
+        first = await saver.aget_delta_channel_history(config=points[-2].config, channels=["log"])
+
+        assert found["log"]["seed"] == ["1O"]
+        assert [value for _, _, value in found["log"]["writes"]] == [["2b"]]
+        assert found["none"] == {"writes": []}
+        assert [value for _, _, value in first["log"]["writes"]] == [["in"]]
+        assert "seed" not in first["log"]
+
+    async def test_a_copy_needs_the_whole_chain(self, saver):
+        """
+        A checkpoint that was copied without its ancestors is refused rather than read as less;
+        with them and their writes it has its value. LangGraph: L96.
+        """
+        g = graph(saver, "a", every(100))
+        await g.ainvoke({"log": ["one"]}, at())
+        points = [point async for point in saver.alist(at())]
+
+        await saver.aput(at("lost"), points[0].checkpoint, points[0].metadata, {})
+        place = at("copy")
+        for point in reversed(points):
+            place = await saver.aput(place, point.checkpoint, point.metadata, {})
+            for task, channel, value in point.pending_writes or ():
+                await saver.aput_writes(place, [(channel, value)], task)
+
+        with pytest.raises(SerializationError, match="has lost rows of channel 'log'"):
+            await g.aget_state(at("lost"))
+        assert (await g.aget_state(at("copy"))).values["log"] == ["one", "0a"]
+
+
+class TestMessages:
+    def test_merging_in_one_pass(self):
+        """
+        Known ids replace, removed ones go, however the writes are cut. LangGraph: F-B19.
+        """
+        old = [HumanMessage("a", id="1"), AIMessage("b", id="2")]
+        writes = [[AIMessage("B", id="2"), ("ai", "c")], RemoveMessage("1"), RemoveMessage("?")]
+
+        at_once = messages_delta_reducer(old, writes)
+        cut = messages_delta_reducer(messages_delta_reducer(old, writes[:1]), writes[1:])
+
+        assert [m.content for m in at_once] == ["B", "c"] == [m.content for m in cut]
+
+    async def test_ids_are_the_same_at_every_reading(self, saver):
+        """
+        Messages get their ids before they are stored, so each fold finds them again.
+        LangGraph: F-B19, L95.
+        """
+
+        class Talk(TypedDict):
+            messages: Annotated[list[Any], DeltaChannel(messages_delta_reducer)]
+
+        builder = StateGraph(Talk).add_node("says", lambda _: {"messages": [AIMessage("hi")]})
+        g = builder.add_edge(START, "says").compile(checkpointer=saver)
+
+        result = await g.ainvoke({"messages": "hello"}, at())
+        read = [(await g.aget_state(at())).values["messages"] for _ in "12"]
+
+        ids = [m.id for m in result["messages"]]
+        assert None not in ids
+        assert [[m.id for m in messages] for messages in read] == [ids, ids]
