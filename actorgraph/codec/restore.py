@@ -1,10 +1,10 @@
 """Rows -> a checkpoint with its values: the way back from the saver."""
 
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.folded import folded_values
 from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
 from actorgraph.codec.records import decode_json, decode_record
-from actorgraph.codec.replay import replayed
 from actorgraph.plan.graph import Plan
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
 from actorgraph.values.constants import HANDLER_MARK, PUSH
@@ -28,7 +28,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     values = held_values(codec, plan, stored, record, placement)
     if record.deltas:
         ledgers = [_decoded(codec, ancestor) for ancestor in stored.ancestors]
-        values.update(replayed(codec, plan, stored, placement, ledgers))
+        values.update(folded_values(codec, plan, stored, placement, ledgers))
     row = stored.row
     restored = Restored(
         id=row.id,

@@ -15,7 +15,7 @@ from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.records import StoredWrite
 
 
-def replayed(
+def folded_values(
     codec: Codec,
     plan: Plan,
     stored: StoredCheckpoint,
