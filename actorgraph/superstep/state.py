@@ -133,8 +133,7 @@ class RunState:
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
         self.barrier = 0
-        self.sent = 0
-        self.durable = 0
+        self.sent = self.durable = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS

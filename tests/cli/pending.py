@@ -2,9 +2,7 @@
 
 PENDING = {
     "actorgraph.AsyncPostgresSaver",
-    "actorgraph.BaseCache",
     "actorgraph.BaseCheckpointSaver",
-    "actorgraph.CachePolicy",
     "actorgraph.ChannelVersions",
     "actorgraph.Checkpoint",
     "actorgraph.CheckpointMetadata",
@@ -17,10 +15,8 @@ PENDING = {
     "actorgraph.GraphInterruptEvent",
     "actorgraph.GraphLifecycleEvent",
     "actorgraph.GraphResumeEvent",
-    "actorgraph.InMemoryCache",
     "actorgraph.PostgresSaver",
     "actorgraph.SerializerProtocol",
-    "actorgraph.SqliteCache",
     "actorgraph.channels.BaseChannel",
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
