@@ -1,0 +1,174 @@
+"""What is told about a user's callable without calling it."""
+
+from functools import partial
+from typing import Any, Literal, Optional, TypedDict, Union
+
+import pytest
+
+from actorgraph import START, Command, StateGraph
+from actorgraph.plan.calls import command_destinations, first_schema, is_async, literal_returns
+from tests.graphs import AB
+
+
+class View(TypedDict):
+    foo: str
+
+
+class Callable:
+    def __call__(self, state: View) -> Command[Literal["a"]]: ...
+
+    async def method(self, state: View) -> Command[Literal["a"]]: ...
+
+    @classmethod
+    def of_class(cls, state: View): ...
+
+    @staticmethod
+    def static(state: View): ...
+
+
+class AsyncCallable:
+    async def __call__(self, state): ...
+
+
+def views(state: View): ...
+def views_late(state: "View"): ...
+def second(first: int, state: View): ...
+def a_dict(state: dict[str, Any]): ...
+def a_union(state: View | None): ...
+def unresolved(state: "Nowhere"): ...  # noqa: F821
+def bare(state): ...
+
+
+@pytest.mark.parametrize(
+    ("action", "schema"),
+    [
+        (views, View),
+        (views_late, View),
+        (Callable(), View),
+        (Callable().method, View),
+        (Callable.of_class, View),
+        (Callable.static, View),
+        (partial(second, 1), View),
+        (partial(views), View),
+        (a_dict, None),
+        (a_union, None),
+        (unresolved, None),
+        (bare, None),
+        (len, None),
+    ],
+    ids=str,
+)
+def test_the_first_parameter_says_what_a_node_sees(action, schema):
+    """
+    A schema class as the annotation of the first parameter, of whatever kind of callable; any
+    other annotation says nothing. LangGraph: F-A4.
+    """
+    assert first_schema(action) is schema
+
+
+async def test_a_node_sees_the_keys_of_its_own_schema():
+    """
+    A method with an annotation gets that part of the state, a conditional edge likewise, and the
+    keys become keys of the state. LangGraph: F-A2, F-A4, F-A13.
+    """
+    seen: list = []
+
+    class Private(TypedDict):
+        secret: str
+
+    class Node:
+        def reads(self, state: View):
+            seen.append(state)
+            return {"secret": "s"}
+
+        def routes(self, state: Private) -> Literal["last"]:
+            seen.append(state)
+            return "last"
+
+        def last(self, state: Private):
+            seen.append(state)
+
+    node = Node()
+    builder = StateGraph(AB).add_node("reads", node.reads).add_node("last", node.last)
+    builder.add_edge(START, "reads").add_conditional_edges("reads", node.routes)
+    result = await builder.compile().ainvoke({"foo": "x", "bar": ["y"]})
+
+    assert seen == [{"foo": "x"}, {"secret": "s"}, {"secret": "s"}]
+    assert result == {"foo": "x", "bar": ["y"]}
+
+
+def one(state) -> Command[Literal["a", "b"]]: ...
+def in_union(state) -> Command[Literal["a"]] | dict[str, Any]: ...
+def in_old_union(state) -> Union[dict[str, Any], Command[Literal["a"]]]: ...  # noqa: UP007
+def optional(state) -> Optional[Command[Literal["a"]]]: ...  # noqa: UP045
+def several(state) -> Command[Literal["a"]] | Command[Literal["b", "a"]] | None: ...
+def any_command(state) -> Command[Any]: ...
+def late(state) -> "Command[Literal['a']]": ...
+async def awaited(state) -> Command[Literal["a"]]: ...
+def literal(state) -> Literal["a", "b"]: ...
+
+
+@pytest.mark.parametrize(
+    ("action", "names"),
+    [
+        (one, ("a", "b")),
+        (in_union, ("a",)),
+        (in_old_union, ("a",)),
+        (optional, ("a",)),
+        (several, ("a", "b")),
+        (any_command, ()),
+        (late, ("a",)),
+        (awaited, ("a",)),
+        (Callable(), ("a",)),
+        (Callable().method, ("a",)),
+        (partial(one), ("a", "b")),
+        (literal, ()),
+    ],
+    ids=str,
+)
+def test_the_return_annotation_says_where_commands_lead(action, names):
+    """
+    `Command[Literal[...]]`, also in unions, of whatever kind of callable. LangGraph: F-A5.
+    """
+    assert command_destinations(action) == names
+
+
+def test_destinations_overrule_the_annotation():
+    """
+    `destinations=` names the nodes, or gives each edge a label for drawings. LangGraph: F-A5.
+    """
+    builder = StateGraph(AB)
+    builder.add_node("names", one, destinations=["c"])
+    builder.add_node("labels", one, destinations={"c": "when done"})
+    builder.add_node("neither", one)
+
+    assert builder.nodes["names"].ends == {"c": None}
+    assert builder.nodes["labels"].ends == {"c": "when done"}
+    assert builder.nodes["neither"].ends == {"a": None, "b": None}
+
+
+def test_a_literal_answer_is_a_path_map():
+    """
+    `-> Literal["a", "b"]` of a conditional edge says where it may lead. LangGraph: F-A12.
+    """
+    assert literal_returns(literal) == ("a", "b")
+    assert literal_returns(one) == ()
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (Callable().method, True),
+        (AsyncCallable(), True),
+        (partial(awaited), True),
+        (partial(AsyncCallable()), True),
+        (Callable(), False),
+        (views, False),
+    ],
+    ids=str,
+)
+def test_async_callables_are_told(action, expected):
+    """
+    Methods, objects and partials of them too.
+    """
+    assert is_async(action) is expected
