@@ -4,6 +4,17 @@ from actorgraph.errors import GraphBuildError
 from actorgraph.ports import Cache, Saver, Store
 
 
+def check_parts(saver: object, store: object, cache: object) -> None:
+    """Refuse a saver, a store or a cache that is none.
+
+    Raises:
+        GraphBuildError: one isn't.
+    """
+    check_saver(saver)
+    check_store(store)
+    check_cache(cache)
+
+
 def check_saver(saver: object) -> None:
     """Refuse what is no saver.
 

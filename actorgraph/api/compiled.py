@@ -75,6 +75,7 @@ class CompiledBase:
     """The plan and the saver of a compiled graph. Immutable; `CompiledStateGraph` is the whole."""
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
+    debug: bool = False
 
     def __init__(
         self,

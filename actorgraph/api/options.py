@@ -19,6 +19,7 @@ class CallOptions(TypedDict, total=False):
     output_keys: what to return of the state, or to show of it in "values" chunks. Default the
         output schema of `ainvoke`, the whole state of `astream`. One name gives the bare value.
     print_mode: stream modes whose chunks to print to standard output.
+    debug: print "updates" and "values"; default what was given to `compile`.
     control: a `RunControl` with which somebody else may ask the run to stop and store itself.
     deadline_s: seconds after which the run starts no further superstep and leaves with
         `GraphDrained("deadline")`; what it did is stored. Default none.
@@ -33,6 +34,7 @@ class CallOptions(TypedDict, total=False):
     deadline_s: float | None
     context: Any
     print_mode: Modes
+    debug: bool
 
 
 class StreamOptions(CallOptions, ReadingOptions, total=False):

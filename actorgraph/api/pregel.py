@@ -30,6 +30,7 @@ class Pregel(CompiledStateGraph):
         output_channels: what `ainvoke` returns: one name for a bare value, a list for a dict.
         stream_channels: what snapshots and "values" chunks show; default all channels.
         stream_mode: what `astream` tells unless it is asked for something else.
+        debug: print "updates" and "values" of every run.
         checkpointer, store: as in `StateGraph.compile`.
         interrupt_before_nodes, interrupt_after_nodes: nodes at which every run pauses, or "*".
         context_schema: the type of `context=`.
@@ -49,6 +50,7 @@ class Pregel(CompiledStateGraph):
         output_channels: str | Sequence[str],
         stream_channels: str | Sequence[str] | None = None,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        debug: bool = False,
         checkpointer: Saver | bool | None = None,
         store: Store | None = None,
         interrupt_before_nodes: All | Sequence[str] = (),
@@ -76,6 +78,7 @@ class Pregel(CompiledStateGraph):
         super().__init__(make_raw_plan(graph), checkpointer, store=store)
         self.config = config
         self.stream_mode = stream_mode
+        self.debug = debug
 
 
 def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:

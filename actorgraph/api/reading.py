@@ -126,13 +126,15 @@ class Printer(Broadcast):
             self._reading.show(item)
 
 
-def printer_of(print_mode: Modes) -> Printer | None:
-    """What prints these modes; None where there are none.
+def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
+    """What prints these modes, and those of `debug`; None where there are none.
 
     Raises:
         InvalidConfigError: one of them doesn't exist.
     """
-    return Printer(frozenset(configs.modes_of(print_mode))) if print_mode else None
+    modes = configs.modes_of(print_mode) if print_mode else ()
+    printed = frozenset((*modes, *(_PRINTED_BY_DEBUG if debug else ())))
+    return Printer(printed) if printed else None
 
 
 def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -> Reading:

@@ -64,7 +64,7 @@ class RunMethods(CompiledBase):
             return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
-        printer = printer_of(asked.get("print_mode", ()))
+        printer = printer_of(asked.get("print_mode", ()), debug=asked.get("debug", self.debug))
         launch = self._launch(
             given,
             config,
@@ -113,6 +113,7 @@ class RunMethods(CompiledBase):
         """
         asked, reading = stream_options(options)
         stream_mode = self.stream_mode if stream_mode is None else stream_mode
+        reading["debug"] = reading.get("debug", self.debug)
         reader = reading_of(self.plan, stream_mode, reading)
         config = self._bound(config)
         place = self._place(config)

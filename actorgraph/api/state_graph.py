@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
-from actorgraph.api.checks import check_cache, check_saver, check_store
+from actorgraph.api.checks import check_parts
 from actorgraph.api.events.protocol import TransformerFactory
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.errors import UnreachableNodeWarning
@@ -34,6 +34,7 @@ class StateGraph(GraphBuilder):
         store: Store | None = None,
         interrupt_before: All | Sequence[str] = (),
         interrupt_after: All | Sequence[str] = (),
+        debug: bool = False,
         name: str | None = None,
         strict: bool = False,
         transformers: Sequence[TransformerFactory] = (),
@@ -45,11 +46,10 @@ class StateGraph(GraphBuilder):
                 that runs in a node of another: None (default) takes that one's saver and starts
                 anew in each task, True takes it and keeps its state from task to task, False
                 stores nothing.
-            cache: for the results of nodes with a `cache_policy`. For a graph that runs in a node
-                of another: None (default) takes that one's.
-            store: for the nodes' `store` and `runtime.store`. For a graph that runs in a node
-                of another: None (default) takes that one's.
+            cache, store: for the results of nodes with a `cache_policy`; for the nodes' `store`
+                and `runtime.store`. Of a graph in a node of another: None takes that one's.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
+            debug: print "updates" and "values" of every run to standard output.
             name: for errors and logs. Default "LangGraph", as in LangGraph.
             strict: make a returned key that is no channel an error rather than a warning.
             transformers: what every event stream of the graph gets besides the built-in ones.
@@ -62,9 +62,7 @@ class StateGraph(GraphBuilder):
         before, after = _names(interrupt_before), _names(interrupt_after)
         if unreachable := check(self, [*before, *after]):
             warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
-        check_saver(checkpointer)
-        check_store(store)
-        check_cache(cache)
+        check_parts(checkpointer, store, cache)
         plan = make_plan(
             self,
             name=name or "LangGraph",
@@ -74,7 +72,7 @@ class StateGraph(GraphBuilder):
         )
         graph = CompiledStateGraph(plan, checkpointer, store=store, cache=cache, builder=self)
         self.compiled = True
-        graph.transformers = tuple(transformers)
+        graph.debug, graph.transformers = debug, tuple(transformers)
         return graph
 
 

@@ -337,3 +337,24 @@ class TestStreams:
         chunks = await doubling().ainvoke("x", stream_mode=["values", "updates"])
 
         assert sorted(chunks) == [("updates", {"double": "xx"}), ("values", "xx")]
+
+
+class TestDrawing:
+    def test_edges_follow_the_channels(self):
+        """
+        Inputs lead to their subscribers, writers to those of what they write, outputs to the end.
+        LangGraph: F-A18, F-L1.
+        """
+        nodes = {
+            "one": NodeBuilder().subscribe_only("a").write_to("b"),
+            "two": NodeBuilder().subscribe_only("b").write_to("c"),
+        }
+        channels = {name: LastValue(str) for name in "abc"}
+        shape = doubling(nodes=nodes, channels=channels, output_channels="c").get_graph()
+
+        assert list(shape.nodes) == ["__start__", "one", "two", "__end__"]
+        assert [(e.source, e.target) for e in shape.edges] == [
+            ("__start__", "one"),
+            ("one", "two"),
+            ("two", "__end__"),
+        ]

@@ -127,6 +127,20 @@ class TestPrinting:
         assert sum("[updates]" in line for line in printed) == 2
         assert sum("[values]" in line for line in printed) == 3
 
+    async def test_a_graph_may_print_every_run(self, capsys):
+        """
+        `compile(debug=True)` is `debug=True` for each call that doesn't say otherwise.
+        LangGraph: F-A15, F-D18.
+        """
+        loud = ab(debug=True)
+        await loud.ainvoke({})
+        await loud.ainvoke({}, debug=False)
+        await chunks(loud, {}, stream_mode="custom")
+        await ab().ainvoke({}, debug=True)
+
+        printed = capsys.readouterr().out.splitlines()
+        assert sum("[updates]" in line for line in printed) == 3 * 2
+
     async def test_ainvoke_prints_too(self, capsys):
         """
         `ainvoke(print_mode=)` prints chunks and returns what it returns without.

@@ -111,7 +111,8 @@ def shape_of(plan: Plan) -> GraphShape:
     ending = [name for name in sorted(plan.nodes) if name not in sources and name in targets]
     drawn = [_without_echo(edge) for edge in unique.values()]
     drawn += [DrawnEdge(name, END) for name in ending]
-    nodes = {name: _node(plan, node) for name, node in plan.nodes.items()}
+    nodes = {START: DrawnNode(START, START)} if plan.entry is not None else {}
+    nodes |= {name: _node(plan, node) for name, node in plan.nodes.items()}
     if any(edge.target == END for edge in drawn):
         nodes[END] = DrawnNode(END, END)
     return GraphShape(nodes, drawn)
@@ -131,6 +132,19 @@ def _edges(plan: Plan) -> Iterator[DrawnEdge]:
             yield from _branch_edges(plan, node.name, branch)
         for target, label in node.ends.items():
             yield DrawnEdge(node.name, target, label, conditional=True)
+        if node.shape is not None:
+            yield from _channel_edges(plan, node)
+    if plan.entry is not None:
+        yield from _channel_edges(plan, plan.entry)
+
+
+def _channel_edges(plan: Plan, node: NodePlan) -> Iterator[DrawnEdge]:
+    """Edges of a node that names its channels: to who subscribes to what it writes."""
+    for channel in sorted(node.writes):
+        for target in plan.subscribers.get(channel, ()):
+            yield DrawnEdge(node.name, target)
+        if channel in plan.output_keys and node.name != START:
+            yield DrawnEdge(node.name, END)
 
 
 def _branch_edges(plan: Plan, source: str, branch: BranchPlan) -> Iterator[DrawnEdge]:
