@@ -23,7 +23,7 @@ from actorgraph.runtime.caching import Identities, ResultCache
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
-from actorgraph.runtime.nested import NestedPlace, belongs, inherited, place_of
+from actorgraph.runtime.nested import NestedPlace, belongs, beside, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
 from actorgraph.runtime.stopping import stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
@@ -194,7 +194,9 @@ class CompiledBase:
 
     def _seat(self, config: Config | None) -> _Seat:
         """Where a run of its own takes place."""
-        host = self._own_host()
+        scope, host = CURRENT.get(None), self._own_host()
+        if scope is not None:
+            config = beside(scope, configs.checked(config))
         address = configs.address_of(config, needs_thread=host is not None)
         return _Seat(config, host, address, self._codec, self.durability, IDS.run())
 

@@ -20,7 +20,8 @@ _TYPES = _at(
     CustomStreamPart DebugPayload DebugStreamPart Durability GraphOutput Interrupt
     MessagesStreamPart Overwrite PregelTask RetryPolicy Send StateSnapshot StateUpdate
     StreamMode StreamPart StreamWriter TaskPayload TaskResultPayload TasksStreamPart
-    TimeoutPolicy UpdatesStreamPart ValuesStreamPart interrupt default_retry_on
+    TimeoutPolicy TracePolicy UpdatesStreamPart ValuesStreamPart interrupt default_retry_on
+    omit_payload
     """,
 )
 _PREGEL = _at(TOP, "Pregel NodeBuilder")
@@ -85,6 +86,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "langgraph.func": _at(TOP, "entrypoint task"),
     "langgraph.pregel": _PREGEL,
     "langgraph.pregel.main": _PREGEL,
+    "langgraph.pregel._write": _at(TOP, "ChannelWriteEntry"),
     "langgraph.channels": _CHANNELS,
     "langgraph.channels.any_value": _CHANNELS,
     "langgraph.channels.base": _CHANNELS,

@@ -90,3 +90,12 @@ def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     for key in _PLACE:
         place.pop(key, None)
     return {**merged, "configurable": place}
+
+
+def beside(scope: TaskScope, config: Config | None) -> dict[str, Any]:
+    """The config of a run that a node starts on another thread.
+
+    It has the callbacks, tags, metadata and limits of the run above, and nothing of its
+    `configurable`: that says where the other run stands.
+    """
+    return below({k: v for k, v in scope.base_config.items() if k != "configurable"}, config)

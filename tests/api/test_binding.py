@@ -95,6 +95,27 @@ class TestWithConfig:
         assert sorted(seen[0]["tags"]) == ["call", "child"]
         assert {k: seen[0]["metadata"][k] for k in "mn"} == {"m": "call", "n": 1}
 
+    async def test_a_run_on_another_thread_takes_all_but_the_place(self):
+        """
+        A graph that a node calls with a thread of its own has the tags, metadata and limits of the
+        run above, and nothing of its `configurable`. LangGraph: F-C21, F-H4.
+        """
+        seen: list = []
+        other = seeing(seen, checkpointer=InMemorySaver())
+
+        async def node(state):
+            await other.ainvoke(state, {**at("other"), "tags": ["own"]})
+
+        above = {**at("t", x=5), "tags": ["t"], "metadata": {"m": 1}, "recursion_limit": 33}
+        await in_a_row({"node": node}, checkpointer=InMemorySaver()).ainvoke({"foo": "a"}, above)
+        config = seen[0]
+
+        assert (config["tags"], config["metadata"]["m"]) == (["t", "own"], 1)
+        assert config["recursion_limit"] == 33
+        assert config["configurable"]["thread_id"] == "other"
+        assert "x" not in config["configurable"]
+        assert (await other.aget_state(at("other"))).metadata["m"] == 1
+
 
 class TestMetadata:
     async def test_only_declared_metadata_is_stored(self):
