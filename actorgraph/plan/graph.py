@@ -10,7 +10,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.managed import Managed
-from actorgraph.values.constants import ROOT, START
+from actorgraph.values.constants import PULL, ROOT, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.tracing import TracePolicy
 
@@ -78,11 +78,14 @@ class NodePlan:
     handler: str = ""
     shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
     trace: TracePolicy | None = None
+    path: tuple[str, str] = field(init=False)
+    """Of its tasks that no Send makes."""
     bare: bool = field(init=False)
     """Whether it returns no dict of keys: its graph is over one value, or it has a `shape`."""
 
     def __post_init__(self) -> None:
         """Compute what follows from the rest."""
+        object.__setattr__(self, "path", (PULL, self.name))
         object.__setattr__(self, "bare", self.writes == {ROOT} or self.shape is not None)
 
 

@@ -17,7 +17,6 @@ from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, 
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.mailbox import Gate, running_loop
-from actorgraph.superstep.nesting import below
 from actorgraph.superstep.tasks import path_key
 from actorgraph.values.constants import CALL, PUSH
 from actorgraph.values.ids import task_id
@@ -157,7 +156,7 @@ class Calls:
             triggers=(PUSH,),
             input=given,
             timeout=node.timeout,
-            namespace=below(self._namespace, node.name, identifier),
+            within=self._namespace,
             routed=caller.routed,
         )
         future: TaskFuture[Any] = TaskFuture(node.name, caller)

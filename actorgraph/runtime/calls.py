@@ -102,7 +102,8 @@ async def call_node(
     except ParentCommand as up:  # a graph that the node ran tells this one what to do
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
-    writes.extend(scope.pushed)
+    if scope.pushed:
+        writes.extend(scope.pushed)
     if node.cache is not None:
         scope.made = list(writes)
     if plan.stamps:

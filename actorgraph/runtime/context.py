@@ -48,38 +48,20 @@ class TaskScope:
         over: whether this attempt is over, and nothing may be started or written in its name.
     """
 
-    __slots__ = (
-        "_config",
-        "answers",
-        "asked",
-        "attempt",
-        "bare",
-        "cached",
-        "caller",
-        "calls",
-        "cancelled",
-        "drained",
-        "error",
-        "first_attempt_time",
-        "graphs",
-        "heartbeat",
-        "key",
-        "lineage",
-        "made",
-        "messages",
-        "over",
-        "previous",
-        "progress",
-        "pushed",
-        "raised",
-        "routed",
-        "runtime",
-        "task",
-        "took_bare",
-        "whole",
-        "write",
-    )
-
+    # Most tasks need none of these; each is set on the task that does.
+    asked: int = 0
+    attempt: int = 1
+    cached: bool = False
+    caller: "TaskScope | None" = None
+    calls: int = 0
+    cancelled: bool = False
+    drained: "GraphDrained | None" = None
+    graphs: int = 0
+    key: str = ""
+    messages: "MessageTap | None" = None
+    over: bool = False
+    took_bare: bool = False
+    whole: "TaskScope | None" = None
     error: Any
     first_attempt_time: float
     made: list[Write]
@@ -97,26 +79,14 @@ class TaskScope:
     ) -> None:
         self.task = task
         self.lineage = lineage
-        self.attempt = 1
-        self.graphs = 0
-        self.calls = 0
-        self.caller: TaskScope | None = None
         self._config = config
         self.write = write
         self.answers = list(task.answers)
-        above = lineage.routed
-        self.routed = {**above, **task.routed} if above else task.routed
+        self.routed = {**lineage.routed, **task.routed} if lineage.routed else task.routed
         self.bare = bare
-        self.asked = 0
         self.raised: list[Interrupt] = []
-        self.took_bare = False
-        self.drained: GraphDrained | None = None
         self.pushed: list[Write] = []
-        self.cancelled = self.over = self.cached = False
         self.progress: Callable[[], None] | None = lineage.progress
-        self.messages: MessageTap | None = None
-        self.key = ""
-        self.whole: TaskScope | None = None
 
     def next_call(self) -> int:
         """The number, from 0, of the `@task` function that it calls next."""

@@ -200,6 +200,8 @@ class PersistenceActor:
         request = posted.request
         if not isinstance(request, Commit) or request.run is None:
             return None
+        if request.claim is None and request.ends is None:
+            return None
         with self._lock:
             if request.claim is not None:
                 owner = self._active.setdefault(request.thread_id, request.run)

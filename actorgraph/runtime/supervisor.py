@@ -39,6 +39,7 @@ from actorgraph.runtime.step_timer import StepTimer
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
+from actorgraph.values.constants import CALL
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     AnswerCall,
@@ -302,11 +303,13 @@ class Supervisor:
 
     def _actor(self, task: Task) -> NodeActor:
         """The actor of a task's node, or of the function that a task called; started at first."""
-        called = self._calls.get(task.id)
-        node = self._state.plan.callable[task.name] if called is None else called.node
-        name = task.name if called is None else f"call {id(node)}"
+        node, name = None, task.name
+        if task.path[-1] == CALL:
+            node = self._calls[task.id].node
+            name = f"call {id(node)}"
         actor = self._actors.get(name)
         if actor is None:
+            node = node or self._state.plan.callable[name]
             group = self._running_group()
             actor = NodeActor(node, self._around, group)
             self._actors[name] = actor

@@ -96,7 +96,8 @@ class MemoryBackend:
         thread = self._threads.get(request.thread_id)
         if thread is None:
             thread = _Thread(ThreadState(request.thread_id))
-        answered = any(_has_row(thread, request, row) for row in answer_rows(request))
+        rows = answer_rows(request)
+        answered = bool(rows) and any(_has_row(thread, request, row) for row in rows)
         sequence, error = judge(request, thread.state, answered=answered)
         if error is not None:
             return Refused(error)

@@ -130,7 +130,7 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     task = state.running.pop(result.task, None)
     if task is None:
         return []  # nobody waits for it: it was reported before
-    if is_call(task.path):
+    if state.callers and is_call(task.path):
         return on_return(state, task, result) + go_on(state)
     state.results[task.id] = result
     used = _consumed(state, task, result.answers, result.took_bare)
@@ -230,9 +230,11 @@ def _end_superstep(
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
         effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
-    chunks.hold_update(state, last, result, folded=True)
+    if state.policy.modes:
+        chunks.hold_update(state, last, result, folded=True)
     chunks.hold_values(state, changed)
-    chunks.hold_checkpoint(state, tasks)
+    if state.policy.modes:
+        chunks.hold_checkpoint(state, tasks)
     if stops:
         chunks.hold_interrupt(state, ())
     if stops and tasks:
@@ -250,10 +252,12 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     tasks = due_tasks(state, changed)
     state.tasks = {task.id: task for task in tasks}
     state.results = {}
-    state.handled = {}
     state.due = deque(tasks)
-    state.callers, state.asked, state.returned = {}, {}, {}
     state.open = False
+    if state.handled:
+        state.handled = {}
+    if state.callers or state.returned:
+        state.callers, state.asked, state.returned = {}, {}, {}
     return tasks
 
 
@@ -275,7 +279,7 @@ def next_superstep(
     if not resuming and pauses(state, state.policy.interrupt_before, state.due):
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
-    if not all(task.name == START for task in state.due):
+    if state.due[0].name != START:  # which is always alone
         stopped = stop_before(state)
         if stopped is not None:
             return effects + leave(state, stopped)
@@ -318,7 +322,8 @@ def go_on(state: RunState) -> list[Effect]:
             status = STATUS[type(state.outcome)]
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
-    _deliver(state, effects)
+    if state.held:
+        _deliver(state, effects)
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))
     return effects
@@ -359,8 +364,6 @@ def _next_allowed(state: RunState) -> Task | None:
 
 
 def _deliver(state: RunState, effects: list[Effect]) -> None:
-    if not state.held:
-        return
     ready: list[Item] = []
     while state.held and state.held[0][0] <= state.durable:
         ready.append(state.held.popleft()[1])

@@ -40,7 +40,7 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
         InvalidUpdateError: a channel can't take these writes.
     """
     plan, values, channels = state.plan, state.values, state.plan.channels
-    bump = any(task.triggers for task in ran)
+    bump = bool(ran and ran[0].triggers) or any(task.triggers for task in ran)
     new: dict[str, Any] = {}
     if plan.consumable:
         _consume(state, ran, new)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from actorgraph.errors import NodeError, StoredNodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep import chunks
-from actorgraph.superstep.nesting import below
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import control_entry, keep, save
 from actorgraph.superstep.state import RunState
@@ -63,7 +62,7 @@ def handler_task(state: RunState, failed: Task) -> Task:
         triggers=(PUSH,),
         input=failed.input,
         timeout=state.plan.handlers[name].timeout,
-        namespace=below(state.namespace, name, identifier),
+        within=state.namespace,
     )
 
 

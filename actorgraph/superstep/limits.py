@@ -12,7 +12,7 @@ _GO_ON = "what was done is saved, ainvoke(None, config) goes on"
 
 def stop_before(state: RunState) -> Outcome | None:
     """Why the due superstep is not to begin; None, and it is counted, if it is."""
-    asked = state.stopping() if state.stopping is not None else None
+    asked = None if state.stopping is None else state.stopping()
     if asked is not None:
         return Drained(GraphDrained(f"Graph drained: {asked}", do=_GO_ON, reason=asked))
     if state.steps_left <= 0:

@@ -35,12 +35,6 @@ class Nested(msgspec.Struct, frozen=True):
     claims: bool = False
 
 
-def below(namespace: str, name: str, identifier: str) -> str:
-    """The namespace of a task: its run's and `node:task id`."""
-    own = f"{name}{NAMESPACE_END}{identifier}"
-    return f"{namespace}{NAMESPACE_SEPARATOR}{own}" if namespace else own
-
-
 def nested_namespace(task_namespace: str, count: int, *, stateful: bool) -> str:
     """The namespace of the graph that a task runs as number `count` (from 0) of its attempt."""
     base = stable(task_namespace) if stateful else task_namespace

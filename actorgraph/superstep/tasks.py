@@ -11,7 +11,6 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.superstep.nesting import below
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import (
@@ -35,7 +34,7 @@ def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
             looks at every node.
     """
     sends: Sequence[Send] = state.values.get(TASKS, ())
-    tasks = [_push(state, index, send) for index, send in enumerate(sends)]
+    tasks = [_push(state, index, send) for index, send in enumerate(sends)] if sends else []
     for name in _candidates(state.plan, changed):
         triggers = due_triggers(state, state.plan.nodes[name])
         if triggers:
@@ -81,11 +80,11 @@ def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
     return Task(
         id=identifier,
         name=node.name,
-        path=(PULL, node.name),
+        path=node.path,
         triggers=triggers,
         input=None,
         timeout=node.timeout,
-        namespace=below(state.namespace, node.name, identifier),
+        within=state.namespace,
     )
 
 
@@ -99,7 +98,7 @@ def _push(state: RunState, index: int, send: Send) -> Task:
         triggers=(PUSH,),
         input=send.arg,
         timeout=node.timeout if send.timeout is None else TimeoutPolicy.coerce(send.timeout),
-        namespace=below(state.namespace, send.node, identifier),
+        within=state.namespace,
     )
 
 

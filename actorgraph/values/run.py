@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.values.commands import Command, Interrupt
+from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import TaskId
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.streams import Item
@@ -36,7 +37,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         answers: the resume values for its interrupts, in the order of the questions.
         routed: answers to questions that were asked below it, by interrupt id.
         timeout: from the Send or the node, in seconds.
-        namespace: `node:task id`, below the run's own.
+        within: the run's own namespace.
     """
 
     id: TaskId
@@ -46,8 +47,14 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     input: Any
     answers: tuple[Any, ...] = ()
     timeout: TimeoutPolicy | None = None
-    namespace: str = ""
+    within: str = ""
     routed: Mapping[str, Any] = NOTHING_ROUTED
+
+    @property
+    def namespace(self) -> str:
+        """Where graphs that it runs are stored: `node:task id` below the run's own."""
+        own = f"{self.name}{NAMESPACE_END}{self.id}"
+        return f"{self.within}{NAMESPACE_SEPARATOR}{own}" if self.within else own
 
 
 class TaskResult(msgspec.Struct, frozen=True, gc=False):

@@ -4,7 +4,6 @@ import pytest
 
 from actorgraph.superstep.nesting import (
     Nested,
-    below,
     fixed_id,
     goes_on,
     nested_namespace,
@@ -12,10 +11,10 @@ from actorgraph.superstep.nesting import (
     saves_at_end,
     stable,
 )
-from actorgraph.values.ids import uuid6
+from actorgraph.values.ids import TaskId, uuid6
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
-from actorgraph.values.run import Failed, Interrupted, Succeeded
+from actorgraph.values.run import Failed, Interrupted, Succeeded, Task
 
 BASE = uuid6(10**17, 3, 5)
 
@@ -56,9 +55,9 @@ class TestNamespaces:
         A namespace is `node:task id` per level; `|n` tells the later graphs of one task apart; a
         stateful one has no task ids. LangGraph: L11, L12, F-E17.
         """
-        task = below(below("", "a", "1"), "b", "2")
+        task = Task(TaskId("2"), "b", (), (), None, within="a:1")
 
-        assert nested_namespace(task, count, stateful=stateful) == expected
+        assert nested_namespace(task.namespace, count, stateful=stateful) == expected
 
     @pytest.mark.parametrize(
         ("namespace", "nodes"),
