@@ -9,7 +9,6 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
 """
 
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextvars import Context
@@ -23,8 +22,6 @@ from anyio.abc import TaskGroup
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import (
     DrainTimeoutError,
-    SwallowedInterruptWarning,
-    UnknownChannelWarning,
 )
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
@@ -36,6 +33,7 @@ from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surroundings
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.step_timer import StepTimer
+from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
@@ -58,11 +56,6 @@ from actorgraph.values.run import (
     Task,
 )
 from actorgraph.values.streams import namespace_of
-
-_DROPPED = (
-    "\n  Do this: return only known keys, or add the key to the state schema; "
-    "compile(strict=True) makes this an error"
-)
 
 
 class SupervisorStatistics(msgspec.Struct, frozen=True):
@@ -137,7 +130,7 @@ class Supervisor:
             bare=bare,
             lineage=lineage,
             report=self._deliver,
-            warn=self._warn,
+            warn=warn_of_node,
             live=live,
             inherit=inheritance_of(config),
         )
@@ -391,13 +384,3 @@ class Supervisor:
             if self._host.leaving.get(thread_id) is self._gone:
                 del self._host.leaving[thread_id]
         self._gone.open()
-
-    def _warn(self, kind: str, text: str) -> None:
-        if kind == "dropped":
-            warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
-        else:
-            warnings.warn(
-                f"node {text!r} caught the exception of interrupt(); the run pauses all the same",
-                SwallowedInterruptWarning,
-                stacklevel=2,
-            )

@@ -1,0 +1,22 @@
+"""What a run warns of: something that a node did and that is likely a mistake."""
+
+import warnings
+
+from actorgraph.errors import SwallowedInterruptWarning, UnknownChannelWarning
+
+_DROPPED = (
+    "\n  Do this: return only known keys, or add the key to the state schema; "
+    "compile(strict=True) makes this an error"
+)
+
+
+def warn_of_node(kind: str, text: str) -> None:
+    """Warn of a key that was dropped, or of an interrupt that a node caught."""
+    if kind == "dropped":
+        warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
+    else:
+        warnings.warn(
+            f"node {text!r} caught the exception of interrupt(); the run pauses all the same",
+            SwallowedInterruptWarning,
+            stacklevel=2,
+        )
