@@ -189,6 +189,7 @@ class HandOff:
         placed = self._placed
         return Record(
             graph=self._plan.graph_id,
+            highest=point.highest,
             channel_versions=point.versions,
             versions_seen=point.seen,
             updated_channels=None if point.updated is None else list(point.updated),

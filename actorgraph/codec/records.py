@@ -3,7 +3,8 @@
 Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
 whose value is a row of its own, at their version; `deltas` those whose value must be folded, with
-their counters; `folds` whether from the parent's ledger too. Any other channel that has a version
+their counters; `folds` whether from the parent's ledger too; `highest` the highest version of the
+namespace, where another branch has it. Any other channel that has a version
 and no value is empty.
 """
 
@@ -23,6 +24,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     """A record, decoded."""
 
     v: int = CHECKPOINT_FORMAT
+    highest: int = 0
     graph: str = ""
     channel_versions: dict[str, int] = {}
     versions_seen: dict[str, dict[str, int]] = {}
@@ -32,6 +34,11 @@ class Record(msgspec.Struct, omit_defaults=True):
     blobs: list[str] = []
     deltas: dict[str, tuple[int, int]] = {}
     folds: bool = False
+
+    @property
+    def floor(self) -> int:
+        """What the versions of any later checkpoint of the namespace must be above."""
+        return max(self.highest, max(self.channel_versions.values(), default=0))
 
     @property
     def depth(self) -> int:

@@ -47,7 +47,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         next=tuple(decode_json(row.next)),
         metadata=decode_json(row.metadata),
         ledger=_decoded(codec, stored),
-        version_floor=max(loaded.version_floor, max(record.channel_versions.values(), default=0)),
+        version_floor=max(loaded.version_floor, record.floor),
         head=loaded.head or row.id,
         claim=open_claim(codec, loaded),
         deltas=record.deltas,

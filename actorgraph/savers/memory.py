@@ -148,10 +148,9 @@ class MemoryBackend:
 
 
 def _floor(thread: _Thread, namespace: str, head: bytes | None) -> int:
-    """The highest version of the namespace: its head has it, as branches count above it."""
+    """The highest version of the namespace: its head knows it, as branches count above it."""
     place = thread.by_id.get((namespace, head)) if head else None
-    versions = decode_record(place.row.record).channel_versions if place else {}
-    return max(versions.values(), default=0)
+    return decode_record(place.row.record).floor if place else 0
 
 
 def _has_row(thread: _Thread, commit: Commit, row: LedgerRow) -> bool:

@@ -74,6 +74,7 @@ def new_checkpoint(
         rule = rules[channel]
         if rule.stored:
             changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
+    highest = 0 if state.dirty else state.max_version
     state.dirty.clear()
     deltas = settled(state, changed) if state.plan.deltas or state.deltas else NOTHING_SETTLED
     return NewCheckpoint(
@@ -90,6 +91,7 @@ def new_checkpoint(
         deltas=deltas.counters,
         folds=deltas.folds,
         unwritten=deltas.unwritten,
+        highest=highest,
     )
 
 

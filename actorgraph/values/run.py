@@ -226,6 +226,8 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         changed: channel -> value of the cells whose version rose; EMPTY where cleared.
         versions, seen: complete; copies.
+        highest: the highest version that any branch of the namespace uses; 0 where one of
+            `versions` is it.
         next: the nodes that run next, in definition order.
         deltas: the DeltaChannels whose value the checkpoint does not hold -> supersteps that
             have written them and checkpoints that have been stored since one held it.
@@ -244,6 +246,7 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
     updated: tuple[str, ...] | None
     next: tuple[str, ...]
     metadata: dict[str, Any]
+    highest: Any = 0
     deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
     folds: bool = False
     unwritten: frozenset[str] = frozenset()

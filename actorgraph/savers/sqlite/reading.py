@@ -79,13 +79,12 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     row = wanted and connection.execute(sql.SELECT_BY_ID, (key, query.namespace, wanted)).fetchone()
     claim = run and connection.execute(sql.SELECT_RUN, (run,)).fetchone()
     floor = connection.execute(sql.SELECT_FLOOR, (key, query.namespace)).fetchone()
-    versions = decode_record(floor[0]).channel_versions.values() if floor else ()
     return Loaded(
         epoch=epoch,
         checkpoint=_whole(connection, row, ancestors=query.ancestors) if row else None,
         head=head,
         open_run=OpenRun(*claim) if claim else None,
-        version_floor=max(versions, default=0),
+        version_floor=decode_record(floor[0]).floor if floor else 0,
     )
 
 
