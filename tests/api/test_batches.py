@@ -11,7 +11,7 @@ from actorgraph import (
     get_config,
     interrupt,
 )
-from tests.gates import Turnstile, patient_group, settled
+from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
 from tests.graphs import at, in_a_row
 
 
@@ -65,8 +65,9 @@ async def test_the_first_failure_ends_the_others():
             raise ValueError("bad input")
         await anyio.sleep_forever()
 
-    with pytest.raises(ValueError, match="bad input"):
-        await in_a_row({"node": node}).abatch([{"foo": "a"}, {"foo": "bad"}])
+    graph = in_a_row({"node": node})
+    with anyio.fail_after(PATIENCE_S), pytest.raises(ValueError, match="bad input"):
+        await graph.abatch([{"foo": "a"}, {"foo": "bad"}])
 
 
 async def test_failures_may_be_results():
