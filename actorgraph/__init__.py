@@ -85,6 +85,12 @@ from actorgraph.plan.raw import ChannelWriteEntry
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
+from actorgraph.runtime.lifecycle import (
+    GraphCallbackHandler,
+    GraphInterruptEvent,
+    GraphLifecycleEvent,
+    GraphResumeEvent,
+)
 from actorgraph.runtime.messages import get_message_writer
 from actorgraph.runtime.steps import astep, get_idempotency_key, step
 from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
@@ -160,10 +166,14 @@ __all__ = [
     "ExecutionInfo",
     "GraphBubbleUp",
     "GraphBuildError",
+    "GraphCallbackHandler",
     "GraphDrained",
     "GraphInterrupt",
+    "GraphInterruptEvent",
+    "GraphLifecycleEvent",
     "GraphOutput",
     "GraphRecursionError",
+    "GraphResumeEvent",
     "GraphRunStream",
     "InMemoryCache",
     "InMemorySaver",

@@ -19,7 +19,8 @@ from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
 from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import Launch, prepare
-from actorgraph.runtime.supervisor import Supervisor, SupervisorStatistics
+from actorgraph.runtime.statistics import SupervisorStatistics
+from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
 from actorgraph.values.streams import Item, Namespace, namespace_of
 
@@ -46,7 +47,7 @@ class _StreamedRun:
             supervisor, effects = await prepare(self._launch)
             if not self._cancelled:
                 self._supervisor = supervisor
-                self.outcome = await supervisor.run(effects)
+                self.outcome = await supervisor.run_told(effects)
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:

@@ -15,6 +15,7 @@ from actorgraph.runtime.caching import ResultCache
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.nested import NestedPlace
@@ -165,6 +166,9 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
     )
+    supervisor.lifecycle = lifecycle_of(launch.config.get("callbacks"), state, launch.run)
+    if supervisor.lifecycle is not None and found.restored is not None:
+        await supervisor.lifecycle.begun(found.restored.id)
     return supervisor, effects
 
 
@@ -214,7 +218,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
 async def execute(launch: Launch) -> Outcome:
     """Run to the end in the caller's task."""
     supervisor, effects = await prepare(launch)
-    return await supervisor.run(effects)
+    return await supervisor.run_told(effects)
 
 
 def caller_context() -> Context:

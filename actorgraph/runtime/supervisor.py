@@ -16,7 +16,6 @@ from typing import Any, assert_never
 
 import anyio
 import anyio.lowlevel
-import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
@@ -26,12 +25,14 @@ from actorgraph.errors import (
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.interop import inheritance_of
+from actorgraph.runtime.lifecycle import Lifecycle
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.node_actor import NodeActor, NodeActorStatistics, Surroundings
+from actorgraph.runtime.node_actor import NodeActor, Surroundings
 from actorgraph.runtime.persistence import Receipts
+from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
 from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
@@ -58,21 +59,6 @@ from actorgraph.values.run import (
 from actorgraph.values.streams import namespace_of
 
 
-class SupervisorStatistics(msgspec.Struct, frozen=True):
-    """A run so far.
-
-    Attributes:
-        step: of the newest checkpoint. sent, durable: saves handed over and acknowledged.
-        running: tasks running now. nodes: each node actor's figures.
-    """
-
-    step: int
-    sent: int
-    durable: int
-    running: int
-    nodes: dict[str, NodeActorStatistics]
-
-
 class Supervisor:
     """Runs one run. See the module's text.
 
@@ -82,7 +68,12 @@ class Supervisor:
         lineage: the run's saver, readers and place; handed down to the graphs that it runs.
         bare: answers for whoever asks first, in this run or below it.
         handoff: encodes the saves; given when there is a saver.
+
+    Attributes:
+        lifecycle: hears when the run has paused; None where nobody listens.
     """
+
+    lifecycle: Lifecycle | None = None
 
     def __init__(
         self,
@@ -194,6 +185,13 @@ class Supervisor:
             outcome=type(outcome).__name__,
             step=self._state.step,
         )
+        return outcome
+
+    async def run_told(self, effects: Sequence[Effect]) -> Outcome:
+        """`run`, after which the caller's handlers are told if it has paused."""
+        outcome = await self.run(effects)
+        if self.lifecycle is not None:
+            await self.lifecycle.left(outcome)
         return outcome
 
     async def _drive(self) -> Outcome:

@@ -277,6 +277,7 @@ def next_superstep(
         done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
     if not resuming and pauses(state, state.policy.interrupt_before, state.due):
+        state.pause = "interrupt_before"
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     if state.due[0].name != START:  # which is always alone

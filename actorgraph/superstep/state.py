@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
@@ -32,6 +32,7 @@ class RunState:
         open: whether this superstep's tasks may start; farewell: whether a last save is due.
         handled: what error handlers handle, by the handler's task; barrier: the save that must be
             durable before any other task starts.
+        pause: at which kind of breakpoint it has come to a stop, if it has.
         stopping: why the run is to stop before its next superstep, if it is; asked each time.
         steps: the saves that hold steps' results, with their ids, while they are on their way.
         drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
@@ -72,6 +73,7 @@ class RunState:
         "open",
         "outcome",
         "parent",
+        "pause",
         "plan",
         "policy",
         "preview",
@@ -126,6 +128,7 @@ class RunState:
         self.returned: dict[str, Any] = {}
         self.generation = 1
         self.bare_answer: list[Any] = []
+        self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
         self.drained: GraphDrained | None = None
         self.steps: deque[tuple[int, TaskId]] = deque()

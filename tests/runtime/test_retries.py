@@ -93,6 +93,27 @@ class TestAttempts:
 
         assert seen == [(1, "none"), (2, "none"), (3, "none")]
 
+    async def test_what_a_failed_attempt_returned_is_not_kept(self):
+        """
+        An attempt that failed after the node had returned, in an edge, leaves no writes.
+        LangGraph: F-C9, L36, L43.
+        """
+        calls: list[str] = []
+
+        async def node(state):
+            calls.append("node")
+            return {"bar": [f"attempt {len(calls)}"]}
+
+        def edge(state):
+            if len(calls) < 3:
+                raise ValueError("boom")
+            return "__end__"
+
+        builder = StateGraph(AB).add_node("node", node, retry_policy=AT_ONCE)
+        builder.add_edge(START, "node").add_conditional_edges("node", edge, ["__end__"])
+
+        assert (await builder.compile().ainvoke({}))["bar"] == ["attempt 3"]
+
     async def test_tasks_of_one_node_are_retried_each_for_itself(self):
         """
         Of many Sends to one node those that fail are tried again, and no other.
