@@ -135,8 +135,7 @@ class RunState:
         self.visits: Counter[str] = Counter()
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
-        self.barrier = 0
-        self.sent = self.durable = 0
+        self.sent = self.durable = self.barrier = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
@@ -146,8 +145,7 @@ class RunState:
         self.has_output = False
         self.preview: Any = None
         self.outcome: Outcome | None = None
-        self.open = False
-        self.farewell = False
+        self.open = self.farewell = False
         self.failure: BaseException | None = None
 
     def read(self, channel: str) -> Any:
