@@ -249,6 +249,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.parent = state.checkpoint if state.step > -1 or state.head else None
     state.checkpoint = state.mint(state.step, state.checkpoint)
     state.updated = tuple(sorted(changed))
+    state.send_round = 0
     tasks = due_tasks(state, changed)
     state.tasks = {task.id: task for task in tasks}
     state.results = {}

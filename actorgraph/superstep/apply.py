@@ -14,7 +14,7 @@ from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.deltas import note_overwritten
 from actorgraph.superstep.state import RunState
-from actorgraph.values.constants import TASKS
+from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
 
@@ -24,6 +24,17 @@ class Ran(msgspec.Struct, frozen=True, gc=False):
     name: str
     triggers: Sequence[str]
     writes: Sequence[Write]
+
+
+def apply_command(state: RunState, writes: Sequence[Write]) -> set[str]:
+    """Fold the writes of a Command that a caller gave as input.
+
+    Sends among them replace those that wait. Their tasks are new ones: they must not find the
+    results and answers of the tasks whose places they take.
+    """
+    if any(channel == TASKS for channel, _ in writes):
+        state.send_round += 1
+    return apply(state, [Ran(INPUT, (), writes)])
 
 
 def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:

@@ -11,7 +11,7 @@ from actorgraph.errors import EmptyInputError, UnknownInterruptError
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import Ran, apply, apply_command
 from actorgraph.superstep.continuing import go_on_with
 from actorgraph.superstep.nesting import goes_on
 from actorgraph.superstep.replay import is_replay, replay
@@ -88,9 +88,8 @@ def restore(state: RunState, restored: Restored) -> None:
     state.generation = pending.next_generation(restored.ledger)
     state.bare_answer = pending.bare_answer(restored.ledger)
     state.anchor = restored.id
-    accepted = pending.null_writes(restored.ledger)
-    if accepted:
-        apply(state, [Ran(INPUT, (), accepted)])
+    for writes in pending.accepted(restored.ledger):
+        apply_command(state, writes)
 
 
 def _from_input(state: RunState, given: Any) -> list[Effect]:

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import apply_command
 from actorgraph.superstep.calls import take_back as take_back_calls
 from actorgraph.superstep.deltas import note_left_over
 from actorgraph.superstep.handlers import is_handled, take_back_failure, with_handlers
@@ -21,7 +21,7 @@ from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import new_checkpoint, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
-from actorgraph.values.constants import CONTROL_INDEX, INPUT, INTERRUPT, NULL_TASK, RESUME, ROUTED
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NULL_TASK, RESUME, ROUTED
 from actorgraph.values.records import Restored, StoredWrite
 from actorgraph.values.run import (
     ClaimIntent,
@@ -48,7 +48,7 @@ def go_on_with(
     """
     head = state.head
     own = tuple(w for e in entries if e.task == NULL_TASK and e.index >= 0 for w in e.writes)
-    changed = apply(state, [Ran(INPUT, (), own)]) if own else set[str]()
+    changed = apply_command(state, own) if own else set[str]()
     tasks = due_tasks(state, None)
     state.has_output = True
     if not tasks and not own:

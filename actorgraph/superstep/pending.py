@@ -108,10 +108,10 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
         attempt.handled = CONTROL_INDEX[ERROR_SOURCE_NODE] in rows
 
 
-def null_writes(ledger: Iterable[StoredWrite]) -> tuple[Write, ...]:
-    """The writes of Commands that were accepted as input on top of the checkpoint."""
+def accepted(ledger: Iterable[StoredWrite]) -> list[tuple[Write, ...]]:
+    """The writes of each Command that was accepted as input on top of the checkpoint, in order."""
     rows = sorted((r for r in ledger if r.task == NULL_TASK and r.index >= 0), key=_index)
-    return tuple(write for row in rows for write in row.writes if write[0] != NO_WRITES)
+    return [tuple(write for write in row.writes if write[0] != NO_WRITES) for row in rows]
 
 
 def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:

@@ -39,6 +39,7 @@ class RunState:
             where the policy limits them.
         callers: task -> the calls that it has made and that run; calls_due: those to be started;
             asked: task -> the questions of its calls; returned: the results of calls, by id.
+        send_round: how often Commands have replaced this superstep's pending Sends.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
         deltas, whole: see `superstep.deltas`.
@@ -81,6 +82,7 @@ class RunState:
         "returned",
         "running",
         "seen",
+        "send_round",
         "sent",
         "source",
         "step",
@@ -135,7 +137,7 @@ class RunState:
         self.visits: Counter[str] = Counter()
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
-        self.sent = self.durable = self.barrier = 0
+        self.sent = self.durable = self.barrier = self.send_round = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS

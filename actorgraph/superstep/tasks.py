@@ -89,7 +89,8 @@ def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
 
 
 def _push(state: RunState, index: int, send: Send) -> Task:
-    identifier = task_id(state.checkpoint, state.namespace, send.node, PUSH, str(index))
+    place = (str(index), f"round {state.send_round}") if state.send_round else (str(index),)
+    identifier = task_id(state.checkpoint, state.namespace, send.node, PUSH, *place)
     node = state.plan.nodes[send.node]
     return Task(
         id=identifier,

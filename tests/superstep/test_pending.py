@@ -84,7 +84,7 @@ def test_rows_that_no_task_made_are_no_attempts():
     ]
 
     assert attempts(rows) == {}
-    assert pending.null_writes(rows) == (("text", "a"), ("text", "b"))
+    assert pending.accepted(rows) == [(("text", "a"),), (("text", "b"),)]
     assert pending.bare_answer(rows) == ["early"]
     assert pending.next_null_index(rows) == 2
 
