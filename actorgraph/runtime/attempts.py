@@ -6,9 +6,11 @@ and it starts no more graphs. A node's call itself ends with its time limit, by 
 
 import math
 import random
+import sys
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -71,6 +73,16 @@ def guard(scope: TaskScope, live: Live | None, before: TaskScope | None) -> Live
         scope.answers = list(before.answers)
         scope.took_bare = before.took_bare
     return guarded
+
+
+def hear(policy: TimeoutPolicy, scope: TaskScope, context: Context) -> None:
+    """Let what LangChain does in the task count as progress, where that is asked for."""
+    if policy.idle_timeout is None or policy.refresh_on != "auto":
+        return
+    if "langchain_core" in sys.modules:
+        from actorgraph.runtime import progress
+
+        progress.listen(scope, context)
 
 
 class _Idle:

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
-from actorgraph.runtime.attempts import guard, wait_again, within
+from actorgraph.runtime.attempts import guard, hear, wait_again, within
 from actorgraph.runtime.caching import call_cached
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
@@ -202,6 +202,8 @@ class NodeActor:
             around.inherit(scope, context)
         if live is not None:
             messages.attach(live, node, scope, context, start.given)
+        if start.task.timeout is not None:
+            hear(start.task.timeout, scope, context)
         if scope.progress is not None:
             scope.progress()
         values = around.values()

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import anyio
 import pytest
+from langchain_core.runnables import RunnableLambda
 
 from actorgraph import (
     START,
@@ -151,6 +152,27 @@ class TestIdleTime:
         result = await one(node, TimeoutPolicy(idle_timeout=SHORT_S * 6)).ainvoke({})
 
         assert result["bar"] == ["done"]
+
+    @pytest.mark.parametrize("refresh_on", ["auto", "heartbeat"])
+    async def test_langchain_s_callbacks_put_it_off(self, refresh_on):
+        """
+        What LangChain's runnables report in the node counts as progress, unless it is not to.
+        LangGraph: F-C10.
+        """
+        runnable = RunnableLambda(lambda text: text.upper())
+
+        async def node(state):
+            for _ in range(8):
+                await anyio.sleep(SHORT_S)
+                runnable.invoke("on")
+            return {"bar": ["done"]}
+
+        graph = one(node, TimeoutPolicy(idle_timeout=SHORT_S * 6, refresh_on=refresh_on))
+        if refresh_on == "auto":
+            assert (await graph.ainvoke({}))["bar"] == ["done"]
+        else:
+            with pytest.raises(NodeTimeoutError):
+                await graph.ainvoke({})
 
     async def test_progress_in_a_graph_below_counts(self):
         """

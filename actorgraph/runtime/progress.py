@@ -1,0 +1,45 @@
+"""LangChain's callbacks as signs of progress, for nodes with an idle timeout.
+
+Imported only where `langchain_core` already is. The listener stands in the config that the task's
+LangChain calls inherit.
+"""
+
+from contextvars import Context
+from typing import Any, cast
+
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
+
+from actorgraph.runtime.context import TaskScope
+
+
+class ProgressListener(BaseCallbackHandler):
+    """Puts off the idle timeout of one task at whatever it hears."""
+
+    run_inline = True
+
+    def __init__(self, scope: TaskScope) -> None:
+        self._scope = scope
+
+    def _touch(self, *_: Any, **__: Any) -> None:
+        if self._scope.progress is not None:
+            self._scope.progress()
+
+    on_llm_start = on_chat_model_start = on_llm_new_token = on_llm_end = on_llm_error = _touch
+    on_chain_start = on_chain_end = on_chain_error = on_agent_action = on_agent_finish = _touch
+    on_tool_start = on_tool_end = on_tool_error = on_custom_event = on_text = on_retry = _touch
+    on_retriever_start = on_retriever_end = on_retriever_error = _touch
+
+
+def listen(scope: TaskScope, context: Context) -> None:
+    """Let the task's LangChain calls, with the task's config or without, count as progress."""
+    config, listener = dict(scope.config), ProgressListener(scope)
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        callbacks.add_handler(listener, inherit=True)
+        config["callbacks"] = callbacks
+    else:
+        config["callbacks"] = [*(callbacks or ()), listener]
+    scope.override(config)
+    context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
