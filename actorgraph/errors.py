@@ -64,6 +64,15 @@ class SchemaError(GraphBuildError):
 class InvalidUpdateError(ActorGraphError):
     """A node, an edge or a caller handed over an update that the channels can't take."""
 
+    def __init__(
+        self,
+        what: str = "the channel can't take this update",
+        *,
+        do: str = "look at the rule of the channel that refused it",
+        code: ErrorCode | None = None,
+    ) -> None:
+        super().__init__(what, do=do, code=code)
+
 
 class UnknownTargetError(InvalidUpdateError):
     """A route (`goto`, `Send`, a conditional edge) names a node that the graph doesn't have."""
@@ -79,6 +88,15 @@ class EmptyInputError(ActorGraphError):
 
 class EmptyChannelError(ActorGraphError):
     """A channel was read that has never been written."""
+
+    def __init__(
+        self,
+        what: str = "the channel is empty",
+        *,
+        do: str = "write it before it is read",
+        code: ErrorCode | None = None,
+    ) -> None:
+        super().__init__(what, do=do, code=code)
 
 
 class GraphRecursionError(ActorGraphError, RecursionError):

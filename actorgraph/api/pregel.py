@@ -7,7 +7,8 @@ from typing import Any
 from actorgraph.api.checks import check_saver, check_store
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.node_builder import NodeBuilder
-from actorgraph.channels import Channel
+from actorgraph.channels import BaseChannel, Channel
+from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import policies
 from actorgraph.plan.raw import RawGraph, RawNode, make_raw_plan
@@ -38,14 +39,14 @@ class Pregel(CompiledStateGraph):
         config: bound under that of every call.
         name: for errors and logs.
     Raises:
-        GraphBuildError: a channel that is named isn't there, or no node reads any input.
+        GraphBuildError: a channel that is named isn't there or is none, or no node reads any input.
     """
 
     def __init__(
         self,
         *,
         nodes: Mapping[str, NodeBuilder | RawNode],
-        channels: Mapping[str, Channel[Any]],
+        channels: Mapping[str, Channel[Any] | BaseChannel[Any, Any, Any]],
         input_channels: str | Sequence[str],
         output_channels: str | Sequence[str],
         stream_channels: str | Sequence[str] | None = None,
@@ -66,7 +67,7 @@ class Pregel(CompiledStateGraph):
         retry = policies.retries_of("the graph", retry_policy)
         graph = RawGraph(
             nodes={n: _with_defaults(_built(n, b), retry, cache_policy) for n, b in nodes.items()},
-            channels=dict(channels),
+            channels={n: _rule(n, channel) for n, channel in channels.items()},
             inputs=input_channels,
             outputs=output_channels,
             shown=stream_channels,
@@ -79,6 +80,15 @@ class Pregel(CompiledStateGraph):
         self.config = config
         self.stream_mode = stream_mode
         self.debug = debug
+
+
+def _rule(name: str, channel: Channel[Any] | BaseChannel[Any, Any, Any]) -> Channel[Any]:
+    rule = as_rule(channel, key=name)
+    if rule is None:
+        raise GraphBuildError(
+            f"channel {name!r} is {channel!r}", do="pass a channel, e.g. LastValue(str)"
+        )
+    return rule
 
 
 def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:

@@ -1,7 +1,8 @@
 """Channels: how ONE cell of state folds the writes of a superstep. One rule per file.
 
 A channel here is a rule without a value. The value of every cell lives in the run's state,
-which hands it to the rule and puts back what the rule returns.
+which hands it to the rule and puts back what the rule returns. A program may write rules of its
+own: subclasses of `Channel`, or of `BaseChannel`, which hold their value as LangGraph's do.
 """
 
 from actorgraph.channels.after_finish import (
@@ -15,13 +16,16 @@ from actorgraph.channels.delta import DeltaChannel
 from actorgraph.channels.ephemeral import EphemeralValue
 from actorgraph.channels.last_value import LastValue
 from actorgraph.channels.reducer import BinaryOperatorAggregate
+from actorgraph.channels.stateful import MISSING, BaseChannel
 from actorgraph.channels.topic import Topic
 from actorgraph.channels.untracked import UntrackedValue
 
 __all__ = [
     "EMPTY",
+    "MISSING",
     "UNCHANGED",
     "AnyValue",
+    "BaseChannel",
     "BinaryOperatorAggregate",
     "Channel",
     "DeltaChannel",

@@ -22,7 +22,8 @@ from typing import (
     is_typeddict,
 )
 
-from actorgraph.channels import BinaryOperatorAggregate, Channel, LastValue
+from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
+from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import SchemaError, did_you_mean
 from actorgraph.plan.managed import Managed
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
@@ -122,7 +123,12 @@ def refuse_managed(schema: Schema, what: str) -> Schema:
 def _check_bare(source: Any) -> None:
     """Refuse what is neither a schema nor a type for a graph over one value."""
     kind = isinstance(source, type)
-    if not (kind or get_origin(source) is not None or source is Any or isinstance(source, Channel)):
+    if not (
+        kind
+        or get_origin(source) is not None
+        or source is Any
+        or isinstance(source, (Channel, BaseChannel))
+    ):
         raise SchemaError(
             f"{source!r} is no state schema: it is a value, not a type",
             do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
@@ -139,8 +145,9 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
     if key in RESERVED_CHANNELS or key == START or key.startswith((BRANCH_TO, "join:")):
         raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
     annotation = _unwrap(annotation)
-    if isinstance(annotation, Channel):
-        return annotation
+    rule = as_rule(annotation, key=key) if not isinstance(annotation, type) else None
+    if rule is not None:
+        return rule
     if get_origin(annotation) is Annotated:
         typ, *extras = get_args(annotation)
         return _annotated(key, _unwrap(typ), extras) or LastValue(typ)
@@ -149,10 +156,9 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
 
 def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
     for extra in extras:
-        if isinstance(extra, Channel):
-            return extra.annotated(typ)
-        if isinstance(extra, type) and issubclass(extra, Channel):
-            return extra(typ)
+        rule = as_rule(extra, typ, key)
+        if rule is not None:
+            return rule
     last = extras[-1]
     if not callable(last) or isinstance(last, type):
         return None

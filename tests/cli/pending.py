@@ -17,7 +17,6 @@ PENDING = {
     "actorgraph.GraphResumeEvent",
     "actorgraph.PostgresSaver",
     "actorgraph.SerializerProtocol",
-    "actorgraph.channels.BaseChannel",
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
     "actorgraph.get_checkpoint_id",
