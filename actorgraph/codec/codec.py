@@ -11,6 +11,7 @@ from typing import Any
 
 import ormsgpack
 
+from actorgraph.codec.buffers import holds_buffer
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
 from actorgraph.errors import SerializationError, UnknownTypeError
@@ -63,7 +64,7 @@ class Codec:
             SerializationError: something in it can't be stored exactly.
         """
         try:
-            return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+            return self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             return self._encode_slowly(value, path, error)
 
@@ -119,7 +120,11 @@ class Codec:
         return self._types.get(name) is kind or message_kind(name) is kind
 
     def _pack(self, value: Any) -> bytes:
-        return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+        payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+        if (b"\xc4" in payload or b"\xc5" in payload or b"\xc6" in payload) and holds_buffer(value):
+            msg = "a bytearray or memoryview would come back as bytes"
+            raise TypeError(msg)
+        return payload
 
     def _extension(
         self, code: int, payload: bytes, inner: Callable[[int, bytes], Any] | None = None
@@ -147,7 +152,7 @@ class Codec:
         """Try again with dicts whose keys aren't text made into pairs; else name the culprit."""
         rewritten = self._rewrite(value, path, 0)
         try:
-            return ormsgpack.packb(rewritten, default=self._default, option=_OPTIONS)
+            return self._pack(rewritten)
         except (TypeError, ormsgpack.MsgpackEncodeError) as again:
             raise SerializationError(
                 f"{path} can't be stored: {again or error}", do="store plain data in the state"

@@ -161,6 +161,7 @@ BUILTIN: dict[type, Extension] = {
     complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
+    bytearray: Extension(17, bytes, lambda _, d: bytearray(d)),
     Send: Extension(30, _pack_send, _build_send),
     Interrupt: Extension(31, lambda v: [v.value, v.id], lambda _, d: Interrupt(*d)),
     Command: Extension(
