@@ -1,12 +1,9 @@
 """Which checkpoints a run leaves behind, on every saver and both event loops."""
 
-from operator import or_
-from typing import Annotated, Any, TypedDict
-
 import pytest
 
 from actorgraph import END, START
-from tests.graphs import ab, at, chain, count, history, in_a_row
+from tests.graphs import ab, at, chain, count, history
 
 FOUR = [
     ({"bar": []}, (START,), "input", -1),
@@ -14,12 +11,6 @@ FOUR = [
     ({"foo": "a", "bar": ["a"]}, ("b",), "loop", 1),
     ({"foo": "b", "bar": ["a", "b"]}, (), "loop", 2),
 ]
-
-
-class Table(TypedDict, total=False):
-    """A value that is stored as a blob."""
-
-    table: Annotated[dict[str, int], or_]
 
 
 class TestTheFourCheckpoints:
@@ -145,29 +136,3 @@ class TestThreads:
         The names of the graph's ends are stored in checkpoints, so they stay what they are.
         """
         assert (START, END) == ("__start__", "__end__")
-
-
-class TestBranches:
-    async def test_a_branch_that_failed_at_once_takes_no_value_of_another(self, saver):
-        """
-        A branch whose first superstep failed has changed nothing yet; what it leads to later is
-        stored apart from what other branches have stored meanwhile.
-        """
-        calls: list[str] = []
-
-        async def node(state: Table) -> dict[str, Any]:
-            calls.append("call")
-            if len(calls) == 2:
-                raise OSError("not yet")
-            return {"table": {"node": len(calls)}}
-
-        graph = in_a_row({"node": node}, schema=Table, checkpointer=saver)
-        await graph.ainvoke({"table": {"in": 1}}, at())
-        ended, begun, *_ = await history(graph, at())
-        with pytest.raises(OSError, match="not yet"):
-            await graph.ainvoke(None, begun.config)
-
-        await graph.ainvoke(None, at())
-
-        assert (await graph.aget_state(ended.config)).values == ended.values
-        assert (await graph.aget_state(at())).values == {"table": {"in": 1, "node": 3}}
