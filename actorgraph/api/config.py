@@ -76,6 +76,17 @@ def where_of(filter: object) -> tuple[tuple[str, object], ...]:
     return tuple(filter.items())
 
 
+def bound_of(before: Config | str | None) -> bytes | None:
+    """The checkpoint that a listing's `before` names: a config, or the id as text.
+
+    Raises:
+        InvalidConfigError: it is neither.
+    """
+    if isinstance(before, str):
+        return _checkpoint_id(before)
+    return address_of(before, needs_thread=False).checkpoint if before else None
+
+
 def _check_thread_id(given: object, text: str) -> None:
     if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
         raise InvalidConfigError(

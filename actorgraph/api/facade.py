@@ -5,15 +5,13 @@ from typing import Any
 
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
-from actorgraph.api.inspecting import StateMethods
-from actorgraph.api.running import RunMethods
+from actorgraph.api.state_facade import BlockingStateMethods
 from actorgraph.api.stream import EventStream
 from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import running_loop
-from actorgraph.values.snapshot import StateSnapshot
 
 
-class BlockingMethods(RunMethods, StateMethods):
+class BlockingMethods(BlockingStateMethods):
     """Each method runs its async twin in the background loop; refused inside a running loop."""
 
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
@@ -38,24 +36,6 @@ class BlockingMethods(RunMethods, StateMethods):
                 stream.abandon()
             else:
                 portal.call(stream.aclose)
-
-    def get_state(self, config: Config, *, subgraphs: bool = False) -> StateSnapshot:
-        """`aget_state`, blocking."""
-        return block_on("aget_state", lambda: self.aget_state(config, subgraphs=subgraphs))
-
-    def get_state_history(self, config: Config, **options: Any) -> Iterator[StateSnapshot]:
-        """`aget_state_history`, blocking."""
-
-        async def collect() -> list[StateSnapshot]:
-            return [s async for s in self.aget_state_history(config, **options)]
-
-        return iter(block_on("aget_state_history", collect))
-
-    def update_state(
-        self, config: Config, values: Any, as_node: str | None = None
-    ) -> dict[str, Any]:
-        """`aupdate_state`, blocking."""
-        return block_on("aupdate_state", lambda: self.aupdate_state(config, values, as_node))
 
 
 async def _next(stream: EventStream, end: object) -> Any:

@@ -1,32 +1,67 @@
 """Reading and changing a compiled graph's threads from outside a run."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, cast, overload
 
 from actorgraph.api import config as configs
 from actorgraph.api import state as states
-from actorgraph.api.compiled import CompiledBase, Config
-from actorgraph.errors import InvalidConfigError
+from actorgraph.api.addresses import config_of
+from actorgraph.api.compiled import CompiledBase, Config, Target
+from actorgraph.api.history import read_history
+from actorgraph.api.updating import write_updates
+from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
+from actorgraph.values.commands import StateUpdate
 from actorgraph.values.snapshot import StateSnapshot
 
 
 class StateMethods(CompiledBase):
     """The methods that read and change a thread's state."""
 
-    async def aget_state(self, config: Config, *, subgraphs: bool = False) -> StateSnapshot:
+    @overload
+    async def aget_state(
+        self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot: ...
+    @overload
+    async def aget_state(
+        self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    @overload
+    async def aget_state(
+        self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    async def aget_state(
+        self,
+        config: Config | str | None = None,
+        checkpoint_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        subgraphs: bool = False,
+    ) -> StateSnapshot | None:
         """The state of a thread: the live view of its head, or the record of one checkpoint.
 
         Args:
-            config: the thread; with a checkpoint_ns, a graph that a node of it runs.
-            subgraphs: read the state of such graphs too, into `tasks[i].state`; without it
+            config: the thread: its config or its id; a config with a checkpoint_ns names a
+                graph that a node of it runs.
+            checkpoint_id: one checkpoint, by text; default the head. thread_id: as a config.
+            subgraphs: read the state of graphs inside too, into `tasks[i].state`; without it
                 that is the config to read it with.
-        Returns: an empty snapshot for an unknown thread.
+        Returns: for an unknown thread an empty snapshot if a config was given, None if an id;
+            None, too, for an unknown checkpoint of an id.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
-            CheckpointNotFoundError: the config names a checkpoint that doesn't exist.
+            CheckpointNotFoundError: a config names a checkpoint that doesn't exist.
         """
+        by_config = isinstance(config, Mapping)
+        config = config_of(config, thread_id, checkpoint_id)
         at = self._target("get_state()", config)
-        found = await states.read_state(at.host, at.codec, at.plan, at.address, config)
+        try:
+            found = await states.read_state(at.host, at.codec, at.plan, at.address, config)
+        except CheckpointNotFoundError:
+            if by_config:
+                raise
+            return None
+        if not by_config and found.created_at is None:
+            return None
         return await self._with_states_below(found) if subgraphs else found
 
     async def _with_states_below(self, found: StateSnapshot) -> StateSnapshot:
@@ -40,58 +75,99 @@ class StateMethods(CompiledBase):
 
     def aget_state_history(
         self,
-        config: Config,
+        config: Config | str | None = None,
         *,
+        thread_id: str | None = None,
         filter: Mapping[str, Any] | None = None,
-        before: Config | None = None,
+        before: Config | str | None = None,
         limit: int | None = None,
+        lineage: bool = False,
     ) -> AsyncIterator[StateSnapshot]:
-        """The thread's checkpoints as snapshots, newest first.
+        """The thread's checkpoints as snapshots, newest first, of all its branches.
 
         Args:
+            config: the thread: its config or its id; thread_id: the latter by name.
             filter: metadata that must be equal, e.g. `{"source": "loop"}`.
-            before: a config; only checkpoints older than the one it names.
+            before: a config or a checkpoint's id; only checkpoints older than that one.
             limit: how many at most; default all.
+            lineage: only the newest checkpoint, or the one that the config names, and its
+                parents.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
+        config = config_of(config, thread_id)
         at = self._target("get_state_history()", config)
-        bound = configs.address_of(before, needs_thread=False).checkpoint if before else None
-        return states.read_history(
-            at.host,
-            at.codec,
-            at.plan,
-            at.address,
+        return read_history(
+            at,
             where=configs.where_of(filter),
-            before=bound,
+            before=configs.bound_of(before),
             limit=limit,
+            lineage=lineage,
         )
 
     async def aupdate_state(
-        self, config: Config, values: Any, as_node: str | None = None
+        self,
+        config: Config | str | None = None,
+        values: Any = None,
+        as_node: str | None = None,
+        task_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+        strict: bool = False,
     ) -> dict[str, Any]:
         """Change a thread's state as if a node had returned `values`.
 
         Args:
-            config: the thread; with a checkpoint_id, a branch from that checkpoint.
-            values: an update, folded by the same reducers as a node's.
-            as_node: the node; its edges decide what runs next. Default the node that ran last,
-                if that is clear; otherwise what was due stays due.
+            config: the thread: its config or its id; with a checkpoint_id, a branch from there.
+            values: an update, folded by the same reducers as a node's; None writes nothing.
+            as_node: the node; its edges decide what runs next, other pending tasks are dropped.
+                Default the node that ran last, if that is clear; else what was due stays due.
+                `"__end__"` with None drops all pending tasks, `"__input__"` applies an input,
+                `"__copy__"` makes a sibling of the checkpoint.
+            task_id: the pending task whose result the update is, as the history shows it.
+            thread_id, checkpoint_id: the address without a config.
+            strict: refuse an update that no single node is known to be the author of.
         Returns: a config that addresses the new checkpoint; it is durable.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
             MissingNodeError, InvalidUpdateError: nothing was written.
             ConflictError: a run has the thread.
         """
-        at = self._target("update_state()", config)
+        at = self._updated("update_state()", config_of(config, thread_id, checkpoint_id))
+        update = StateUpdate(values, as_node, task_id)
+        return await write_updates(at, [[update]], strict=strict)
+
+    async def abulk_update_state(
+        self,
+        config: Config | str | None = None,
+        supersteps: Sequence[Any] = (),
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Change a thread's state by several supersteps of updates; all are stored, or none.
+
+        Args:
+            config, thread_id, checkpoint_id: as in `aupdate_state`.
+            supersteps: lists of `StateUpdate` or `(values, as_node, task_id)`; each list is one
+                checkpoint. In a flat list each update is a superstep of its own.
+        Returns: a config that addresses the last new checkpoint.
+        Raises:
+            InvalidConfigError: there is no superstep, or an empty one.
+            Others: as `aupdate_state`.
+        """
+        at = self._updated("bulk_update_state()", config_of(config, thread_id, checkpoint_id))
+        return await write_updates(at, supersteps, strict=False)
+
+    def _updated(self, what: str, config: Config) -> Target:
+        at = self._target(what, config)
         if not at.declared:
             raise InvalidConfigError(
                 f"Subgraph {at.address.namespace!r} not found in graph {self.name!r}",
                 do="take the config from get_state(config, subgraphs=True).tasks[i].state.config",
             )
-        return await states.write_update(
-            at.host, at.codec, at.plan, at.address, values=values, as_node=as_node
-        )
+        return at
 
     async def aget_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False

@@ -95,7 +95,7 @@ def restore(state: RunState, restored: Restored) -> None:
 def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
-    first = _first_writes(state, given)
+    first = first_writes(state, given)
     discarded = [Ran(t.name, t.triggers, ()) for t in due_tasks(state, None)]
     changed = apply(state, [*discarded, Ran(INPUT, (), first)])
     tasks = new_superstep(state, "input", changed)
@@ -126,7 +126,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     return next_superstep(state, effects)
 
 
-def _first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
+def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
     """The writes of an input, which is refused here if it can't be taken.
 
     Raises:

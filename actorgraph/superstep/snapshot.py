@@ -116,8 +116,18 @@ def metadata_of(
         "step": restored.step,
         "parents": restored.metadata.get("parents", {}),
         "run_id": restored.metadata.get("run_id") or (restored.run and as_text(restored.run)),
-        "writes": writes_by_node(plan, parent_ledger),
+        "writes": _writes(plan, restored, parent_ledger),
     }
+
+
+def _writes(plan: Plan, restored: Restored, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
+    """What made a checkpoint, out of its parent's ledger; a branch is made by other writes."""
+    if restored.source == "loop":
+        return writes_by_node(plan, ledger)
+    made = writes_by_node(plan, ledger) if restored.source == "update" else None
+    authors = restored.metadata.get("as_node")
+    authors = authors if isinstance(authors, list) else [authors]
+    return {name: made[name] for name in authors if name in made} or None if made else None
 
 
 def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:

@@ -1,127 +1,168 @@
-"""update_state: values from outside, folded as one superstep of a node that didn't run.
+"""update_state: supersteps from outside, as if nodes that didn't run had returned values.
 
-The base checkpoint stays as it is; the update makes a child of it. Without `as_node` the last
-updater is inferred when exactly one node wrote the base; otherwise the tasks that were due stay
-due. Source: resolution of two readings of the same feature, docs/decisions/0009.
+The base checkpoint stays as it is; each superstep makes a child of the one before. `as_node`
+says whose update it is; three names that no node has are operations of their own:
+
+| `as_node`     | what it does                                                                   |
+|---------------|--------------------------------------------------------------------------------|
+| a node        | its edges alone decide what is due; every other pending task is dropped        |
+| none          | the last updater, if one node wrote the base; else what is due stays due       |
+| `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
+| `"__input__"` | an input on top: what is due stays due                                         |
+| `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
+
+Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
+SIGMOD 2010.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from actorgraph.errors import InvalidUpdateError, MissingNodeError, did_you_mean
-from actorgraph.plan.graph import NodePlan, Plan
+import msgspec
+
+from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import Ran, apply
-from actorgraph.superstep.results import updates_in, writes_of
+from actorgraph.superstep.begin import first_writes
+from actorgraph.superstep.handlers import with_handlers
+from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.tasks import due_tasks
-from actorgraph.values.constants import INPUT, INTERRUPT, START
-from actorgraph.values.run import ClaimIntent, LedgerEntry, Save, TaskResult, Write
+from actorgraph.superstep.tasks import due_tasks, path_key
+from actorgraph.superstep.updates import COPY, Update
+from actorgraph.values.constants import END, INPUT, INTERRUPT
+from actorgraph.values.ids import task_id
+from actorgraph.values.run import (
+    ClaimIntent,
+    LedgerEntry,
+    NewCheckpoint,
+    Save,
+    Task,
+    TaskResult,
+    Write,
+)
 
 
-def updater(state: RunState, as_node: str | None) -> NodePlan | None:
-    """The node as which to update; None to keep what is due.
-
-    Raises:
-        MissingNodeError: `as_node` is no node.
-    """
-    plan = state.plan
-    if as_node is not None:
-        if as_node not in plan.nodes:
-            names = [name for name in plan.nodes if name != START]
-            raise MissingNodeError(
-                f"Node {as_node} does not exist in graph {plan.name!r}",
-                do=did_you_mean(as_node, names),
-            )
-        return plan.nodes[as_node]
-    if len(plan.nodes) == 1:
-        return next(iter(plan.nodes.values()))
-    if not state.versions:
-        return plan.start
-    return _last_updater(plan, state)
-
-
-def _last_updater(plan: Plan, state: RunState) -> NodePlan | None:
-    newest: dict[str, Any] = {}
-    for name, seen in state.seen.items():
-        if name in plan.nodes and seen:
-            newest[name] = max(seen.values())
-    if not newest:
-        return plan.start
-    top = max(newest.values())
-    last = [name for name, version in newest.items() if version == top]
-    return plan.nodes[last[0]] if len(last) == 1 and last[0] != START else None
-
-
-def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]:
-    """The writes of an update, without conditional edges (those are user code).
-
-    Raises:
-        InvalidUpdateError: a value or key can't be taken.
-    """
-    source = node or plan.start
-    if node is None:
-        return _checked(plan, source, values)
-    writes, dropped = writes_of(plan, node, values)
-    if dropped:
-        raise InvalidUpdateError(dropped[0], do="update known keys only; nothing was written")
-    return writes
-
-
-def _checked(plan: Plan, node: NodePlan, values: Any) -> list[Write]:
-    writes = list(updates_in(node, values))
-    unknown = [key for key, _ in writes if key not in plan.state_keys]
-    if unknown:
-        raise InvalidUpdateError(
-            f"the update has {unknown[0]!r}, which is not a channel of this graph",
-            do=did_you_mean(unknown[0], plan.state_keys),
-        )
-    return writes
-
-
-def apply_update(
-    state: RunState,
-    node: NodePlan | None,
-    writes: list[Write],
-    *,
-    inferred: bool,
-) -> Save:
-    """Fold the update and make the save with its checkpoint: claim, checkpoint and end in one.
+class Updating:
+    """Supersteps of updates that one save will hold.
 
     Args:
-        state: at the base checkpoint; becomes the state after the update.
-        node: as which to update; its edges decide what is due next. None keeps what is due.
-    Raises:
-        InvalidUpdateError: a channel refuses the writes.
+        state: at the base; moves on with each superstep.
+        known: what the base's ledger says of its tasks.
+        superseded: whether the base has other children, which its ledger belongs to.
     """
-    if node is None:
-        ran = Ran(INPUT, (), tuple(writes))
-    else:
-        # The trigger that no channel has: everybody else's edges age and are not taken.
-        ran = Ran(node.name, (INTERRUPT,), tuple(writes))
-    head = state.head
-    ledger = _as_its_task(state, node, writes)
-    changed = apply(state, [ran])
-    state.step = max(state.step, -1)
-    new_superstep(state, "update", changed)
-    state.updated = None
-    if head is None:
-        state.parent = None
-    tasks = due_tasks(state, None)
-    own = {"as_node": node.name if node else None, "as_node_inferred": inferred}
-    point = new_checkpoint(state, tasks, own)
-    claim = ClaimIntent(head, "sync")
-    return save(state, claim=claim, ledger=ledger, checkpoints=(point,), ends="updated")
 
+    def __init__(
+        self, state: RunState, known: dict[str, Attempt], *, superseded: bool = False
+    ) -> None:
+        self.state = state
+        self._known = known
+        self._beside = not superseded
+        self._head = state.head
+        self._ledger: list[LedgerEntry] = []
+        self._points: list[NewCheckpoint] = []
 
-def _as_its_task(
-    state: RunState, node: NodePlan | None, writes: list[Write]
-) -> tuple[LedgerEntry, ...]:
-    """The base's ledger row of the task that the update stands for, so that history shows it.
+    def clear(self) -> None:
+        """Fold in the tasks that have finished and drop the others."""
+        state, known = self.state, self._known
+        tasks = with_handlers(state, due_tasks(state, None), known)
+        done = [
+            Ran(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
+            for t in sorted(tasks, key=lambda t: path_key(t.path))
+        ]
+        self._end("update", apply(state, done) if done else set(), as_node=END)
 
-    None for an older base: its rows belong to the runs that went on from it.
-    """
-    if node is None or state.checkpoint != state.head:
-        return ()
-    task = next((t for t in due_tasks(state, None) if t.name == node.name), None)
-    return (result_entry(state, task, TaskResult(task.id, tuple(writes))),) if task else ()
+    def as_input(self, values: Any) -> None:
+        """Apply an input; nothing that is due is dropped.
+
+        Raises:
+            InvalidUpdateError, EmptyInputError: the input can't be taken.
+        """
+        if values is None:
+            raise InvalidUpdateError("Received no input writes", do="pass an input as the values")
+        writes = first_writes(self.state, values)
+        self._end("input", apply(self.state, [Ran(INPUT, (), writes)]), as_node=INPUT)
+
+    def copy(self) -> None:
+        """Make a sibling of the base: the same state and parent, none of its tasks' work."""
+        parent = self.state.parent
+        self._end("fork", set(), as_node=COPY)
+        self.state.parent = parent
+        self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
+
+    def fold(self, updates: Sequence[tuple[Update, list[Write]]]) -> None:
+        """Fold the writes of one superstep's updates, in their order.
+
+        Raises:
+            InvalidUpdateError: a channel refuses them.
+        """
+        prepared = self._prepared()
+        ran: list[Ran] = []
+        for place, (update, writes) in enumerate(updates):
+            if update.node is None:
+                ran.append(Ran(INPUT, (), tuple(writes)))
+                continue
+            # The trigger that no channel has: everybody else's edges age and are not taken.
+            ran.append(Ran(update.node.name, (INTERRUPT,), tuple(writes)))
+            if self._beside:
+                self._ledger.append(self._entry(update, place, prepared, tuple(writes)))
+        names = [update.node.name if update.node else None for update, _ in updates]
+        self._end(
+            "update",
+            apply(self.state, ran),
+            as_node=names[0] if len(names) == 1 else names,
+            as_node_inferred=updates[0][0].inferred,
+        )
+
+    def _prepared(self) -> dict[str, list[Task]]:
+        """The tasks that are due and have not finished, by node."""
+        found: dict[str, list[Task]] = {}
+        for task in due_tasks(self.state, None):
+            attempt = self._known.get(task.id)
+            if attempt is None or attempt.writes is None:
+                found.setdefault(task.name, []).append(task)
+        return found
+
+    def _entry(
+        self,
+        update: Update,
+        place: int,
+        prepared: dict[str, list[Task]],
+        writes: tuple[Write, ...],
+    ) -> LedgerEntry:
+        """An update's row beside the base, as the result of a task that was due if there is one."""
+        assert update.node is not None
+        name, state = update.node.name, self.state
+        waiting = prepared.get(name, [])
+        named = [task for task in waiting if task.id == update.task]
+        task = (named or waiting or [None])[0]
+        if task is not None and (named or update.task is None):
+            waiting.remove(task)
+        else:
+            own = task_id(state.checkpoint, state.namespace, INTERRUPT, str(place))
+            task = Task(update.task or own, name, (INTERRUPT, name), (), None)
+        return result_entry(state, task, TaskResult(task.id, writes))
+
+    def _end(self, source: str, changed: set[str], **metadata: Any) -> None:
+        state = self.state
+        # An input begins a thread at -1; any other first superstep is the one after.
+        state.step = max(state.step, -1) if source != "input" else state.step
+        new_superstep(state, source, changed)
+        state.updated = None
+        if state.anchor is None:
+            state.parent = None
+        state.anchor = state.checkpoint
+        self._points.append(new_checkpoint(state, due_tasks(state, None), metadata))
+        self._known, self._beside = {}, True
+
+    def save(self) -> Save:
+        """Everything in one save: claim, checkpoints and end."""
+        state = self.state
+        state.head = self._head
+        return save(
+            state,
+            claim=ClaimIntent(self._head, "sync"),
+            ledger=tuple(self._ledger),
+            checkpoints=tuple(self._points),
+            ends="updated",
+        )

@@ -55,6 +55,22 @@ class StateSnapshot(NamedTuple):
         """Another name of `interrupts`."""
         return self.interrupts
 
+    @property
+    def failed_node(self) -> str | None:
+        """The node that the thread failed at: `retry()` runs it again. None if none did."""
+        failed = self._failed
+        return failed.name if failed else None
+
+    @property
+    def error(self) -> str | None:
+        """What the failed node raised, as text; None if none failed."""
+        failed = self._failed
+        return failed.error if failed else None
+
+    @property
+    def _failed(self) -> PregelTask | None:
+        return next((t for t in self.tasks if t.error is not None and t.result is None), None)
+
     def to_dict(self) -> dict[str, Any]:
         """The snapshot as plain data, in the shape of LangGraph's server."""
         return {

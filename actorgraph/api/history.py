@@ -1,0 +1,121 @@
+"""A thread's checkpoints as snapshots, newest first, read a page at a time."""
+
+from collections.abc import AsyncIterator
+
+from actorgraph.api.compiled import Target
+from actorgraph.api.pages import Pages
+from actorgraph.api.state import decoded, ledger_of
+from actorgraph.codec.records import decode_json, encode_json
+from actorgraph.codec.restore import restore
+from actorgraph.superstep.snapshot import snapshot
+from actorgraph.values.commits import ListCheckpoints, Loaded, StoredCheckpoint
+from actorgraph.values.records import StoredWrite
+from actorgraph.values.snapshot import StateSnapshot
+
+PAGE_SIZE = 100
+Where = tuple[tuple[str, object], ...]
+
+
+def read_history(
+    at: Target, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
+) -> AsyncIterator[StateSnapshot]:
+    """The checkpoints of a namespace.
+
+    Args:
+        where: metadata that must be equal. before: an id; only older ones. limit: at most.
+        lineage: only the addressed checkpoint, by default the newest, and its parents.
+    """
+    if lineage:
+        return Pages(_Lineage(at, where, before, limit).page)
+    return Pages(_Page(at, where, before, limit).page)
+
+
+class _Page:
+    """Reads the next page of a listing."""
+
+    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+        self._at, self._where = at, where
+        self._bound, self._left, self._full = before, limit, True
+
+    async def page(self) -> list[StateSnapshot]:
+        """The next page as snapshots."""
+        return await _records(self._at, await self.rows())
+
+    async def rows(self) -> list[StoredCheckpoint]:
+        """The next page as it is stored."""
+        size = PAGE_SIZE if self._left is None else min(self._left, PAGE_SIZE)
+        if size <= 0 or not self._full:
+            return []
+        place = self._at.address
+        query = ListCheckpoints(
+            place.thread_id, place.namespace, self._bound, self._where, size, ancestors=True
+        )
+        found: list[StoredCheckpoint] = await self._at.host.reader.ask(query)
+        self._full = len(found) == size
+        self._bound = found[-1].row.id if found else self._bound
+        self._left = None if self._left is None else self._left - len(found)
+        return found
+
+
+class _Lineage:
+    """Reads the next page of a checkpoint and its parents, which are always older than it."""
+
+    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+        self._at, self._where, self._left = at, dict(where), limit
+        self._rows = _Page(at, (), None, None)
+        self._before = before
+        self._begun = False
+        self._next = at.address.checkpoint
+
+    async def page(self) -> list[StateSnapshot]:
+        """Walk on until something fits or the root is reached."""
+        while self._left != 0 and (rows := await self._rows.rows()):
+            found = [row for row in rows if self._belongs(row) and self._fits(row)][: self._left]
+            if self._left is not None:
+                self._left -= len(found)
+            if found:
+                return await _records(self._at, found)
+        return []
+
+    def _belongs(self, stored: StoredCheckpoint) -> bool:
+        """Whether it is the next one of the walk; a row that names itself as parent ends it."""
+        row = stored.row
+        older, self._before = self._before is None, _unless(self._before, row.id)
+        if self._next is None and self._begun:
+            return False
+        if self._next not in (None, row.id):
+            return False
+        self._begun = True
+        self._next = None if row.parent == row.id else row.parent
+        return older
+
+    def _fits(self, stored: StoredCheckpoint) -> bool:
+        row = stored.row
+        metadata = {**decode_json(row.metadata), "step": row.step, "source": row.source}
+        return all(
+            key in metadata and encode_json(metadata[key]) == encode_json(value)  # true is not 1
+            for key, value in self._where.items()
+        )
+
+
+def _unless(wanted: bytes | None, found: bytes) -> bytes | None:
+    return None if wanted == found else wanted
+
+
+async def _records(at: Target, page: list[StoredCheckpoint]) -> list[StateSnapshot]:
+    ledgers = {stored.row.id: decoded(at.codec, stored) for stored in page}
+    records: list[StateSnapshot] = []
+    for stored in page:
+        parent = stored.row.parent
+        if parent is not None and parent not in ledgers:
+            ledgers[parent] = await ledger_of(at.host, at.codec, at.address, parent)
+        records.append(_record(at, stored, ledgers.get(parent or b"", ())))
+    return records
+
+
+def _record(
+    at: Target, stored: StoredCheckpoint, parents: tuple[StoredWrite, ...]
+) -> StateSnapshot:
+    found = restore(at.codec, at.plan, Loaded(checkpoint=stored, head=stored.row.id))
+    assert found is not None
+    return snapshot(at.plan, found[0], stored.thread_id, live=False, parent_ledger=parents)

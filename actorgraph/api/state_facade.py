@@ -1,0 +1,97 @@
+"""Blocking twins of the methods that read and change a thread."""
+
+from collections.abc import Iterator
+from typing import Any, overload
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.compiled import Config
+from actorgraph.api.traveling import TravelMethods
+from actorgraph.values.commands import Command
+from actorgraph.values.snapshot import StateSnapshot
+from actorgraph.values.targets import ResumeTarget
+
+
+class BlockingStateMethods(TravelMethods):
+    """Each method runs its async twin in the background loop; refused inside a running loop."""
+
+    @overload
+    def get_state(
+        self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot: ...
+    @overload
+    def get_state(
+        self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    @overload
+    def get_state(
+        self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
+        """`aget_state`, blocking."""
+        call: Any = self.aget_state
+        return block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+
+    def get_state_history(
+        self, config: Config | str | None = None, **options: Any
+    ) -> Iterator[StateSnapshot]:
+        """`aget_state_history`, blocking; takes the same options."""
+
+        async def collect() -> list[StateSnapshot]:
+            return [s async for s in self.aget_state_history(config, **options)]
+
+        return iter(block_on("aget_state_history", collect))
+
+    def update_state(
+        self,
+        config: Config | str | None = None,
+        values: Any = None,
+        as_node: str | None = None,
+        task_id: str | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """`aupdate_state`, blocking; takes the same options."""
+        return block_on(
+            "aupdate_state",
+            lambda: self.aupdate_state(config, values, as_node, task_id, **options),
+        )
+
+    def bulk_update_state(
+        self, config: Config | str | None = None, supersteps: Any = (), **options: Any
+    ) -> dict[str, Any]:
+        """`abulk_update_state`, blocking; takes the same options."""
+        return block_on(
+            "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
+        )
+
+    def fork_state(
+        self,
+        source: Config | str | None = None,
+        target_thread_id: str | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """`afork_state`, blocking; takes the same options."""
+        return block_on(
+            "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
+        )
+
+    def resume_from(
+        self,
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """`aresume_from`, blocking; takes the same options."""
+        return block_on(
+            "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
+        )
+
+    def resume(
+        self, thread: Config | str, command: Command[Any] | None = None, **options: Any
+    ) -> Any:
+        """`aresume`, blocking; takes the same options."""
+        return block_on("aresume", lambda: self.aresume(thread, command, **options))
+
+    def retry(self, thread: Config | str, **options: Any) -> Any:
+        """`aretry`, blocking; takes the same options."""
+        return block_on("aretry", lambda: self.aretry(thread, **options))

@@ -1,0 +1,91 @@
+"""Going on from some place of a thread: `resume`, `resume_from`, `retry`, `fork_state`."""
+
+from typing import Any, Unpack
+
+from actorgraph.api import config as configs
+from actorgraph.api.addresses import config_of
+from actorgraph.api.compiled import Config
+from actorgraph.api.forking import copy_to
+from actorgraph.api.inspecting import StateMethods
+from actorgraph.api.options import CallOptions
+from actorgraph.api.running import RunMethods
+from actorgraph.errors import EmptyInputError
+from actorgraph.values.commands import Command
+from actorgraph.values.targets import Latest, ResumeTarget
+
+
+class TravelMethods(RunMethods, StateMethods):
+    """The methods that go on from a place, or take the state to another thread."""
+
+    async def aresume_from(
+        self,
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Go on from a checkpoint of a thread; from any but the newest, on a branch.
+
+        Args:
+            thread: its id or config.
+            target: `Latest` or `ResumeTarget.checkpoint(id)`.
+            command: an answer, an update or a route; None goes on without.
+            options: those of `ainvoke`.
+        Returns, raises: what `ainvoke` does.
+        """
+        return await self.ainvoke(command, config_of(thread, None, target.checkpoint_id), **options)
+
+    async def aresume(
+        self,
+        thread: Config | str,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """`aresume_from` the newest checkpoint."""
+        return await self.aresume_from(thread, Latest, command, **options)
+
+    async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
+        """Run a failed thread's unfinished tasks again; what had finished is kept.
+
+        To change the state first, use `aupdate_state` and then this or `ainvoke(None, ...)`.
+
+        Args:
+            thread: its id or config.
+            options: those of `ainvoke`.
+        Raises:
+            EmptyInputError: the thread has nothing to do.
+            Others: what `ainvoke` raises.
+        """
+        config = config_of(thread)
+        found = await self.aget_state(config)
+        if not found.next:
+            raise EmptyInputError(
+                "there is nothing to retry: no task of the thread is waiting",
+                do="read get_state(thread).failed_node; pass an input to begin anew",
+            )
+        return await self.ainvoke(None, config, **options)
+
+    async def afork_state(
+        self,
+        source: Config | str | None = None,
+        target_thread_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Copy a checkpoint's state to a new thread; what is due there is due again.
+
+        Args:
+            source: the thread, or one of its checkpoints: a config or an id.
+            target_thread_id: a thread that has no checkpoint.
+            thread_id, checkpoint_id: the source without a config.
+        Returns: a config that addresses the new thread's first checkpoint: it has no parent,
+            and `metadata["forked_from"]` says where it comes from. The source stays as it is.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            CheckpointNotFoundError: the source doesn't exist.
+            ConflictError: the target has checkpoints.
+        """
+        at = self._target("fork_state()", config_of(source, thread_id, checkpoint_id))
+        target = {"configurable": {"thread_id": target_thread_id}}
+        return await copy_to(at, configs.address_of(target, needs_thread=True).thread_id)

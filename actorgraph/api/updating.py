@@ -1,0 +1,107 @@
+"""Storing updates from outside: load the base, run the edges, fold, commit once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.api.compiled import Target
+from actorgraph.codec.handoff import HandOff
+from actorgraph.errors import InvalidUpdateError
+from actorgraph.runtime.calls import branch_writes
+from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.runs import Found, load
+from actorgraph.superstep import begin, pending
+from actorgraph.superstep.chunks import address as address_config
+from actorgraph.superstep.stamps import stamped
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.update import Updating
+from actorgraph.superstep.updates import COPY, Update, checked, clears, supersteps_of, update_writes
+from actorgraph.values.commands import StateUpdate
+from actorgraph.values.constants import INPUT
+from actorgraph.values.ids import as_text
+from actorgraph.values.policies import Durability, RunPolicy
+from actorgraph.values.records import Restored
+from actorgraph.values.run import Write
+
+
+async def write_updates(at: Target, given: Any, *, strict: bool) -> dict[str, Any]:
+    """Store supersteps of updates, all or none; always awaited until durable.
+
+    Args:
+        given: see `supersteps_of`. strict: see `checked`.
+    Returns: a config that addresses the last new checkpoint.
+    """
+    supersteps = supersteps_of(given)
+    found = await load(at.host, at.codec, at.plan, at.address)
+    restored = found.restored if found.restored and found.restored.id else None
+    state = _state_at(at, restored)
+    run = IDS.run()
+    known = pending.attempts(restored.ledger) if restored else {}
+    superseded = restored is not None and restored.id != restored.head
+    work = Updating(state, known, superseded=superseded)
+    for number, updates in enumerate(supersteps):
+        await _superstep(work, updates, restored, f"{as_text(run)}:{number}", strict=strict)
+    handoff = _handoff(at, found, run)
+    await at.host.writer.store(handoff.commit(work.save()))
+    place, above = at.address, state.policy.metadata.get("parents", {})
+    return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
+
+
+def _state_at(at: Target, restored: Restored | None) -> RunState:
+    above = restored.metadata.get("parents") if restored else None
+    policy = RunPolicy(durability=Durability.SYNC, metadata={"parents": above} if above else {})
+    state = RunState(at.plan, policy, IDS.checkpoint, has_saver=True)
+    state.thread_id, state.namespace = at.address.thread_id, at.address.namespace
+    if restored is not None:
+        begin.restore(state, restored)
+    return state
+
+
+def _handoff(at: Target, found: Found, run: bytes) -> HandOff:
+    return HandOff(
+        at.codec,
+        at.plan,
+        thread_id=at.address.thread_id,
+        namespace=at.address.namespace,
+        run=run,
+        epoch=found.epoch,
+        placed=found.placement,
+        stamped=False,
+    )
+
+
+async def _superstep(
+    work: Updating,
+    updates: Sequence[StateUpdate],
+    restored: Restored | None,
+    seed: str,
+    *,
+    strict: bool,
+) -> None:
+    only = updates[0]
+    if len(updates) == 1 and clears(only):
+        work.clear()
+    elif len(updates) == 1 and only.as_node == INPUT:
+        work.as_input(only.values)
+    elif len(updates) == 1 and only.as_node == COPY:
+        if restored is None:
+            raise InvalidUpdateError(
+                "Cannot copy a non-existent checkpoint", do="take its config from get_state()"
+            )
+        work.copy()
+        if isinstance(only.values, (list, tuple)) and only.values:
+            (inner,) = supersteps_of([list(only.values)])
+            await _superstep(work, inner, restored, f"{seed}:copy", strict=strict)
+    else:
+        await _nodes(work, checked(work.state, updates, strict=strict), seed)
+
+
+async def _nodes(work: Updating, updates: Sequence[Update], seed: str) -> None:
+    state, plan = work.state, work.state.plan
+    made: list[tuple[Update, list[Write]]] = []
+    for place, update in enumerate(updates):
+        fresh = update_writes(plan, update.node, update.values)
+        writes = stamped(plan, fresh, f"{seed}:{place}" if place else seed)
+        if update.node is not None:
+            writes.extend(await branch_writes(plan, update.node, state.values, writes))
+        made.append((update, writes))
+    work.fold(made)

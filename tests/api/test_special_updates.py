@@ -1,0 +1,308 @@
+"""Updates as no node in particular, as the end, the input or a copy; updates of one task."""
+
+import pytest
+
+from actorgraph import END, START, Command, interrupt
+from actorgraph.errors import InvalidUpdateError, MissingNodeError
+from tests.graphs import ab, at, chain, compiled, count, history, in_a_row, writer
+
+
+async def ask(state):
+    return {"bar": [interrupt("?")]}
+
+
+def beside(saver, log=None):
+    """`a` and a question at once, then `z` after `a`."""
+
+    async def a(state):
+        return {"bar": ["a"]}
+
+    async def z(state):
+        return {"bar": ["z"]}
+
+    edges = [(START, "a"), (START, "ask"), ("a", "z")]
+    return compiled({"a": a, "ask": ask, "z": z}, edges, checkpointer=saver)
+
+
+class TestTheEnd:
+    async def test_as_the_end_it_drops_what_is_due(self, saver):
+        """
+        `as_node=END` with None leaves nothing due; the thread can take a new input.
+        LangGraph: F-G14, L76.
+        """
+        graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), None, END)
+        state = await graph.aget_state(at())
+
+        assert (state.next, state.interrupts, state.metadata["source"]) == ((), (), "update")
+        assert await graph.ainvoke(None, at()) == state.values == {"foo": "a", "bar": ["a"]}
+
+    async def test_finished_tasks_are_folded_in_first(self, saver):
+        """
+        What a sibling of the dropped task has done stays, and its successors are due.
+        LangGraph: F-G14, L76.
+        """
+        graph = beside(saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), None, END)
+        state = await graph.aget_state(at())
+
+        assert (state.values["bar"], state.next) == (["a"], ("z",))
+
+    async def test_with_values_it_is_no_node(self, saver):
+        """
+        Nobody can write as the end. Promise: S150. LangGraph: F-G14.
+        """
+        graph = ab(saver)
+        await graph.ainvoke({}, at())
+
+        with pytest.raises(MissingNodeError, match="__end__"):
+            await graph.aupdate_state(at(), {"foo": "x"}, END)
+        assert await count(graph, at()) == 4
+
+
+class TestTheInput:
+    async def test_as_the_input_nothing_is_dropped(self, saver):
+        """
+        The input's node is due beside what was due before. LangGraph: F-G15, L76.
+        """
+        graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), {"bar": ["in"]}, "__input__")
+        state = await graph.aget_state(at())
+
+        assert (state.next, state.metadata["source"]) == ((START, "ask"), "input")
+
+    async def test_a_thread_may_begin_so(self, saver):
+        """
+        On a new thread it is the input's checkpoint, and None goes on from it.
+        LangGraph: F-G15, L13.
+        """
+        graph = ab(saver)
+
+        await graph.aupdate_state(at(), {"bar": ["in"]}, "__input__")
+        first = await graph.aget_state(at())
+        result = await graph.ainvoke(None, at())
+
+        assert (first.metadata["step"], first.parent_config, first.next) == (-1, None, (START,))
+        assert result["bar"] == ["in", "a", "b"]
+
+    async def test_none_is_no_input(self, saver):
+        """
+        An input update without values is refused, and nothing is written. LangGraph: F-G15.
+        """
+        graph = ab(saver)
+        await graph.ainvoke({}, at())
+
+        with pytest.raises(InvalidUpdateError, match="no input"):
+            await graph.aupdate_state(at(), None, "__input__")
+        assert await count(graph, at()) == 4
+
+
+class TestACopy:
+    async def test_it_is_a_sibling_without_the_tasks_work(self, saver):
+        """
+        The same state and parent under a new id; a waiting question is asked anew.
+        LangGraph: F-G16, L76.
+        """
+        graph = in_a_row({"a": writer("a"), "ask": ask}, checkpointer=saver)
+        await graph.ainvoke({}, at())
+        base = await graph.aget_state(at())
+
+        await graph.aupdate_state(at(), None, "__copy__")
+        copied = await graph.aget_state(at())
+
+        assert (copied.values, copied.next) == (base.values, base.next)
+        assert copied.parent_config == base.parent_config
+        assert copied.config != base.config
+        assert (copied.metadata["source"], copied.interrupts) == ("fork", ())
+        assert copied.metadata["step"] == base.metadata["step"] + 1
+
+    async def test_updates_may_follow_at_once(self, saver):
+        """
+        A list of updates is applied to the copy, as the results of its tasks.
+        LangGraph: F-G16, L76, L77.
+        """
+        graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), [({"bar": ["edit"]}, "ask")], "__copy__")
+        newest, copied, base, *_ = await history(graph, at())
+
+        assert (newest.next, newest.values["bar"]) == (("z",), ["a", "edit"])
+        assert newest.parent_config == copied.config
+        assert [t.result for t in copied.tasks] == [{"bar": ["edit"]}]
+        assert [t.result for t in base.tasks] == [None]
+
+    async def test_nothing_can_be_copied_from_a_thread_without_checkpoints(self, saver):
+        """
+        A copy needs something to copy. LangGraph: F-G16.
+        """
+        with pytest.raises(InvalidUpdateError, match="non-existent checkpoint"):
+            await ab(saver).aupdate_state(at(), None, "__copy__")
+
+
+class TestWhoseItIs:
+    async def test_it_is_the_result_of_the_task_that_was_due(self, saver):
+        """
+        The base's history shows the update as the result of its node's task, which is not run.
+        Promise: S146. LangGraph: F-G12, L77, L78.
+        """
+        log: list[str] = []
+        graph = ab(saver, log, interrupt_before=["b"])
+        await graph.ainvoke({}, at())
+        (task,) = (await graph.aget_state(at())).tasks
+
+        await graph.aupdate_state(at(), {"bar": ["instead"]}, "b", task.id)
+        newest, base, *_ = await history(graph, at())
+        result = await graph.ainvoke(None, at())
+
+        assert (log, result["bar"]) == (["a"], ["a", "instead"])
+        assert [(t.id, t.result) for t in base.tasks] == [(task.id, {"bar": ["instead"]})]
+        assert newest.metadata["writes"] == {"b": {"bar": ["instead"]}}
+
+    async def test_a_tasks_id_says_the_node(self, saver):
+        """
+        With `task_id` alone the update is that pending task's. Promise: S146. LangGraph: F-G13.
+        """
+        graph = beside(saver)
+        await graph.ainvoke({}, at())
+        waiting = next(t for t in (await graph.aget_state(at())).tasks if t.name == "ask")
+
+        await graph.aupdate_state(at(), {"bar": ["edit"]}, task_id=waiting.id)
+        state = await graph.aget_state(at())
+
+        assert (state.metadata["as_node"], state.next) == ("ask", ())
+
+    async def test_a_task_id_must_be_one(self, saver):
+        """
+        What can't be the id of a task is refused. Promise: S146.
+        """
+        graph = ab(saver)
+        await graph.ainvoke({}, at())
+
+        with pytest.raises(InvalidUpdateError, match="'nonsense' is no task's id"):
+            await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
+
+    async def test_an_old_checkpoints_history_is_not_touched(self, saver):
+        """
+        An update of a checkpoint with other children leaves no result beside it.
+        Promise: S154. LangGraph: F-G11, L78.
+        """
+        graph = ab(saver)
+        await graph.ainvoke({}, at())
+        old = next(s for s in await history(graph, at()) if s.next == ("b",))
+
+        await graph.aupdate_state(old.config, {"bar": ["edit"]}, "b")
+
+        assert await graph.aget_state(old.config) == old
+
+    async def test_everybody_elses_task_is_dropped(self, saver):
+        """
+        The updated node's edges alone decide what is due; finished siblings are not applied.
+        LangGraph: F-G12, L74.
+        """
+        graph = beside(saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), {"bar": ["edit"]}, "ask")
+        state = await graph.aget_state(at())
+
+        assert (state.next, state.values["bar"]) == ((), ["edit"])
+
+    async def test_none_writes_nothing_and_routes(self, saver):
+        """
+        As a node without values only the node's edges count. Promise: S151. LangGraph: F-G12.
+        """
+        graph = chain("abc", checkpointer=saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), None, "a")
+        state = await graph.aget_state(at())
+
+        assert (state.next, state.values["bar"]) == (("b",), ["a", "b", "c"])
+
+    async def test_before_anything_ran_it_is_the_inputs(self, saver):
+        """
+        On a new thread an update leads to the first node. LangGraph: F-G13.
+        """
+        graph = ab(saver)
+
+        await graph.aupdate_state(at(), {"bar": ["seed"]})
+
+        assert (await graph.aget_state(at())).next == ("a",)
+
+    async def test_strict_refuses_what_is_ambiguous(self, saver):
+        """
+        When no single node wrote the base, `strict=True` wants a name. Promise: C6.
+        LangGraph: F-G13, L75.
+        """
+        graph = beside(saver)
+        await graph.ainvoke({}, at())
+        before = await count(graph, at())
+
+        with pytest.raises(InvalidUpdateError, match="Ambiguous update, specify as_node"):
+            await graph.aupdate_state(at(), {"foo": "x"}, strict=True)
+        assert await count(graph, at()) == before
+        await graph.aupdate_state(at(), {"foo": "x"})
+        assert (await graph.aget_state(at())).next == ("a", "ask")
+
+
+class TestAStuckThread:
+    async def test_an_update_gets_a_thread_out_whose_writes_cannot_be_folded(self, saver):
+        """
+        Two nodes wrote one key: a retry fails in the same way, reading says why, and an update
+        as one of them goes on. LangGraph: L20, L117, F-G12.
+        """
+        nodes = {"a": writer("a"), "b": writer("b"), "z": lambda s: {"bar": ["z"]}}
+        edges = [(START, "a"), (START, "b"), (["a", "b"], "z"), ("a", "z")]
+        graph = compiled(nodes, edges, checkpointer=saver)
+        for given in ({}, None):
+            with pytest.raises(InvalidUpdateError, match="'foo'"):
+                await graph.ainvoke(given, at())
+        stuck = await graph.aget_state(at())
+
+        await graph.aupdate_state(at(), {"foo": "mine"}, "a")
+        result = await graph.ainvoke(None, at())
+
+        assert stuck.next == ("a", "b")
+        assert "'foo'" in stuck.tasks[0].error
+        assert (result["foo"], result["bar"]) == ("mine", ["z"])
+
+    async def test_a_new_input_gets_it_out_too(self, saver):
+        """
+        An input discards what can't be folded. LangGraph: L20, F-F14, L50.
+        """
+        rounds = iter(["x", "y", "x"])
+
+        async def a(state):
+            return {"foo": "a"} if next(rounds) == "x" else {}
+
+        graph = compiled(
+            {"a": a, "b": writer("b")}, [(START, "a"), (START, "b")], checkpointer=saver
+        )
+        with pytest.raises(InvalidUpdateError):
+            await graph.ainvoke({}, at())
+
+        assert (await graph.ainvoke({"bar": ["new"]}, at()))["bar"] == ["new", "b"]
+
+
+class TestUpdatesOfPausedThreads:
+    async def test_an_edit_then_an_answer(self, saver):
+        """
+        An update that keeps what is due asks the question again on the edited state.
+        Promise: S152, S172.
+        """
+        graph = in_a_row({"ask": ask, "z": writer("z")}, checkpointer=saver)
+        await graph.ainvoke({}, at())
+
+        await graph.aupdate_state(at(), {"bar": ["edited"]})
+        paused = await graph.ainvoke(None, at())
+        result = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert [i.value for i in paused["__interrupt__"]] == ["?"]
+        assert result["bar"] == ["edited", "yes", "z"]
