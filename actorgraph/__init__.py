@@ -122,6 +122,7 @@ from actorgraph.values.streams import (
     UpdatesStreamPart,
     ValuesStreamPart,
 )
+from actorgraph.values.targets import Latest, ResumeTarget
 from actorgraph.values.tracing import TracePolicy, omit_payload
 
 __version__ = "0.1.0"
@@ -182,6 +183,7 @@ __all__ = [
     "InvalidContextError",
     "InvalidUpdateError",
     "IsLastStep",
+    "Latest",
     "LifecyclePayload",
     "LifecycleTransformer",
     "MemorySaver",
@@ -202,6 +204,7 @@ __all__ = [
     "ProtocolEvent",
     "RemainingSteps",
     "RemoveMessage",
+    "ResumeTarget",
     "RetryPolicy",
     "RunControl",
     "RunningLoopError",

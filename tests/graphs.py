@@ -74,7 +74,9 @@ def ab(checkpointer: Any = None, log: list[str] | None = None, **options: Any) -
     return chain("ab", log, checkpointer=checkpointer, **options)
 
 
-async def history(graph: CompiledStateGraph, config: Config, **options: Any) -> list[StateSnapshot]:
+async def history(
+    graph: CompiledStateGraph, config: Config | str, **options: Any
+) -> list[StateSnapshot]:
     """The thread's checkpoints, newest first."""
     return [found async for found in graph.aget_state_history(config, **options)]
 
