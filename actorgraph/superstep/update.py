@@ -86,6 +86,8 @@ class Updating:
     def copy(self) -> None:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
         parent = self.state.parent
+        # Its parent's ledger leads to the base, not to it.
+        self.state.whole.update(self.state.plan.deltas)
         self._end("fork", set(), as_node=COPY)
         self.state.parent = parent
         self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
