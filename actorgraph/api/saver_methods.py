@@ -22,6 +22,7 @@ from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.deltas import COUNTERS, counters_of
+from actorgraph.superstep.pending import newest
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import Checkpoint, CheckpointTuple
 from actorgraph.values.commits import (
@@ -142,18 +143,33 @@ class CheckpointMethods:
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store writes of a task beside the addressed checkpoint; storing them twice is a no-op."""
+        """Store writes of a task beside the addressed checkpoint; storing them twice is a no-op.
+
+        Errors, interrupts and answers (`__error__`, `__interrupt__`, `__resume__`) replace what
+        the task had of their kind.
+        """
         place = address_of(config, needs_thread=True)
         if place.checkpoint is None:
             raise InvalidConfigError(
                 "put_writes() needs a checkpoint_id", do="pass the config that put() returned"
             )
         base, task = place.checkpoint, TaskId(task_id)
+        generation = 0
+        if any(channel in CONTROL_INDEX for channel, _ in writes):
+            generation = await self._next_generation(place.thread_id, place.namespace, base)
         entries = tuple(
-            LedgerEntry(base, task, (task_path,), CONTROL_INDEX.get(channel, i), 0, ((channel, v),))
+            LedgerEntry(base, task, (task_path,), index, generation * (index < 0), ((channel, v),))
             for i, (channel, v) in enumerate(writes)
+            for index in (CONTROL_INDEX.get(channel, i),)
         )
         await self._store(place.thread_id, place.namespace, Save(0, None, ledger=entries))
+
+    async def _next_generation(self, thread_id: str, namespace: str, base: bytes) -> int:
+        """The generation of control rows that replace those beside a checkpoint."""
+        query = LoadCheckpoint(thread_id, namespace, base)
+        loaded: Loaded = await self._host().reader.ask(query)
+        rows = loaded.checkpoint.ledger if loaded.checkpoint else ()
+        return 1 + max((row.generation for row in rows), default=0)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove everything of a thread; a run that is still going on can't bring it back."""
@@ -253,7 +269,7 @@ class CheckpointMethods:
         }
         if point.run:
             metadata["run_id"] = as_text(point.run)
-        writes = [(w.task, c, v) for w in point.ledger for c, v in w.writes]
+        writes = [(w.task, c, v) for w in newest(point.ledger) for c, v in w.writes]
         return CheckpointTuple(
             config=address_config(*where, point.id) or {},
             checkpoint=checkpoint,

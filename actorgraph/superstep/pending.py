@@ -76,6 +76,17 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     return found
 
 
+def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
+    """The rows that count: of each kind of control row of a task the newest one."""
+    rows = list(ledger)
+    last: dict[tuple[str, int], int] = {}
+    for row in rows:
+        if row.index < 0 and row.index != CONTROL_INDEX[ROUTED]:
+            place = (row.task, row.index)
+            last[place] = max(row.generation, last.get(place, 0))
+    return [r for r in rows if r.generation == last.get((r.task, r.index), r.generation)]
+
+
 def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
     """The questions of a task, its own and those asked below it, that have no answer yet."""
     if attempt.writes is not None:

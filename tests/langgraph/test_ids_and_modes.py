@@ -1,0 +1,154 @@
+"""Checkpoint ids across levels; durability without a saver and below a parent; retries."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from actorgraph import START, Command, InMemorySaver, RetryPolicy, StateGraph, interrupt
+from actorgraph.runtime.clock import IDS
+from tests.graphs import AB, ab, at, compiled, in_a_row, writer
+
+
+def with_child(child: Any, **options: Any) -> Any:
+    """a, the child, b."""
+    return in_a_row({"a": writer("a"), "child": child, "b": writer("b")}, **options)
+
+
+class TestIds:
+    def test_they_rise_however_fast_they_are_made(self):
+        """
+        A thousand ids made in one go are all different and sort as they were made, as bytes and as
+        text. Promise: S024. LangGraph: F-E9, L8.
+        """
+        made = [IDS.checkpoint(step, None) for step in range(1000)]
+
+        assert made == sorted(set(made))
+        assert [m.hex() for m in made] == sorted({m.hex() for m in made})
+
+    async def test_they_rise_across_namespaces(self):
+        """
+        A child's checkpoints come after its parent's last one and before its next one, by their
+        ids alone. Promise: S048. LangGraph: F-E9, L8.
+        """
+        saver = InMemorySaver()
+        child = in_a_row({"x": writer("x"), "y": writer("y")})
+        await with_child(child, checkpointer=saver).ainvoke({"bar": []}, at())
+
+        found = [point async for point in saver.alist(at())]
+        by_id = sorted(found, key=lambda point: point.checkpoint["id"])
+        levels = ["child" in p.config["configurable"]["checkpoint_ns"] for p in by_id]
+
+        first, last = levels.index(True), len(levels) - levels[::-1].index(True)
+        assert all(levels[first:last])
+        assert by_id[first - 1].metadata["step"] + 1 == by_id[last].metadata["step"]
+
+
+class TestDurability:
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_a_mode_without_a_saver_is_no_error(self, durability):
+        """
+        A graph without a checkpointer takes any durability and runs. LangGraph: L111.
+        """
+        final = await ab().ainvoke({"bar": []}, durability=durability)
+
+        assert final == {"foo": "b", "bar": ["a", "b"]}
+
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_a_child_that_stores_nothing_takes_the_parents_mode(self, durability):
+        """
+        A child compiled with checkpointer=False runs below a parent in any durability, and leaves
+        no row. LangGraph: F-H3, L111.
+        """
+        saver = InMemorySaver()
+        child = in_a_row({"x": writer("x")}, checkpointer=False)
+        graph = with_child(child, checkpointer=saver)
+
+        final = await graph.ainvoke({"bar": []}, at(), durability=durability)
+
+        assert final["foo"] == "b"
+        names = {p.config["configurable"]["checkpoint_ns"] async for p in saver.alist(at())}
+        assert names == {""}
+
+    @pytest.mark.parametrize(("durability", "rows"), [("sync", 3), ("async", 3), ("exit", 0)])
+    async def test_a_child_has_its_parents_mode(self, durability, rows):
+        """
+        The call's durability holds for nested graphs too: in exit mode a child that ends well
+        stores nothing. LangGraph: F-E14, L83, L85.
+        """
+        saver = InMemorySaver()
+        child = in_a_row({"x": writer("x")})
+        graph = with_child(child, checkpointer=saver)
+
+        await graph.ainvoke({"bar": []}, at(), durability=durability)
+
+        found = [p async for p in saver.alist(at())]
+        assert sum("child" in p.config["configurable"]["checkpoint_ns"] for p in found) == rows
+
+
+class TestQuestions:
+    async def test_a_retried_node_keeps_its_answers(self):
+        """
+        An attempt after an answered question gets the answer again and isn't asked again.
+        LangGraph: F-F11, L43.
+        """
+        seen: list[Any] = []
+
+        async def ask(state: AB) -> dict[str, Any]:
+            seen.append(interrupt("foo?"))
+            if len(seen) == 1:
+                raise ConnectionError
+            return {"foo": seen[-1]}
+
+        policy = RetryPolicy(initial_interval=0.001, jitter=False)
+        builder = StateGraph(AB).add_node("ask", ask, retry_policy=policy)
+        graph = builder.add_edge(START, "ask").compile(checkpointer=InMemorySaver())
+        await graph.ainvoke({"bar": []}, at())
+        final = await graph.ainvoke(Command(resume="mine"), at())
+
+        assert seen == ["mine", "mine"]
+        assert final["foo"] == "mine"
+
+    async def test_the_last_values_of_a_pause_show_finished_siblings(self):
+        """
+        A pause ends with the state as it would be with what has finished; the stored checkpoint
+        is the one before. LangGraph: F-D1, L60.
+        """
+
+        async def ask(state: AB) -> dict[str, Any]:
+            return {"foo": interrupt("foo?")}
+
+        graph = compiled(
+            {"ask": ask, "done": writer("done")},
+            [(START, "ask"), (START, "done")],
+            checkpointer=InMemorySaver(),
+        )
+        stream = graph.astream({"bar": []}, at(), stream_mode="values")
+        *_, last = [chunk async for chunk in stream if "__interrupt__" not in chunk]
+        stored = (await graph.aget_state(at())).config
+
+        assert last == {"foo": "done", "bar": ["done"]}
+        assert (await graph.aget_state(stored)).values["bar"] == []
+
+
+class TestSpecialWrites:
+    async def test_they_replace_each_other_and_a_nodes_own_do_not(self):
+        """
+        Of a task's errors, questions and answers the last one stored counts; its own writes are
+        stored once. LangGraph: F-E6, F-E7, L36, L37.
+        """
+        saver = InMemorySaver()
+        async with saver:
+            await ab(saver).ainvoke({"bar": []}, at())
+            place = (await saver.aget_tuple(at())).config
+            for number in (1, 2):
+                writes = [("foo", number), ("__interrupt__", number), ("__error__", number)]
+                await saver.aput_writes(place, writes, str(UUID(int=7)))
+
+            found = (await saver.aget_tuple(place)).pending_writes
+
+        assert sorted((channel, value) for _, channel, value in found) == [
+            ("__error__", 2),
+            ("__interrupt__", 2),
+            ("foo", 1),
+        ]
