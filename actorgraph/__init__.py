@@ -26,7 +26,7 @@ from actorgraph.api.events.readers import (
 )
 from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.functional.entrypoints import entrypoint
-from actorgraph.api.functional.tasks import task
+from actorgraph.api.functional.tasks import TaskFunction, task
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.node_builder import NodeBuilder
 from actorgraph.api.pregel import Pregel
@@ -54,6 +54,7 @@ from actorgraph.errors import (
     InvalidConfigError,
     InvalidContextError,
     InvalidUpdateError,
+    LostErrorWarning,
     MissingExtraError,
     MissingNodeError,
     NodeCancelledError,
@@ -83,6 +84,7 @@ from actorgraph.messages import (
 from actorgraph.plan.managed import IsLastStep, RemainingSteps
 from actorgraph.plan.raw import ChannelWriteEntry
 from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
+from actorgraph.runtime.futures import TaskFuture
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
 from actorgraph.runtime.lifecycle import (
@@ -186,6 +188,7 @@ __all__ = [
     "Latest",
     "LifecyclePayload",
     "LifecycleTransformer",
+    "LostErrorWarning",
     "MemorySaver",
     "MessageStream",
     "MessagesState",
@@ -232,6 +235,8 @@ __all__ = [
     "SubgraphStatus",
     "SubgraphTransformer",
     "SwallowedInterruptWarning",
+    "TaskFunction",
+    "TaskFuture",
     "TaskPayload",
     "TaskResultPayload",
     "TasksStreamPart",

@@ -364,6 +364,10 @@ class CacheWarning(ActorGraphWarning):
     """A cache failed to find or keep a node's result; the run goes on without."""
 
 
+class LostErrorWarning(ActorGraphWarning):
+    """A call of a `@task` function failed, and its caller returned without waiting for it."""
+
+
 class UnsafeSettingWarning(ActorGraphWarning):
     """A setting gives up a guarantee."""
 

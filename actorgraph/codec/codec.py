@@ -12,6 +12,7 @@ from typing import Any
 import ormsgpack
 
 from actorgraph.codec.buffers import holds_buffer
+from actorgraph.codec.declared import declared
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
 from actorgraph.errors import SerializationError, UnknownTypeError
@@ -117,7 +118,8 @@ class Codec:
 
     def _allows(self, kind: type) -> bool:
         name = name_of(kind)
-        return self._types.get(name) is kind or message_kind(name) is kind
+        known = self._types.get(name) or message_kind(name)
+        return known is kind or declared(name) is kind
 
     def _pack(self, value: Any) -> bytes:
         payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
@@ -139,7 +141,7 @@ class Codec:
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
-        kind = self._types.get(name) or message_kind(name)
+        kind = self._types.get(name) or message_kind(name) or declared(name)
         if kind is None:
             raise UnknownTypeError(
                 f"a stored value has the type {name!r}, which this program doesn't allow",
@@ -179,8 +181,9 @@ class Codec:
         if inner is None:
             raise SerializationError(
                 f"{path} has the type {name_of(kind)!r}, which can't be stored",
-                do="store plain data; or allow the type: annotate a state key with it, or pass "
-                "codec=Codec(types=[...]) to the saver; UntrackedValue keeps it out of checkpoints",
+                do="store plain data; or allow the type: annotate a state key, or the return of a "
+                "@task, with it, or pass codec=Codec(types=[...]) to the saver; UntrackedValue "
+                "keeps it out of checkpoints",
             )
         try:
             data = inner.pack(value)

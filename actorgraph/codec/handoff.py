@@ -28,7 +28,7 @@ from actorgraph.values.commits import (
     MergeRow,
     RangeRow,
 )
-from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+from actorgraph.values.constants import CALL, CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
@@ -243,7 +243,9 @@ class HandOff:
 
 @lru_cache(maxsize=4096)
 def _whose(path: Path) -> str:
-    return f"writes of {path[-1] if path else 'the input'!s}"
+    if not path:
+        return "writes of the input"
+    return f"writes of {path[-2] if path[-1] == CALL else path[-1]!s}"
 
 
 class _Rows:

@@ -55,6 +55,7 @@ class NodePlan:
         handler: the name of the task that handles its failures; "" for none.
         trace: what an exporter of traces records of it.
         shape: makes writes of what it returns; None where it returns updates of the state.
+        literal: whether `shape` is given everything, a Command or a Send too.
     """
 
     name: str
@@ -77,6 +78,7 @@ class NodePlan:
     cache: CachePolicy[Any] | None = None
     handler: str = ""
     shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
+    literal: bool = False
     trace: TracePolicy | None = None
     path: tuple[str, str] = field(init=False)
     """Of its tasks that no Send makes."""

@@ -38,6 +38,19 @@ def injected(action: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(sorted(p.name for p in declared if p.name not in bound and _is_filled(p)))
 
 
+def fillable(action: Callable[..., Any]) -> dict[str, int | None]:
+    """The injectable parameters of a step: name -> place among the positional ones, if it has one.
+
+    A step is called with arguments of the program's own, which may fill in any of these.
+    """
+    bound = _bound(action)
+    return {
+        p.name: None if p.kind is p.KEYWORD_ONLY else place
+        for place, p in enumerate(parameters_of(action))
+        if p.name != "error" and p.name not in bound and _is_filled(p)
+    }
+
+
 def needs_store(action: Callable[..., Any]) -> bool:
     """Whether it can't do without a store: its `store` is neither optional nor has a default."""
     bound = _bound(action)

@@ -1,100 +1,37 @@
-"""Calls of `@task` functions: futures for their callers, and who performs them.
+"""Calls of `@task` functions: who performs them, and who waits for them.
 
 A call is a task of the run that the calling task belongs to; `superstep/calls.py` decides
 about it. Here is what the decision can't hold: the function, the caller's context, the future.
 """
 
 import threading
-from collections.abc import Callable, Generator, Mapping
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any
 
-import anyio.from_thread
+import anyio
 import msgspec
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, RunningLoopError
+from actorgraph.errors import GraphInterrupt, LostErrorWarning, NodeCancelledError
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
-from actorgraph.runtime.mailbox import Gate, running_loop
+from actorgraph.runtime.futures import TaskFuture
+from actorgraph.runtime.mailbox import Gate
 from actorgraph.superstep.tasks import path_key
 from actorgraph.values.constants import CALL, PUSH
-from actorgraph.values.ids import task_id
-from actorgraph.values.run import AnswerCall, Event, StepKept, Task, TaskCalled
-
-T = TypeVar("T")
-
-
-class TaskFuture(Generic[T]):
-    """The result of a call, once it is there. Await it, or in a sync node call `result()`."""
-
-    def __init__(self, name: str, caller: TaskScope) -> None:
-        self._name = name
-        self._caller = caller
-        self._gate = Gate()
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        """Wait for the result.
-
-        Raises:
-            BaseException: what the function raised.
-        """
-        yield from self._gate.wait().__await__()
-        return self._outcome()
-
-    def result(self, timeout: float | None = None) -> T:
-        """Wait for the result in a worker thread.
-
-        Args:
-            timeout: seconds; default without limit.
-        Raises:
-            RunningLoopError: it isn't there yet, and the caller runs in the event loop.
-            TimeoutError: it didn't come in time.
-            BaseException: what the function raised.
-        """
-        if not self._gate.is_open:
-            if running_loop():
-                raise RunningLoopError(
-                    f"the result of task {self._name!r} is not there yet, and result() would stop "
-                    "the event loop that makes it",
-                    do="`await` the future, or call result() in a sync node",
-                )
-            anyio.from_thread.run(self._wait, timeout)
-        return self._outcome()
-
-    def done(self) -> bool:
-        """Whether the call has ended."""
-        return self._gate.is_open
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What the function raised; None if it returned. Waits as `result` does."""
-        try:
-            self.result(timeout)
-        except BaseException as error:  # noqa: BLE001 - it is the answer
-            return error
-        return None
-
-    def settle(self, value: Any, error: BaseException | None = None) -> None:
-        """Set what came of the call, once."""
-        self._value, self._error = value, error
-        self._gate.open()
-
-    async def _wait(self, limit_s: float | None) -> None:
-        with anyio.fail_after(limit_s):
-            await self._gate.wait()
-
-    def _outcome(self) -> T:
-        if self._error is None:
-            return self._value
-        if isinstance(self._error, GraphInterrupt):
-            self._caller.raised.extend(
-                i for i in self._error.interrupts if i not in self._caller.raised
-            )
-        if isinstance(self._error, GraphDrained):
-            self._caller.drained = self._error
-        raise self._error
+from actorgraph.values.ids import TaskId, task_id
+from actorgraph.values.run import (
+    AnswerCall,
+    CallDropped,
+    Event,
+    StepKept,
+    Task,
+    TaskCalled,
+)
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -116,6 +53,7 @@ class Calls:
 
     Attributes:
         doing: gates of the steps that async nodes are doing now, by id.
+        limiter: of the worker threads of sync nodes; set when the run begins.
     """
 
     def __init__(
@@ -131,6 +69,7 @@ class Calls:
         self._steps: dict[str, TaskFuture[Any]] = {}
         self._lock = threading.Lock()
         self.doing: dict[str, Gate] = {}
+        self.limiter: anyio.CapacityLimiter | None = None
 
     def __getitem__(self, identifier: str) -> Called:
         return self._called[identifier]
@@ -145,27 +84,29 @@ class Calls:
         Args:
             caller: the task that calls it; its calls count from 0 in each attempt.
             given: `(args, kwargs)`.
+        Raises:
+            OutsideRunError: the caller's attempt is over.
         """
-        place = (PUSH, *caller.task.path, caller.next_call(), CALL)
-        base = caller.lineage.base()
-        identifier = task_id(base, self._namespace, node.name, caller.task.id, path_key(place))
+        path = (PUSH, *caller.task.path, caller.next_call(), node.name, CALL)
+        place = (self._namespace, caller.task.id, caller.key, path_key(path))
+        identifier = task_id(caller.lineage.base(), *place)
         task = Task(
             id=identifier,
             name=node.name,
-            path=place,
+            path=path,
             triggers=(PUSH,),
             input=given,
             timeout=node.timeout,
-            within=self._namespace,
+            within=caller.task.namespace,
             routed=caller.routed,
         )
-        future: TaskFuture[Any] = TaskFuture(node.name, caller)
+        drop = partial(self._drop, identifier)
+        future: TaskFuture[Any] = TaskFuture(node.name, caller, drop, self.limiter)
         with self._lock:
             known = self._called.get(identifier)
-            if known is not None:  # an earlier attempt of the caller has made this call
-                known.futures.append(future)
-            else:
-                self._called[identifier] = Called(node, caller, copy_context(), [future])
+            # An earlier attempt of the caller may have made this call, and have been cancelled.
+            futures = [future] if known is None else [*known.futures, future]
+            self._called[identifier] = Called(node, caller, copy_context(), futures)
         self._report(TaskCalled(caller.task.id, task))
         return future
 
@@ -175,10 +116,13 @@ class Calls:
 
     def keep(self, scope: TaskScope, identifier: str, key: str, value: Any) -> TaskFuture[Any]:
         """Store the result of a step; the future has it once it is durable."""
-        future: TaskFuture[Any] = TaskFuture(f"step {key}", scope)
+        future: TaskFuture[Any] = TaskFuture(f"step {key}", scope, None, self.limiter)
         self._steps[identifier] = future
         self._report(StepKept(scope.task, key, value))
         return future
+
+    def _drop(self, identifier: TaskId) -> None:
+        self._report(CallDropped(identifier))
 
     def answer(self, effect: AnswerCall) -> None:
         """Hand a call's outcome to whoever waits for it."""
@@ -190,18 +134,38 @@ class Calls:
             called = self._called.pop(effect.task, None)
         if called is None:
             return
-        error = effect.error
+        error = effect.error or effect.drained
         if effect.interrupts is not None:
             error = GraphInterrupt(effect.interrupts)
         elif effect.gone:
             error = _gone(called.node.name)
         for future in called.futures:
             future.settle(effect.value, error)
+        if effect.error is not None:
+            caller = called.caller.whole or called.caller
+            caller.failed_calls = (*caller.failed_calls, called.futures[-1])
+            if caller.over:
+                with suppress(LostErrorWarning):  # there is no code of the program to raise it in
+                    warn_of_lost_errors(caller)
+
+
+def warn_of_lost_errors(caller: TaskScope) -> None:
+    """Tell of calls that failed and of which the caller, which has returned, never heard."""
+    failed, caller.failed_calls = caller.failed_calls, ()
+    for future in failed:
+        if not future.looked_at:
+            warnings.warn(
+                f"task {future.name!r} raised {future.exception()!r}, and {caller.task.name!r} "
+                "returned without waiting for it; the run goes on\n"
+                "  Do this: await the future, or call its result()",
+                LostErrorWarning,
+                stacklevel=2,
+            )
 
 
 def _gone(name: str) -> NodeCancelledError:
     return NodeCancelledError(
-        f"task {name!r} was not run: its run is leaving",
-        do="nothing, it runs when the thread goes on",
+        f"task {name!r} was stopped before it returned",
+        do="nothing, if its run is leaving or its caller gave it up; else call it again",
         node=name,
     )

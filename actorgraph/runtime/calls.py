@@ -100,6 +100,8 @@ async def call_node(
                 node.call, node.is_async, given, injected(node.inject, scope)
             )
     except ParentCommand as up:  # a graph that the node ran tells this one what to do
+        if scope.caller is not None:
+            raise  # a call has no routes: it is for the node that made it
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
     if scope.pushed:

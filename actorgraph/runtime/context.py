@@ -13,11 +13,13 @@ from actorgraph.errors import GraphDrained, GraphInterrupt, OutsideRunError
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
+from actorgraph.superstep.calls import shown_path
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.run import Task, Write
 
 if TYPE_CHECKING:
+    from actorgraph.runtime.futures import TaskFuture
     from actorgraph.runtime.messages import MessageTap
 
 
@@ -29,6 +31,8 @@ class TaskScope:
         lineage: what the graphs that it runs take from its run.
         attempt: counts its attempts from 1.
         caller: the task that called it; None unless it is a `@task` function's.
+        calls, has_called, failed_calls: the calls it has made itself; whether it, or a part of
+            it, has made any; those that failed.
         routed: answers to questions asked below the task, by interrupt id.
         bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
         raised: the questions that it, or a graph that it ran, asked in vain.
@@ -56,7 +60,9 @@ class TaskScope:
     calls: int = 0
     cancelled: bool = False
     drained: "GraphDrained | None" = None
+    failed_calls: "tuple[TaskFuture[Any], ...]" = ()
     graphs: int = 0
+    has_called: bool = False
     key: str = ""
     messages: "MessageTap | None" = None
     over: bool = False
@@ -90,6 +96,15 @@ class TaskScope:
 
     def next_call(self) -> int:
         """The number, from 0, of the `@task` function that it calls next."""
+        whole = self.whole or self
+        if whole.over:
+            raise OutsideRunError(
+                f"{self.task.name!r} called a task after its attempt was over",
+                do="end what a node starts before the node returns or its timeout ends it",
+            )
+        if self.progress is not None:
+            self.progress()
+        whole.has_called = True
         self.calls += 1
         return self.calls - 1
 
@@ -185,7 +200,7 @@ def place_of(task: Task, step: int) -> dict[str, Any]:
         "langgraph_step": step,
         "langgraph_node": task.name,
         "langgraph_triggers": task.triggers,
-        "langgraph_path": task.path,
+        "langgraph_path": shown_path(task.path),
         "langgraph_checkpoint_ns": task.namespace,
     }
 

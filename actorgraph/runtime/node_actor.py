@@ -21,6 +21,7 @@ from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
 from actorgraph.runtime.attempts import guard, hear, wait_again, within
 from actorgraph.runtime.caching import call_cached
+from actorgraph.runtime.called import warn_of_lost_errors
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.interop import Inherit, runnable_here
@@ -98,6 +99,11 @@ class NodeActor:
         self._cancelled = False
         self._calls = self._running = self._most = self._abandoned = 0
 
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self._node.name
+
     def assign(self, start: StartTask) -> None:
         """Give it a task. Never waits."""
         self._running += 1
@@ -173,7 +179,7 @@ class NodeActor:
                 event = self._verdict(task, scope, error)
             if not self._node.retry or not await self._retries(scope, event):
                 break
-        scope.over = task.timeout is not None
+        scope.over = task.timeout is not None or scope.has_called
         if around.live is None:
             self._end(event, first=first)
             return
@@ -194,6 +200,7 @@ class NodeActor:
         if start.task.path[-1] == CALL and around.lineage.calls is not None:
             called = around.lineage.calls[start.task.id]
             scope.caller, context = called.caller, called.context.copy()
+            scope.progress = called.caller.progress
         context.run(CURRENT.set, scope)
         live = around.live
         if node.retry or start.task.timeout is not None:
@@ -234,6 +241,8 @@ class NodeActor:
             return TaskDrained(task.id, scope.drained)
         for sentence in dropped:
             self._around.warn("dropped", sentence)
+        if scope.failed_calls:
+            warn_of_lost_errors(scope)
         if scope.messages is not None:
             messages.returned(scope, self._node, writes)
         answers = tuple(scope.answers)

@@ -22,7 +22,9 @@ from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import (
     DrainTimeoutError,
 )
+from actorgraph.runtime.actors import Actors
 from actorgraph.runtime.called import Calls
+from actorgraph.runtime.calls import thread_limiter
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.interop import inheritance_of
 from actorgraph.runtime.lifecycle import Lifecycle
@@ -30,7 +32,7 @@ from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.node_actor import NodeActor, Surroundings
+from actorgraph.runtime.node_actor import Surroundings
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
@@ -38,7 +40,6 @@ from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
-from actorgraph.values.constants import CALL
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     AnswerCall,
@@ -54,7 +55,6 @@ from actorgraph.values.run import (
     Save,
     SaveFailed,
     StartTask,
-    Task,
 )
 from actorgraph.values.streams import namespace_of
 
@@ -102,7 +102,6 @@ class Supervisor:
         self._thread = 0
         self._parked = self._stepping = False
         self._crash: Exception | None = None
-        self._actors: dict[str, NodeActor] = {}
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
@@ -125,6 +124,7 @@ class Supervisor:
             live=live,
             inherit=inheritance_of(config),
         )
+        self._actors = Actors(state.plan.callable, self._around, self._calls)
 
     def cancel(self) -> None:
         """Ask the run to leave; from any thread. What it has done is stored first."""
@@ -139,9 +139,12 @@ class Supervisor:
     def statistics(self) -> SupervisorStatistics:
         """The run so far."""
         state = self._state
-        nodes = {name: actor.statistics() for name, actor in self._actors.items()}
         return SupervisorStatistics(
-            state.step, state.sent, state.durable, len(state.running), nodes
+            state.step,
+            state.sent,
+            state.durable,
+            len(state.running),
+            self._actors.statistics(),
         )
 
     async def run(self, effects: Sequence[Effect]) -> Outcome:
@@ -155,6 +158,7 @@ class Supervisor:
             return effects[0].outcome
         outcome: Outcome = Cancelled()
         self._thread = threading.get_ident()
+        self._calls.limiter = thread_limiter()
         self._todo.extend(effects)
         async with anyio.create_task_group() as self._group:
             try:
@@ -170,8 +174,7 @@ class Supervisor:
                 self._crash = error
                 self._group.cancel_scope.cancel()
             finally:
-                for actor in self._actors.values():
-                    actor.stop()
+                self._actors.stop()
                 if self._timer is not None:
                     self._timer.stop()
                 self._release()
@@ -225,7 +228,7 @@ class Supervisor:
             self._inbox.put(event)
         elif self._stepping:
             self._inner.append(event)
-        elif not self._parked:
+        elif not self._parked or self._inbox:  # what threads have put there came first
             self._inbox.put(event)
         else:
             self._parked = False
@@ -267,16 +270,15 @@ class Supervisor:
             case StartTask():
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._running_group())
-                self._actor(effect.task).assign(effect)
+                self._actors.assign(effect, self._running_group())
             case AnswerCall():
                 self._calls.answer(effect)
             case Save():
                 return self._save(effect)
             case Emit():
                 return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
-            case CancelTasks():
-                for actor in self._actors.values():
-                    actor.cancel()
+            case CancelTasks(only):
+                self._actors.cancel(only)
             case Finish():
                 return False
             case _:
@@ -291,21 +293,6 @@ class Supervisor:
         else:
             with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
                 await anyio.lowlevel.checkpoint()
-
-    def _actor(self, task: Task) -> NodeActor:
-        """The actor of a task's node, or of the function that a task called; started at first."""
-        node, name = None, task.name
-        if task.path[-1] == CALL:
-            node = self._calls[task.id].node
-            name = f"call {id(node)}"
-        actor = self._actors.get(name)
-        if actor is None:
-            node = node or self._state.plan.callable[name]
-            group = self._running_group()
-            actor = NodeActor(node, self._around, group)
-            self._actors[name] = actor
-            group.start_soon(actor.serve)
-        return actor
 
     def _running_group(self) -> TaskGroup:
         assert self._group is not None

@@ -5,22 +5,22 @@ functions that this calls. Events may come in any order and late; each is legal 
 """
 
 from collections import deque
-from typing import Any, assert_never
+from typing import assert_never
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep import chunks
+from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.breakpoints import pauses
 from actorgraph.superstep.calls import (
+    Ending,
+    Settled,
+    abandon,
     active,
-    is_call,
+    drop,
     on_call,
-    on_error,
-    on_question,
-    on_return,
-    on_stop,
+    settle,
     start_calls,
-    with_those_of_calls,
 )
 from actorgraph.superstep.handlers import hand_over, handles
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
@@ -39,11 +39,11 @@ from actorgraph.superstep.saves import (
 )
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
-from actorgraph.values.constants import ERROR, INTERRUPT, RESUME, START
+from actorgraph.values.constants import ERROR, INTERRUPT, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     STATUS,
-    AnswerCall,
+    CallDropped,
     Cancelled,
     CancelRequested,
     CancelTasks,
@@ -79,49 +79,51 @@ from actorgraph.values.streams import Item
 def advance(state: RunState, event: Event) -> list[Effect]:
     """What a run does about one event."""
     match event:
-        case TaskSucceeded(result):
+        case TaskSucceeded(result) if state.calls is None:
             return _on_success(state, result)
         case Saved(number):
             acknowledged(state, number)
             return (on_steps_saved(state) if state.steps else []) + go_on(state)
+        case SaveFailed(number, error):
+            return _on_save_failure(state, number, error)
+        case CancelRequested():
+            return leave(state, Cancelled())
+        case TaskCalled():
+            return on_call(state, event) + go_on(state)
+        case CallDropped(task):
+            return _settled(state, drop(state, task))
+        case StepKept():
+            return on_step(state, event) + go_on(state)
+        case StepTimedOut(step):
+            late = on_step_timeout(state, step)
+            return go_on(state) if late is None else leave(state, late)
+        case _:
+            return _settled(state, settle(state, event))
+
+
+def _settled(state: RunState, settled: Settled) -> list[Effect]:
+    effects, ending = settled
+    return effects + (go_on(state) if ending is None else _on_end(state, ending))
+
+
+def _on_end(state: RunState, event: Ending) -> list[Effect]:
+    """What the end of a task of the plan means."""
+    match event:
+        case TaskSucceeded(result):
+            return _on_success(state, result)
         case TaskInterrupted():
             return _on_interrupt(state, event)
         case TaskFailed(task, error):
             return _on_failure(state, task, error)
         case TaskCancelled(task):
-            stopped = state.running.pop(task, None)
-            return (on_stop(state, stopped) if stopped is not None else []) + go_on(state)
-        case SaveFailed(number, error):
-            return _on_save_failure(state, number, error)
+            state.running.pop(task, None)
+            return go_on(state)
         case TaskEscaped(task, command):
             state.running.pop(task, None)
             return leave(state, Escaped(command))
-        case CancelRequested():
-            return leave(state, Cancelled())
-        case TaskCalled() | StepKept() | TaskDrained() | StepTimedOut():
-            return _on_rarer(state, event)
-        case _:
-            assert_never(event)
-
-
-def _on_rarer(
-    state: RunState, event: TaskCalled | StepKept | TaskDrained | StepTimedOut
-) -> list[Effect]:
-    match event:
-        case TaskCalled():
-            return on_call(state, event) + go_on(state)
-        case StepKept():
-            return on_step(state, event) + go_on(state)
         case TaskDrained(task, error):
-            drops = state.running.get(task)
-            if drops is not None and is_call(drops.path):
-                state.drained = error
-                return _on_failure(state, task, error)
             on_drained(state, task, error)
             return go_on(state)
-        case StepTimedOut(step):
-            late = on_step_timeout(state, step)
-            return go_on(state) if late is None else leave(state, late)
         case _:
             assert_never(event)
 
@@ -130,12 +132,10 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     task = state.running.pop(result.task, None)
     if task is None:
         return []  # nobody waits for it: it was reported before
-    if state.callers and is_call(task.path):
-        return on_return(state, task, result) + go_on(state)
     state.results[task.id] = result
-    used = _consumed(state, task, result.answers, result.took_bare)
+    used = consumed(state, task, result.answers, result.took_bare)
     entries = (result_entry(state, task, result), *used)
-    if state.running or state.due or state.calls_due or state.interrupted or state.outcome:
+    if state.running or state.due or state.interrupted or state.outcome:
         kept = keep(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
         chunks.hold_update(state, task, result)
@@ -143,32 +143,16 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     return _end_superstep(state, task, result, entries)
 
 
-def _consumed(
-    state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
-) -> tuple[LedgerEntry, ...]:
-    """The rows that say which answers a task used that its own rows don't have yet."""
-    rows: list[LedgerEntry] = []
-    if len(answers) > len(task.answers):
-        rows.append(control_entry(state, task, RESUME, list(answers)))
-    if took_bare and state.bare_answer:
-        state.bare_answer = []
-        rows.append(control_entry(state, None, RESUME, []))
-    return tuple(rows)
-
-
 def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     task = state.running.pop(event.task, None)
     if task is None:
         return []
-    if is_call(task.path):
-        return on_question(state, task, event) + go_on(state)
-    questions = with_those_of_calls(state, task, event.interrupts)
-    state.interrupted[task.id] = questions
-    asked = control_entry(state, task, INTERRUPT, list(questions))
-    used = _consumed(state, task, event.answers, event.took_bare)
+    state.interrupted[task.id] = event.interrupts
+    asked = control_entry(state, task, INTERRUPT, list(event.interrupts))
+    used = consumed(state, task, event.answers, event.took_bare)
     effects = _send_rows(state, (*used, asked))
-    chunks.hold_interrupt(state, questions)
-    chunks.hold_task(state, task, interrupts=questions)
+    chunks.hold_interrupt(state, event.interrupts)
+    chunks.hold_task(state, task, interrupts=event.interrupts)
     return effects + go_on(state)
 
 
@@ -176,8 +160,6 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
-    if is_call(task.path):
-        return on_error(state, task, error) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, error) + go_on(state)
     effects = _send_rows(state, (control_entry(state, task, ERROR, repr(error)),))
@@ -205,8 +187,9 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     state.outcome = Failed(error)
     state.held.clear()
     state.due.clear()
+    gone = abandon(state) if state.calls is not None else []
     state.durable = state.sent
-    return [CancelTasks(), *go_on(state)]
+    return [*gone, CancelTasks(), *go_on(state)]
 
 
 def _end_superstep(
@@ -257,8 +240,8 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.open = False
     if state.handled:
         state.handled = {}
-    if state.callers or state.returned:
-        state.callers, state.asked, state.returned = {}, {}, {}
+    if state.calls is not None or state.returned:
+        state.calls, state.returned = None, {}
     return tasks
 
 
@@ -298,8 +281,7 @@ def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Eff
         return go_on(state)  # it is leaving; once it has left, each event gets its Finish again
     state.outcome = outcome
     state.due.clear()
-    gone: list[Effect] = [AnswerCall(task.id, gone=True) for task in state.calls_due]
-    state.calls_due.clear()
+    gone = abandon(state) if state.calls is not None else []
     some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
     state.farewell = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
@@ -310,8 +292,8 @@ def go_on(state: RunState) -> list[Effect]:
     """Deliver what may be delivered, start what may start, finish when nothing is left."""
     effects: list[Effect] = []
     if state.outcome is None:
-        if state.calls_due:
-            effects.extend(start_calls(state))
+        if state.calls is not None and state.calls.due:
+            effects.extend(start_calls(state, state.calls))
         if state.due:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:

@@ -123,3 +123,17 @@ def already_resumed(state: RunState) -> AlreadyResumedError:
         f"no question of thread {state.thread_id!r} waits for this answer",
         do="read get_state(config).interrupts to see what waits; None goes on without an answer",
     )
+
+
+def consumed(
+    state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
+) -> tuple[LedgerEntry, ...]:
+    """The rows that say which answers a task used that its own rows don't have yet."""
+    rows: list[LedgerEntry] = []
+    if len(answers) > len(task.answers):
+        rows.append(control_entry(state, task, RESUME, list(answers)))
+    if took_bare and state.bare_answer:
+        state.bare_answer = []
+        state.generation += 1  # a row of the same generation would not replace the answer's own
+        rows.append(control_entry(state, None, RESUME, []))
+    return tuple(rows)

@@ -2,42 +2,74 @@
 
 A call's result is a row of the superstep's ledger, under an id that follows from the calling task
 and the call's number. So when the caller runs again, after a question, a crash or a failure, its
-n-th call finds what its n-th call returned. Results go to the caller and into no channel; the
-superstep ends when its calls have ended too. A caller that waits for calls holds no place
-under `max_concurrency`. Errors go to the caller and are not kept: a failed call runs again.
+n-th call finds what its n-th call returned. Results go to the caller and into no channel.
+
+A task ends after its calls: one that returns or pauses waits for them, one that fails has them
+stopped first. Meanwhile it holds no place under `max_concurrency`. Errors go to the caller and are
+not kept: a failed call runs again. A question becomes the caller's, whether it waited or not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any, cast
 
+import msgspec
+
+from actorgraph.errors import ParentCommand
 from actorgraph.superstep import chunks
+from actorgraph.superstep.answers import consumed
+from actorgraph.superstep.open_calls import OpenCalls
 from actorgraph.superstep.pending import Attempt
-from actorgraph.superstep.saves import control_entry, keep, result_entry, save
+from actorgraph.superstep.saves import keep, result_entry, save
 from actorgraph.superstep.state import RunState
-from actorgraph.values.commands import Interrupt
-from actorgraph.values.constants import CALL, INTERRUPT, RETURN
+from actorgraph.values.constants import CALL, RETURN
+from actorgraph.values.ids import TaskId
 from actorgraph.values.run import (
     AnswerCall,
+    CancelTasks,
     Effect,
+    LedgerEntry,
     Path,
     StartTask,
     Task,
     TaskCalled,
+    TaskCancelled,
+    TaskDrained,
+    TaskEscaped,
+    TaskFailed,
     TaskInterrupted,
-    TaskResult,
+    TaskSucceeded,
 )
+
+Ending = TaskSucceeded | TaskInterrupted | TaskFailed | TaskEscaped | TaskDrained | TaskCancelled
+"""The events that end a task."""
+
+Settled = tuple[list[Effect], Ending | None]
+"""What to do, and the end of a task of the plan, which is a matter of the superstep's rules."""
 
 
 def is_call(path: Path) -> bool:
     """Whether a task was started by another one."""
-    return len(path) > 2 and path[-1] == CALL
+    return path[-1] == CALL
 
 
-def take_back(state: RunState, known: Iterable[tuple[str, Attempt]]) -> None:
-    """Note the results of calls that a stored superstep has already."""
-    for identifier, attempt in known:
-        for channel, value in attempt.writes or ():
-            if channel == RETURN and identifier not in state.tasks:
-                state.returned[identifier] = value
+def shown_path(path: Path) -> tuple[Any, ...]:
+    """A path as LangGraph shows it: a call has `(push, path of its caller, number, True)`."""
+    if not is_call(path):
+        return path
+    return (path[0], shown_path(path[1:-3]), path[-3], True)
+
+
+def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
+    """Note what a stored superstep knows of calls: results, and answers that they have used."""
+    others = {i: attempt for i, attempt in known.items() if i not in state.tasks}
+    state.returned = {
+        identifier: value
+        for identifier, attempt in others.items()
+        for channel, value in attempt.writes or ()
+        if channel == RETURN
+    }
+    answers = {i: attempt.answers for i, attempt in others.items() if attempt.answers}
+    state.calls = OpenCalls(answers=answers) if answers else None
 
 
 def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
@@ -45,95 +77,163 @@ def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
     task = event.task
     if task.id in state.returned:
         return [AnswerCall(task.id, state.returned[task.id])]
-    if state.outcome is not None:
+    calls = state.calls = state.calls or OpenCalls()
+    late = event.caller not in state.running or event.caller in calls.ended
+    if state.outcome is not None or late:
         return [AnswerCall(task.id, gone=True)]
-    state.callers.setdefault(event.caller, set()).add(task.id)
-    if task.id not in state.running:  # an earlier attempt of the caller may have started it
-        state.calls_due.append(task)
+    if task.id in calls.dropped:
+        calls.again.add(task.id)
+    elif task.id not in calls.callers:  # else an earlier attempt of the caller has made this call
+        used = calls.answers.get(task.id)
+        calls.open(event.caller, msgspec.structs.replace(task, answers=used) if used else task)
     return []
 
 
-def start_calls(state: RunState) -> list[Effect]:
+def start_calls(state: RunState, calls: OpenCalls) -> list[Effect]:
     """Start the calls that may run now."""
     effects: list[Effect] = []
     limit = state.policy.max_concurrency
-    while state.calls_due and (limit is None or active(state) < limit):
-        task = state.calls_due.popleft()
-        hold_start(state, task)
+    while calls.due and (limit is None or active(state) < limit):
+        task = calls.due.pop(next(iter(calls.due)))
+        if state.policy.modes:
+            _hold_start(state, task)
         state.running[task.id] = task
         effects.append(StartTask(task, task.input))
     return effects
 
 
 def active(state: RunState) -> int:
-    """The running tasks that are not waiting for their calls."""
-    return sum(not state.callers.get(identifier) for identifier in state.running)
+    """The running tasks that don't wait for calls."""
+    return len(state.running) - (len(state.calls.of) if state.calls is not None else 0)
 
 
-def on_return(state: RunState, task: Task, result: TaskResult) -> list[Effect]:
-    """A call has returned: keep its result and hand it over."""
-    _ended(state, task)
-    value = result.writes[0][1]
-    state.returned[task.id] = value
-    kept = keep(state, result_entry(state, task, result))
-    effects: list[Effect] = [save(state, ledger=kept)] if kept else []
-    if chunks.wants(state, "updates"):
-        chunks.hold(state, "updates", {task.name: value})
-    chunks.hold_ended(state, task, {"result": {RETURN: value}})
-    return [*effects, AnswerCall(task.id, value)]
+def drop(state: RunState, identifier: TaskId) -> Settled:
+    """Stop a call for which nobody waits any more."""
+    calls = state.calls
+    if calls is None or identifier not in calls.callers or state.outcome is not None:
+        return [], None
+    if identifier in calls.due:
+        return settle(state, TaskCancelled(identifier))
+    calls.again.discard(identifier)
+    calls.dropped.add(identifier)
+    return [CancelTasks((identifier,))], None
 
 
-def on_error(state: RunState, task: Task, error: BaseException) -> list[Effect]:
-    """A call has failed: that is its caller's to handle."""
-    _ended(state, task)
-    chunks.hold_ended(state, task, {"error": repr(error)})
-    return [AnswerCall(task.id, error=error)]
+def abandon(state: RunState) -> list[Effect]:
+    """Give up the calls that wait for a place: the run is leaving."""
+    effects: list[Effect] = []
+    for identifier in list(state.calls.due) if state.calls is not None else ():
+        more, ending = settle(state, TaskCancelled(TaskId(identifier)))
+        effects += more
+        if ending is not None:
+            state.running.pop(_ended_by(ending), None)
+    return effects
 
 
-def on_stop(state: RunState, task: Task) -> list[Effect]:
-    """A task was stopped because the run is leaving; whoever waits for a call gets to know."""
-    if not is_call(task.path):
+def settle(state: RunState, event: Ending) -> Settled:
+    """Take the end of a task, as far as calls have to do with it.
+
+    The end of a call is the caller's to know. If that has ended too and waited for this one, its
+    end is taken as well, and so on upwards.
+    """
+    effects: list[Effect] = []
+    calls = state.calls
+    if calls is None:
+        return effects, event
+    while True:
+        identifier = _ended_by(event)
+        if identifier in calls.of:
+            return effects + _wait_for_calls(state, calls, event), None
+        task = state.running.get(identifier) or calls.due.get(identifier)
+        event = _with_those_of_calls(calls, identifier, event)
+        if task is None or not is_call(task.path):
+            return effects, event
+        state.running.pop(identifier, None)
+        calls.due.pop(identifier, None)
+        if identifier in calls.again and isinstance(event, TaskCancelled):
+            calls.restart(task)
+            return effects, None
+        effects += _hand_over(state, calls, task, event)
+        caller = calls.close(identifier)
+        if caller in calls.of or caller not in calls.ended:
+            return effects, None
+        event = calls.ended.pop(caller)
+
+
+def _ended_by(event: Ending) -> TaskId:
+    return event.result.task if isinstance(event, TaskSucceeded) else event.task
+
+
+def _wait_for_calls(state: RunState, calls: OpenCalls, event: Ending) -> list[Effect]:
+    """Remember how a task has ended; if it did not end well, its calls are stopped."""
+    identifier = _ended_by(event)
+    calls.ended[identifier] = event
+    if isinstance(event, (TaskSucceeded, TaskInterrupted, TaskDrained)):
         return []
-    _ended(state, task)
-    return [AnswerCall(task.id, gone=True)]
+    open_calls = cast("set[TaskId]", calls.of[identifier])
+    effects: list[Effect] = []
+    running = tuple(i for i in open_calls if i in state.running)
+    if running and state.outcome is None:
+        effects.append(CancelTasks(tuple(sorted(running))))
+    return effects
 
 
-def on_question(state: RunState, task: Task, event: TaskInterrupted) -> list[Effect]:
-    """A call asks: its question is its caller's, which pauses when it gets to know."""
-    caller = _ended(state, task)
-    if caller is not None:
-        state.asked[caller] = (*state.asked.get(caller, ()), *event.interrupts)
-    if caller in state.interrupted:  # it has paused already, for another question
-        asked = (*state.interrupted[caller], *event.interrupts)
-        state.interrupted[caller] = asked
-        state.generation += 1
-        row = control_entry(state, state.tasks[caller], INTERRUPT, list(asked))
-        state.unflushed.extend((row,) if state.has_saver else ())
-        chunks.hold_interrupt(state, event.interrupts)
-    return [AnswerCall(task.id, interrupts=event.interrupts)]
+def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> Ending:
+    """How a task has ended, given how its calls have: no question of theirs is lost."""
+    asked = calls.asked.pop(identifier, {})
+    drained = calls.drained.pop(identifier, None)
+    if isinstance(event, TaskInterrupted):
+        known = {question.id for question in event.interrupts}
+        more = tuple(question for i, question in asked.items() if i not in known)
+        return msgspec.structs.replace(event, interrupts=(*event.interrupts, *more))
+    if not isinstance(event, TaskSucceeded):
+        return event
+    result = event.result
+    if identifier in calls.broken:
+        return TaskCancelled(result.task)
+    if asked:
+        questions = tuple(asked.values())
+        return TaskInterrupted(result.task, questions, result.answers, result.took_bare)
+    return event if drained is None else TaskDrained(result.task, drained)
 
 
-def with_those_of_calls(
-    state: RunState, task: Task, questions: tuple[Interrupt, ...]
-) -> tuple[Interrupt, ...]:
-    """The questions of a task that pauses: also those of calls that it did not wait for."""
-    known = {question.id for question in questions}
-    more = (i for i in state.asked.get(task.id, ()) if i.id not in known)
-    return (*questions, *more)
+def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> list[Effect]:
+    """Keep what a call has come to, and tell its caller."""
+    caller = calls.callers[task.id]
+    match event:
+        case TaskSucceeded(result):
+            value = state.returned[task.id] = result.writes[0][1]
+            used = consumed(state, task, result.answers, result.took_bare)
+            effects = _save(state, result_entry(state, task, result), *used)
+            if chunks.wants(state, "updates"):
+                mark = {"__metadata__": {"cached": True}} if result.cached else {}
+                chunks.hold(state, "updates", {task.name: value, **mark})
+            chunks.hold_ended(state, task, {"result": {RETURN: value}})
+            return [*effects, AnswerCall(task.id, value)]
+        case TaskInterrupted(interrupts=questions):
+            calls.asked.setdefault(caller, {}).update({i.id: i for i in questions})
+            used = consumed(state, task, event.answers, event.took_bare)
+            return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
+        case TaskFailed(error=error):
+            chunks.hold_ended(state, task, {"error": repr(error)})
+            return [AnswerCall(task.id, error=error)]
+        case TaskEscaped(command=command):
+            return [AnswerCall(task.id, error=ParentCommand(command))]
+        case TaskDrained(error=drained):
+            calls.drained[caller] = drained
+            return [AnswerCall(task.id, drained=drained)]
+        case TaskCancelled():
+            if state.outcome is not None:
+                calls.broken.add(caller)
+            return [AnswerCall(task.id, gone=True)]
 
 
-def _ended(state: RunState, task: Task) -> str | None:
-    """Forget that anybody waits for the call; who did."""
-    found: str | None = None
-    for caller, waits in state.callers.items():
-        if task.id in waits:
-            waits.discard(task.id)
-            found = caller
-    return found
+def _save(state: RunState, *rows: LedgerEntry) -> list[Effect]:
+    kept = keep(state, *rows)
+    return [save(state, ledger=kept)] if kept else []
 
 
-def hold_start(state: RunState, task: Task) -> None:
+def _hold_start(state: RunState, task: Task) -> None:
     """The `tasks` chunk of a call that starts."""
-    if state.policy.modes:
-        payload = {"id": task.id, "name": task.name, "input": task.input, "triggers": task.triggers}
-        chunks.hold_debug(state, "tasks", "task", payload, state.step + 1)
+    payload = {"id": task.id, "name": task.name, "input": task.input, "triggers": task.triggers}
+    chunks.hold_debug(state, "tasks", "task", payload, state.step + 1)

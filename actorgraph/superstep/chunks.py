@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
+from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending import Attempt
@@ -32,8 +33,12 @@ NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
-    """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
-    state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
+    """Queue a chunk for the readers of its mode, behind the newest save where it must wait.
+
+    Once a save was refused nothing more is told: it would never be durable.
+    """
+    if state.failure is None:
+        state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 
 def hold_behind_save(state: RunState) -> None:
@@ -158,6 +163,13 @@ def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
     return result
 
 
+def result_of(plan: Plan, writes: Sequence[Write]) -> Any:
+    """What a snapshot shows of a finished task: as `grouped`, or the value of the one key."""
+    if plan.bare_state:
+        return next((value for channel, value in writes if channel == plan.state_keys[0]), None)
+    return grouped(plan.state_keys, writes)
+
+
 def hold_start(state: RunState, task: Task, given: Any) -> None:
     """The `tasks` chunk of a task that starts."""
     if state.plan.callable[task.name].hidden or not (
@@ -264,7 +276,7 @@ def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict
     if known is not None and known.error:
         return {**shown, "error": known.error, "state": None}
     if known is not None and known.writes is not None:
-        shown["result"] = grouped(state.plan.state_keys, known.writes)
+        shown["result"] = result_of(state.plan, known.writes)
     asked = known.interrupts if known is not None else ()
     shown["interrupts"] = tuple({"value": i.value, "id": i.id} for i in asked)
     below = below_config(state.thread_id, task) if task.name in state.plan.subgraphs else None

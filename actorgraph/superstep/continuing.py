@@ -103,7 +103,6 @@ def take_back(
     """Match the ledger with the tasks: the finished ones are results, the rest is due."""
     known = pending.attempts(rows)
     state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
-    state.callers, state.asked = {}, {}
     fresh = _fresh(entries, RESUME)
     routed = _fresh(entries, ROUTED)
     for task in with_handlers(state, tasks, known):
@@ -122,7 +121,7 @@ def take_back(
             state.results[task.id] = TaskResult(task.id, attempt.writes, given)
         else:
             state.due.append(ready)
-    take_back_calls(state, known.items())
+    take_back_calls(state, known)
     if state.plan.deltas:
         note_left_over(state, known)
 

@@ -44,7 +44,7 @@ def writes_of(
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # what nearly every call returns
-    if node.shape is not None and not isinstance(returned, (Command, Send)):
+    if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
     dropped: list[str] = []

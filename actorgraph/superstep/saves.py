@@ -36,6 +36,7 @@ def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry
     """The ledger row of a finished task; one without writes still says that it finished."""
     writes = result.writes or ((NO_WRITES, None),)
     # A Send's path says no node, and a ledger is read without its checkpoint's Sends.
+    # That of a call has both: where it was made, and its function.
     named = (is_push(task.path) or HANDLER_MARK in task.path) and task.path[-1] != CALL
     path = (*task.path, task.name) if named else task.path
     return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)

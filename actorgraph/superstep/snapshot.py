@@ -13,7 +13,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.begin import restore
-from actorgraph.superstep.chunks import address, below_config, grouped
+from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.handlers import handler_task, is_handled, with_handlers
 from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
@@ -162,7 +162,7 @@ def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> Pre
     if attempt is None:
         return shown
     asked = open_questions(task, attempt) if live else attempt.interrupts
-    result = None if attempt.writes is None else grouped(plan.state_keys, attempt.writes)
+    result = None if attempt.writes is None else result_of(plan, attempt.writes)
     return shown._replace(error=attempt.error, interrupts=asked, result=result)
 
 

@@ -8,7 +8,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.nesting import Nested
-from actorgraph.values.commands import Interrupt
+from actorgraph.superstep.open_calls import OpenCalls
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import NO_DELTAS, LedgerEntry, Outcome, Task, TaskResult
@@ -37,9 +37,9 @@ class RunState:
         steps: the saves that hold steps' results, with their ids, while they are on their way.
         drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
             where the policy limits them.
-        callers: task -> the calls that it has made and that run; calls_due: those to be started;
-            asked: task -> the questions of its calls; returned: the results of calls, by id.
         send_round: how often Commands have replaced this superstep's pending Sends.
+        calls: the calls that its tasks have made; None while there are none. returned: the results
+            of calls and of steps, by id.
         nested: its place inside of another run, or None.
         dirty: the channels whose version rose since the last checkpoint handed over.
         deltas, whole: see `superstep.deltas`.
@@ -47,11 +47,9 @@ class RunState:
 
     __slots__ = (
         "anchor",
-        "asked",
         "bare_answer",
         "barrier",
-        "callers",
-        "calls_due",
+        "calls",
         "checkpoint",
         "deltas",
         "dirty",
@@ -124,9 +122,7 @@ class RunState:
         self.running: dict[str, Task] = {}
         self.results: dict[str, TaskResult] = {}
         self.interrupted: dict[str, Any] = {}
-        self.callers: dict[str, set[str]] = {}
-        self.asked: dict[str, tuple[Interrupt, ...]] = {}
-        self.calls_due: deque[Task] = deque()
+        self.calls: OpenCalls | None = None
         self.returned: dict[str, Any] = {}
         self.generation = 1
         self.bare_answer: list[Any] = []

@@ -110,6 +110,12 @@ class TaskCalled(msgspec.Struct, frozen=True, gc=False):
     task: Task
 
 
+class CallDropped(msgspec.Struct, frozen=True, gc=False):
+    """Nobody waits for a call any more: whoever did was cancelled, or wants it to stop."""
+
+    task: TaskId
+
+
 class StepKept(msgspec.Struct, frozen=True, gc=False):
     """A task has done a step, whose result is to be stored under the key."""
 
@@ -161,6 +167,7 @@ Event = (
     | TaskInterrupted
     | TaskCancelled
     | TaskCalled
+    | CallDropped
     | TaskEscaped
     | TaskDrained
     | StepKept
@@ -192,18 +199,22 @@ class AnswerCall(msgspec.Struct, frozen=True):
 
     Attributes:
         value: what it returned, unless one of the others says what happened instead.
-        gone: the run is leaving, and the call never runs.
+        drained: why a graph that it ran has stopped.
+        gone: it was stopped, or is not to run at all.
     """
 
     task: TaskId
     value: Any = None
     error: BaseException | None = None
     interrupts: tuple[Interrupt, ...] | None = None
+    drained: GraphDrained | None = None
     gone: bool = False
 
 
 class CancelTasks(msgspec.Struct, frozen=True, gc=False):
-    """Stop every running task; each one answers with an event."""
+    """Stop every running task, or only these; each one answers with an event."""
+
+    only: tuple[TaskId, ...] = ()
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):

@@ -10,9 +10,9 @@ import anyio
 
 from actorgraph import AlreadyResumed, Command, ConflictError, InMemorySaver, SqliteSaver
 from tests.faults.oracle import Oracle
-from tests.faults.scenarios import CONFIG, INPUT, SCENARIOS, chain, fan_out, question
+from tests.faults.scenarios import CONFIG, INPUT, NAMED, chain, fan_out, question
 
-CHAIN, FAN_OUT, *_ = SCENARIOS
+CHAIN, FAN_OUT = NAMED["chain"], NAMED["fan-out"]
 
 
 def savers(kind: str, path: Path, count: int) -> list[Any]:

@@ -58,6 +58,8 @@ class Oracle:
     def chunk(self, chunk: dict[str, Any]) -> None:
         """Note what a delivered `updates` chunk acknowledges."""
         for update in chunk.values():
+            if isinstance(update, str):  # what a call returned
+                self.write("ack", update)
             if isinstance(update, dict):
                 for label in update.get("log", ()):
                     self.write("ack", label)

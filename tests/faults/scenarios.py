@@ -11,7 +11,17 @@ from typing import Annotated, Any, TypedDict
 
 import anyio.lowlevel
 
-from actorgraph import END, START, Command, EmptyInputError, Send, StateGraph, interrupt
+from actorgraph import (
+    END,
+    START,
+    Command,
+    EmptyInputError,
+    Send,
+    StateGraph,
+    TaskFunction,
+    interrupt,
+)
+from actorgraph import task as step_of
 from tests.faults.oracle import Oracle
 
 Node = Callable[[Any], Awaitable[dict[str, Any]]]
@@ -101,6 +111,37 @@ def nested(oracle: Oracle) -> StateGraph:
     return graph
 
 
+def step(oracle: Oracle) -> TaskFunction[[str, str], str]:
+    """A `@task` function that returns its label."""
+
+    @step_of(name="step")
+    async def run(label: str, after: str = "") -> str:
+        oracle.write("start", label)
+        await anyio.lowlevel.checkpoint()
+        if after:
+            await oracle.wait_stored(after)
+        oracle.write("done", label)
+        return label
+
+    return run
+
+
+def calls(oracle: Oracle) -> StateGraph:
+    """A node whose calls of `@task` functions are all that it does; between them it asks."""
+    run = step(oracle)
+
+    async def program(_: State) -> dict[str, Any]:
+        first = await run("one;", "")
+        both = [run("two;", ""), run("three;", "two;")]
+        log = [first, *[await call for call in both]]
+        return {"log": [*log, interrupt("go on?"), await run("four;", "")]}
+
+    graph = StateGraph(State)
+    graph.add_node("program", program)
+    graph.add_edge(START, "program")
+    return graph
+
+
 def loop(oracle: Oracle) -> StateGraph:
     async def turn(state: State) -> dict[str, Any]:
         turns = state.get("turns", 0) + 1
@@ -130,9 +171,11 @@ SCENARIOS = (
     Scenario("chain", chain, ("a;", "b;", "c;")),
     Scenario("fan-out", fan_out, ("plan;", "work0;", "work1;", "work2;", "gather;")),
     Scenario("interrupt", question, ("before;", "ask;", "yes", "after;")),
-    Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
     Scenario("nested", nested, ("first;", "before;", "ask;", "yes", "after;", "last;")),
+    Scenario("calls", calls, ("one;", "two;", "three;", "yes", "four;")),
+    Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
 )
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 MODES = ("sync", "async", "exit")
 CONFIG = {"configurable": {"thread_id": "thread"}}
 INPUT: dict[str, Any] = {"log": []}

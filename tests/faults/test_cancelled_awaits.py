@@ -10,9 +10,9 @@ from actorgraph import Command
 from tests.faults.cancels import JUDGED, UPDATE, Call, cancel_everywhere
 from tests.faults.crashes import report, row
 from tests.faults.oracle import Oracle
-from tests.faults.scenarios import CONFIG, INPUT, MODES, SCENARIOS, call, run_through
+from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, call, run_through
 
-CHAIN, FAN_OUT, QUESTION, *_ = SCENARIOS
+CHAIN, FAN_OUT, QUESTION = (NAMED[name] for name in ("chain", "fan-out", "interrupt"))
 
 
 async def finished(graph: Any, oracle: Oracle) -> None:

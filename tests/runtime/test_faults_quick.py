@@ -15,10 +15,10 @@ from tests.faults.crashes import check, crash_everywhere
 from tests.faults.crowds import many_threads, one_thread, resumes
 from tests.faults.kills import kill_often
 from tests.faults.oracle import Oracle
-from tests.faults.scenarios import CONFIG, INPUT, MODES, SCENARIOS, chain
+from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, SCENARIOS, chain
 from tests.faults.test_cancelled_awaits import CALLS, HOW
 
-CHAIN, FAN_OUT, QUESTION, LOOP, *_ = SCENARIOS
+CHAIN, FAN_OUT, QUESTION, LOOP = (NAMED[n] for n in ("chain", "fan-out", "interrupt", "loop"))
 CHEAP = [(scenario, kind) for scenario in SCENARIOS for kind in ("memory", "memory, by actor")]
 
 

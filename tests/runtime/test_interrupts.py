@@ -139,6 +139,23 @@ class TestManyQuestions:
         assert (live.values["bar"], live.next) == (["a"], ("ask",))
         assert result["bar"] == ["a", "yes"]
 
+    async def test_an_answer_given_before_any_question_is_used_once(self, saver):
+        """
+        It goes to the first question, and to no later one, however often the node runs again.
+        """
+
+        async def three(state):
+            return {"foo": [interrupt(1), interrupt(2), interrupt(3)]}
+
+        graph = in_a_row({"three": three}, checkpointer=saver)
+        await graph.ainvoke({}, at(), interrupt_before=["three"])
+
+        asked = [await graph.ainvoke(Command(resume=answer), at()) for answer in "ab"]
+        result = await graph.ainvoke(Command(resume="c"), at())
+
+        assert [r["__interrupt__"][0].value for r in asked] == [2, 3]
+        assert result["foo"] == ["a", "b", "c"]
+
 
 class TestWhatNodesDoWrong:
     async def test_except_exception_does_not_swallow_it(self, saver):

@@ -1,10 +1,12 @@
 """@entrypoint: a function as a durable program, with a compiled graph's methods."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from actorgraph.api.checks import check_cache, check_saver, check_store
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
@@ -12,8 +14,9 @@ from actorgraph.plan import calls, policies
 from actorgraph.plan.graph import NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store, parameters_of
 from actorgraph.plan.schema import types_in
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Cache, Saver, Store
 from actorgraph.values.constants import END, PREVIOUS, START
+from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -44,27 +47,34 @@ class entrypoint:  # noqa: N801 - a decorator
         context_schema: the type of `context=`.
         cache_policy, retry_policy, timeout: as in `StateGraph.add_node`.
     Raises:
-        GraphBuildError: the function takes no input, or is a generator.
+        GraphBuildError: the function takes no input, or is a generator; or an argument is not
+            what it should be.
     """
 
     final = Final
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - as in LangGraph
         self,
         checkpointer: Saver | bool | None = None,
-        *,
         store: Store | None = None,
-        cache: Any = None,
+        cache: Cache | None = None,
         context_schema: Any = None,
-        cache_policy: Any = None,
-        retry_policy: Any = None,
-        timeout: Any = None,
+        cache_policy: CachePolicy[Any] | None = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        timeout: float | timedelta | TimeoutPolicy | None = None,
     ) -> None:
+        check_saver(checkpointer)
+        check_store(store)
+        check_cache(cache)
         self._checkpointer = checkpointer
         self._store = store
         self._cache = cache
         self._context_schema = context_schema
-        self._policies = {"cache": cache_policy, "retry": retry_policy, "timeout": timeout}
+        self._policies: dict[str, Any] = {
+            "cache": cache_policy,
+            "retry": retry_policy,
+            "timeout": timeout,
+        }
 
     def __call__(self, function: Callable[..., Any]) -> CompiledStateGraph:
         """The function as a graph of one node."""
@@ -72,8 +82,7 @@ class entrypoint:  # noqa: N801 - a decorator
         _check(name, function)
         node = self._node(name, function)
         plan = _plan(name, function, node, self._context_schema)
-        options = {} if self._cache is None else {"cache": self._cache}
-        return CompiledStateGraph(plan, self._checkpointer, store=self._store, **options)
+        return CompiledStateGraph(plan, self._checkpointer, store=self._store, cache=self._cache)
 
     def _node(self, name: str, function: Callable[..., Any]) -> NodePlan:
         owner = f"entrypoint {name!r}"
@@ -93,6 +102,7 @@ class entrypoint:  # noqa: N801 - a decorator
             cache=policies.cache_of(owner, self._policies["cache"]),
             needs_store=needs_store(function),
             shape=_returned,
+            literal=True,
         )
 
 
@@ -121,7 +131,8 @@ _ENTRY = NodePlan(
 def _check(name: str, function: Callable[..., Any]) -> None:
     if not callable(function) or calls.is_generator(function):
         raise GraphBuildError(
-            f"entrypoint {name!r} is a generator or no function: it must return its result",
+            f"entrypoint {name!r} is a generator, or no function. Generators are not supported in "
+            "the functional API: it must return its result",
             do="return the result; `get_stream_writer()` sends what comes before it",
         )
     if not parameters_of(function):
