@@ -197,7 +197,7 @@ class CompiledBase:
         scope, host = CURRENT.get(None), self._own_host()
         if scope is not None:
             config = beside(scope, configs.checked(config))
-        address = configs.address_of(config, needs_thread=host is not None)
+        address = configs.start_of(config, needs_thread=host is not None)
         return _Seat(config, host, address, self._codec, self.durability, IDS.run())
 
     def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:

@@ -7,6 +7,7 @@ from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
+from actorgraph.superstep.nesting import stable
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.metadata import stored_metadata
@@ -46,6 +47,31 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
         place.get("checkpoint_ns") or "",
         _checkpoint_id(checkpoint) if checkpoint else None,
     )
+
+
+def start_of(config: Config | None, *, needs_thread: bool) -> Address:
+    """Where a run of its own begins: as `address_of`, but at a root checkpoint.
+
+    A config of a nested graph's checkpoint names those of the runs above it too.
+
+    Raises:
+        InvalidConfigError: it names a nested graph, and not the checkpoints above it.
+    """
+    address = address_of(config, needs_thread=needs_thread)
+    if not address.namespace:
+        return address
+    places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
+    if "" not in places:
+        raise InvalidConfigError(
+            f"the config addresses the nested graph {address.namespace!r}, in which no run begins",
+            do="take the config of a snapshot of get_state(config, subgraphs=True), which has the "
+            "checkpoints of the runs above; or leave checkpoint_ns out",
+        )
+    named = {n: (n, _checkpoint_id(checkpoint)) for n, checkpoint in places.items() if n}
+    if address.checkpoint is not None:
+        named[address.namespace] = (address.namespace, address.checkpoint)
+    by_nodes = {stable(namespace): place for namespace, place in named.items()}
+    return Address(address.thread_id, "", _checkpoint_id(places[""]), by_nodes)
 
 
 def checked(config: object) -> Config:

@@ -8,6 +8,7 @@ import msgspec
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.revisiting import Revisit
 from actorgraph.runtime.stopping import Stopping
 from actorgraph.values.control import RunControl
 from actorgraph.values.policies import RunPolicy
@@ -31,6 +32,7 @@ class Lineage(msgspec.Struct):
         step: the superstep that runs now.
         loaded: the checkpoint that the run started from; tasks of a later one are new.
         routed: answers to questions of this run and below it, by interrupt id.
+        revisit: the journey back that it is part of; None for a run at its thread's head.
         supplies: context and store for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
@@ -53,6 +55,7 @@ class Lineage(msgspec.Struct):
     step: Callable[[], int]
     loaded: bytes | None
     routed: Mapping[str, Any]
+    revisit: Revisit | None = None
     supplies: Supplies = NOTHING_SUPPLIED
     above: "TaskScope | None" = None
     owns: bool = True

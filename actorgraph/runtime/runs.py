@@ -1,5 +1,6 @@
 """A run from its thread's checkpoint to its outcome: load, begin, supervise."""
 
+from collections.abc import Mapping
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -19,24 +20,35 @@ from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.nested import NestedPlace
+from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
 from actorgraph.runtime.stopping import Stopping, depth_of
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.superstep.begin import begin
-from actorgraph.superstep.nesting import fixed_id
+from actorgraph.superstep.begin import restore as restore_state
+from actorgraph.superstep.continuing import go_on_with
+from actorgraph.superstep.nesting import fixed_id, stable
+from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
+from actorgraph.superstep.transplant import transplant
 from actorgraph.values.commits import LoadCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored
-from actorgraph.values.run import NOTHING_ROUTED, Outcome
+from actorgraph.values.run import NOTHING_ROUTED, Effect, Outcome
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A thread, a namespace in it, and maybe one checkpoint of that."""
+    """A thread, a namespace in it, and maybe one checkpoint of that.
+
+    Attributes:
+        named: for a run at a nested graph's checkpoint: namespace without task ids -> the
+            namespace and checkpoint to begin with there.
+    """
 
     thread_id: str = ""
     namespace: str = ""
     checkpoint: bytes | None = None
+    named: Mapping[str, tuple[str, bytes]] = msgspec.field(default_factory=dict)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -45,11 +57,15 @@ class Found(msgspec.Struct, frozen=True):
     Attributes:
         epoch: the thread's.
         restored: None when it has no checkpoint.
+        elsewhere: whether that is of another namespace, to be taken over into this one.
+        again: whether to begin with it whatever the input is.
     """
 
     epoch: int
     restored: Restored | None
     placement: Placement | None
+    elsewhere: bool = False
+    again: bool = False
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -141,12 +157,9 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     state.namespace = address.namespace
     state.nested = launch.place.nested if launch.place else None
     state.stopping = launch.stopping.reason
-    found = Found(launch.place.scope.lineage.epoch if launch.place else 1, None, None)
+    found, revisit = await _find(launch)
     handoff: HandOff | None = None
     if host is not None:
-        if not (launch.place and launch.place.fresh):
-            nested = state.nested is not None
-            found = await load(host, launch.codec, launch.plan, address, nested=nested)
         handoff = HandOff(
             launch.codec,
             launch.plan,
@@ -157,12 +170,12 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             placed=found.placement,
         )
     loaded = found.restored.id if found.restored else None
-    effects = begin(state, found.restored, launch.given)
+    effects = _first_effects(state, found, launch.given)
     supervisor = Supervisor(
         state,
         config=launch.config,
         context=launch.context,
-        lineage=_lineage(launch, state, found.epoch, loaded),
+        lineage=_lineage(launch, state, found.epoch, loaded, revisit),
         bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
     )
@@ -170,6 +183,68 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if supervisor.lifecycle is not None and found.restored is not None:
         await supervisor.lifecycle.begun(found.restored.id)
     return supervisor, effects
+
+
+async def _find(launch: Launch) -> tuple[Found, Revisit | None]:
+    """What a run starts from, and the journey that it is part of."""
+    host, place = launch.host, launch.place
+    revisit = place.scope.lineage.revisit if place else None
+    if host is None:
+        return Found(1, None, None), revisit
+    if place is not None and not place.nested.claims:
+        return await _find_below(launch, host, place), revisit
+    address = launch.address
+    found = await load(host, launch.codec, launch.plan, address, nested=place is not None)
+    if address.checkpoint is None:
+        return found, revisit
+    own = await revisit_of(host, address.thread_id, found.restored, address.named)
+    return found, own or revisit
+
+
+async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> Found:
+    """What a nested run starts from; at its first visit of a journey, a checkpoint of old."""
+    lineage, address = place.scope.lineage, launch.address
+    revisit = lineage.revisit
+    if revisit is not None and is_first_visit(revisit, address.namespace):
+        named = revisit.named.get(stable(address.namespace))
+        if named is not None:
+            return await _at(launch, host, *named, again=True)
+        if place.nested.stateful and revisit.before is not None:
+            thread_id, namespace = address.thread_id, address.namespace
+            stored = await earlier(host, thread_id, namespace, revisit.before)
+            if stored is not None:
+                found = await _at(launch, host, namespace, stored.row.id)
+                return found if stored.sequence < revisit.before else _emptied(found)
+    if place.fresh:
+        return Found(lineage.epoch, None, None)
+    return await load(host, launch.codec, launch.plan, address, nested=True)
+
+
+async def _at(
+    launch: Launch, host: Host, namespace: str, checkpoint: bytes, *, again: bool = False
+) -> Found:
+    address = Address(launch.address.thread_id, namespace, checkpoint)
+    found = await load(host, launch.codec, launch.plan, address, nested=True)
+    if namespace == launch.address.namespace:
+        return msgspec.structs.replace(found, again=again)
+    return msgspec.structs.replace(found, placement=None, elsewhere=True)
+
+
+def _emptied(found: Found) -> Found:
+    """The same place in a namespace without what the state there was: nothing is that old."""
+    assert found.restored is not None
+    restored = msgspec.structs.replace(found.restored, values={}, ledger=())
+    return msgspec.structs.replace(found, restored=restored)
+
+
+def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:
+    restored = found.restored
+    if restored is None or not (found.elsewhere or found.again):
+        return begin(state, restored, given)
+    restore_state(state, restored)
+    if found.elsewhere:
+        return transplant(state)
+    return replay(state, restored) if is_replay(restored) else go_on_with(state, restored)
 
 
 def _policy(launch: Launch) -> RunPolicy:
@@ -188,7 +263,9 @@ def _mint(launch: Launch) -> Mint:
     return lambda step, _: fixed_id(place.namespace, base, step)
 
 
-def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) -> Lineage:
+def _lineage(
+    launch: Launch, state: RunState, epoch: int, loaded: bytes | None, revisit: Revisit | None
+) -> Lineage:
     above = state.nested.parents if state.nested else {}
     keys = launch.plan.state_keys
     return Lineage(
@@ -196,6 +273,7 @@ def _lineage(launch: Launch, state: RunState, epoch: int, loaded: bytes | None) 
         namespace=state.namespace,
         run=launch.run,
         epoch=epoch,
+        revisit=revisit,
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
