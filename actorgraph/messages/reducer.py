@@ -54,17 +54,23 @@ def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     for place in range(len(new) - 1, -1, -1):
         if new[place].type == "remove" and new[place].id == REMOVE_ALL_MESSAGES:
             return list(new[place + 1 :])
-    result: dict[str, Any] = {message.id: message for message in old}
-    removed: dict[str, None] = {}
+    result = list(old)
+    places = {message.id: place for place, message in enumerate(old)}
+    removed: set[str] = set()
     for message in new:
+        place = places.get(message.id)
         if message.type == "remove":
-            if message.id not in result:
+            if place is None:
                 raise _unknown(message.id)
-            removed[message.id] = None
+            removed.add(message.id)
+            continue
+        removed.discard(message.id)
+        if place is None:
+            places[message.id] = len(result)
+            result.append(message)
         else:
-            removed.pop(message.id, None)
-            result[message.id] = message
-    return [message for key, message in result.items() if key not in removed]
+            result[place] = message
+    return [message for message in result if message.id not in removed] if removed else result
 
 
 def messages_delta_reducer(state: Sequence[Any], writes: Sequence[Messages]) -> list[Any]:

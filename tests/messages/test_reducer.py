@@ -42,6 +42,17 @@ class TestMerge:
 
         assert texts(found) == [("human", "A"), ("ai", "b"), ("ai", "c")]
 
+    def test_an_id_that_the_list_has_twice(self, kind):
+        """
+        A list that was given an id twice keeps both; a new message takes the last one's place.
+        LangGraph: F-B18.
+        """
+        old = [kind.HumanMessage(text, id="1") for text in "ab"]
+
+        found = add_messages(old, [kind.HumanMessage("c", id="1"), kind.AIMessage("d", id="2")])
+
+        assert texts(found) == [("human", "a"), ("human", "c"), ("ai", "d")]
+
     def test_a_message_without_an_id_gets_one(self, kind):
         """
         Every message in the result has an id. LangGraph: F-B18.
