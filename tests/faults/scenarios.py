@@ -22,6 +22,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph import task as step_of
+from actorgraph.channels import DeltaChannel
 from tests.faults.oracle import Oracle
 
 Node = Callable[[Any], Awaitable[dict[str, Any]]]
@@ -30,6 +31,16 @@ Node = Callable[[Any], Awaitable[dict[str, Any]]]
 class State(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
     turns: int
+
+
+def joined(log: list[str], writes: list[list[str]]) -> list[str]:
+    return [*log, *(label for write in writes for label in write)]
+
+
+class Delta(TypedDict, total=False):
+    """A state whose checkpoints hold the writes rather than the log."""
+
+    log: Annotated[list[str], DeltaChannel(joined)]
 
 
 def task(oracle: Oracle, name: str) -> Node:
@@ -68,14 +79,18 @@ def chain(oracle: Oracle) -> StateGraph:
     return graph
 
 
-def fan_out(oracle: Oracle) -> StateGraph:
-    graph = StateGraph(State)
+def fan_out(oracle: Oracle, schema: Any = State) -> StateGraph:
+    graph = StateGraph(schema)
     for name in ("plan", "work", "gather"):
         graph.add_node(name, task(oracle, name))
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", lambda _: [Send("work", {"item": i}) for i in range(3)])
     graph.add_edge("work", "gather")
     return graph
+
+
+def deltas(oracle: Oracle) -> StateGraph:
+    return fan_out(oracle, Delta)
 
 
 def question(oracle: Oracle) -> StateGraph:
@@ -174,6 +189,7 @@ SCENARIOS = (
     Scenario("nested", nested, ("first;", "before;", "ask;", "yes", "after;", "last;")),
     Scenario("calls", calls, ("one;", "two;", "three;", "yes", "four;")),
     Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
+    Scenario("deltas", deltas, ("plan;", "work0;", "work1;", "work2;", "gather;")),
 )
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 MODES = ("sync", "async", "exit")

@@ -49,13 +49,19 @@ class Store:
 
 
 async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
-    """What the newest checkpoint of each namespace and its ledger hold, as text."""
-    newest: dict[str, str] = {}
+    """What the newest checkpoint of each namespace and its ledger hold, as text.
+
+    Also those before it, back to one that holds its DeltaChannels whole.
+    """
+    found: list[str] = []
+    whole: set[str] = set()
     async for row in saver.alist(config):
         namespace = row.config["configurable"]["checkpoint_ns"]
-        found = (row.checkpoint["channel_values"], row.pending_writes)
-        newest.setdefault(namespace, repr(found))
-    return " ".join(newest.values())
+        if namespace not in whole:
+            found.append(repr((row.checkpoint["channel_values"], row.pending_writes)))
+        if "counters_since_delta_snapshot" not in row.metadata:
+            whole.add(namespace)
+    return " ".join(found)
 
 
 def numbers() -> Iterator[int]:
