@@ -53,6 +53,7 @@ from actorgraph.errors import (
     GraphRecursionError,
     InvalidConfigError,
     InvalidContextError,
+    InvalidResumeError,
     InvalidUpdateError,
     LostErrorWarning,
     MissingExtraError,
@@ -83,7 +84,7 @@ from actorgraph.messages import (
 )
 from actorgraph.plan.managed import IsLastStep, RemainingSteps
 from actorgraph.plan.raw import ChannelWriteEntry
-from actorgraph.runtime.context import get_config, get_stream_writer, interrupt
+from actorgraph.runtime.context import get_config, get_stream_writer
 from actorgraph.runtime.futures import TaskFuture
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.injection import get_runtime, get_store
@@ -94,11 +95,13 @@ from actorgraph.runtime.lifecycle import (
     GraphResumeEvent,
 )
 from actorgraph.runtime.messages import get_message_writer
+from actorgraph.runtime.questions import interrupt
 from actorgraph.runtime.steps import astep, get_idempotency_key, step
 from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
 from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
+from actorgraph.values.invalid_resumes import is_invalid_resume
 from actorgraph.values.node_policies import (
     CachePolicy,
     RetryPolicy,
@@ -183,6 +186,7 @@ __all__ = [
     "Interrupt",
     "InvalidConfigError",
     "InvalidContextError",
+    "InvalidResumeError",
     "InvalidUpdateError",
     "IsLastStep",
     "Latest",
@@ -263,6 +267,7 @@ __all__ = [
     "get_store",
     "get_stream_writer",
     "interrupt",
+    "is_invalid_resume",
     "messages",
     "omit_payload",
     "push_message",

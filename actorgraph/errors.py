@@ -337,6 +337,10 @@ class UnknownInterruptError(ActorGraphError, RuntimeError):
         self.pending_ids = tuple(pending_ids)
 
 
+class InvalidResumeError(ActorGraphError, ValueError):
+    """An answer doesn't fit its question's `response_schema`; the question waits for another."""
+
+
 # --- warnings ---
 
 

@@ -150,6 +150,7 @@ class CompiledBase:
             output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
             interrupt_before=options.get("interrupt_before"),
             interrupt_after=options.get("interrupt_after"),
+            strict_resume=bool(options.get("strict_resume")),
             step_timeout_s=seconds("step_timeout", self.step_timeout),
         )
         return Launch(

@@ -204,6 +204,7 @@ def policy_of(
     interrupt_before: Sequence[str] | str | None = None,
     interrupt_after: Sequence[str] | str | None = None,
     step_timeout_s: float | None = None,
+    strict_resume: bool = False,
 ) -> RunPolicy:
     """The settings of one run: the call's, else the graph's.
 
@@ -230,7 +231,13 @@ def policy_of(
         output_keys=output_keys,
         metadata=stored_metadata(metadata),
         tags=_tags(config),
+        strict_resume=strict_resume or _says_strict(config),
     )
+
+
+def _says_strict(config: Config) -> bool:
+    """As LangGraph's programs say it."""
+    return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))
 
 
 def _tags(config: Config) -> tuple[str, ...]:

@@ -23,6 +23,9 @@ class CallOptions(TypedDict, total=False):
     control: a `RunControl` with which somebody else may ask the run to stop and store itself.
     deadline_s: seconds after which the run starts no further superstep and leaves with
         `GraphDrained("deadline")`; what it did is stored. Default none.
+    strict_resume: refuse a `Command(resume=)` that names a question which doesn't wait, or none,
+        with `UnknownInterruptError`, before anything is written. Default: the answers that fit
+        are taken.
     context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
     """
 
@@ -32,6 +35,7 @@ class CallOptions(TypedDict, total=False):
     output_keys: str | Sequence[str] | None
     control: RunControl | None
     deadline_s: float | None
+    strict_resume: bool
     context: Any
     print_mode: Modes
     debug: bool

@@ -128,6 +128,11 @@ def _build_send(_: Any, data: list[Any]) -> Send:
     return Send(node, arg, TimeoutPolicy(*timeout) if isinstance(timeout, list) else timeout)
 
 
+def _pack_question(question: Interrupt) -> list[Any]:
+    schema = question.response_schema
+    return [question.value, question.id, *(() if schema is None else (schema,))]
+
+
 def _pack_enum(value: Enum) -> Any:
     return value.value if isinstance(value, Flag) else value.name
 
@@ -163,7 +168,7 @@ BUILTIN: dict[type, Extension] = {
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
     bytearray: Extension(17, bytes, lambda _, d: bytearray(d)),
     Send: Extension(30, _pack_send, _build_send),
-    Interrupt: Extension(31, lambda v: [v.value, v.id], lambda _, d: Interrupt(*d)),
+    Interrupt: Extension(31, _pack_question, lambda _, d: Interrupt(*d)),
     Command: Extension(
         32,
         lambda v: [v.graph, v.update, v.resume, v.goto],

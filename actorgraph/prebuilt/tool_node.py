@@ -27,6 +27,7 @@ from actorgraph.prebuilt.tool_errors import (
 from actorgraph.prebuilt.tool_events import events_of, runtime_of, state_now
 from actorgraph.prebuilt.tools import Tool, tool_of
 from actorgraph.runtime.calls import thread_limiter
+from actorgraph.values.invalid_resumes import is_invalid_resume
 
 WITH_CONTEXT = "tool_call_with_context"
 
@@ -206,7 +207,7 @@ class ToolNode:
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """What the model is told of a failure; raises it if the node shall fail."""
-        text = None if _is_invalid_resume(error) else answer_to(error, self._handling)
+        text = None if is_invalid_resume(error) else answer_to(error, self._handling)
         if text is None:
             raise error
         return tool_message(like, call, text, error=True)
@@ -232,10 +233,5 @@ def _is_validation(error: Exception) -> bool:
     """Whether arguments didn't fit: by our check, or by pydantic's in a LangChain tool."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return (isinstance(error, InvalidArguments) or "ValidationError" in kinds) and not (
-        _is_invalid_resume(error)
+        is_invalid_resume(error)
     )
-
-
-def _is_invalid_resume(error: Exception) -> bool:
-    """Whether it is an answer to an interrupt that the interrupt's schema refuses."""
-    return bool(getattr(error, "__actorgraph_invalid_resume__", False))

@@ -161,8 +161,12 @@ class TaskScope:
         """Give the task another config; its place in it stays."""
         self._config = config
 
-    def ask(self, value: Any) -> Any:
-        """The answer to the task's next question, or the end of this attempt."""
+    def ask(self, value: Any, schema: dict[str, Any] | None = None) -> Any:
+        """The answer to the task's next question, or the end of this attempt.
+
+        Args:
+            schema: the JSON schema of the answer, for those who are asked.
+        """
         index = self.asked
         self.asked += 1
         if index < len(self.answers):
@@ -179,7 +183,7 @@ class TaskScope:
             else:
                 self._took()
                 return self.answers[index]
-        question = Interrupt(value, identifier)
+        question = Interrupt(value, identifier, schema)
         self.raised.append(question)
         raise GraphInterrupt((question,))
 
@@ -221,23 +225,6 @@ def current(what: str) -> TaskScope:
             f"{what} was called outside of a node",
             do="call it in a node, or in a function that a node calls",
         ) from None
-
-
-def interrupt(value: Any) -> Any:
-    """Pause the run with a question; return its answer once somebody resumes the thread.
-
-    The first call raises, and the run ends with the question in `__interrupt__`. When the
-    thread is resumed with `Command(resume=answer)` the node runs again from its top, and the
-    call returns the answer. The n-th call of a node gets its n-th answer.
-
-    Args:
-        value: the question; anything that can be stored.
-    Returns: the answer.
-    Raises:
-        GraphInterrupt: there is no answer yet. A BaseException: `except Exception` lets it by.
-        OutsideRunError: not called in a node.
-    """
-    return current("interrupt()").ask(value)
 
 
 def get_config() -> dict[str, Any]:

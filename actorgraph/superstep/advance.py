@@ -26,6 +26,7 @@ from actorgraph.superstep.handlers import hand_over, handles
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
 from actorgraph.superstep.memos import on_step, on_steps_saved
 from actorgraph.superstep.nesting import saves_at_end
+from actorgraph.superstep.refusals import refused, take_answer_back
 from actorgraph.superstep.saves import (
     acknowledged,
     control_entry,
@@ -40,6 +41,7 @@ from actorgraph.superstep.saves import (
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
 from actorgraph.values.constants import ERROR, INTERRUPT, START
+from actorgraph.values.invalid_resumes import refused_question
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     STATUS,
@@ -160,6 +162,8 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
+    if (question := refused_question(error)) is not None:
+        return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, error) + go_on(state)
     effects = _send_rows(state, (control_entry(state, task, ERROR, repr(error)),))
@@ -297,7 +301,7 @@ def go_on(state: RunState) -> list[Effect]:
         if state.due:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:
-            return leave(state, drained(state) or _interrupted(state))
+            return leave(state, drained(state) or refused(state) or _interrupted(state))
         elif not state.running and state.results and len(state.results) == len(state.tasks):
             return _finish_restored(state)
     if state.outcome is not None and not state.running and state.farewell:

@@ -37,6 +37,8 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     tasks = with_handlers(state, due_tasks(state, None), known)
     asking = _asking(tasks, known)
     if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
+        if state.policy.strict_resume:
+            _check_all_wait(state, resume, asking)
         return _by_id(state, asking, resume) if resume else ([], ())
     if len(asking) > 1:
         raise ambiguous(state, list(asking))
@@ -74,6 +76,21 @@ def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
     for task, attempt in concerned.values():
         rows.extend(_rows(state, task, attempt, resume))
     return rows, tuple(fitting)
+
+
+def _check_all_wait(state: RunState, resume: dict[str, Any], asking: Asking) -> None:
+    unknown = sorted(resume.keys() - asking.keys())
+    if resume and not unknown:
+        return
+    raise UnknownInterruptError(
+        f"Unknown or already answered interrupt {unknown[0]} of thread {state.thread_id!r}"
+        if unknown
+        else "The resume map names no interrupt",
+        do="take the ids from get_state(config).interrupts; those in pending_ids still wait",
+        reason="not_pending" if unknown else "empty_map",
+        interrupt_ids=unknown,
+        pending_ids=sorted(asking),
+    )
 
 
 def _rows(

@@ -72,7 +72,9 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     for task, attempt in found.items():
         _read_controls(attempt, newest.get(task, {}))
     for row in sorted(routed, key=_generation):
-        found[row.task].routed = {**found[row.task].routed, **row.writes[0][1]}
+        merged = {**found[row.task].routed, **row.writes[0][1]}
+        # None is no answer: it takes one back.
+        found[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.errors import NodeCancelledError
+from actorgraph.values.invalid_resumes import is_invalid_resume
 from actorgraph.values.node_policies import RetryOn, RetryPolicy
 
 
@@ -20,6 +21,8 @@ def next_delay(
     """
     if not isinstance(error, Exception) or isinstance(error, NodeCancelledError):
         return None  # what stops a program, and a node that stops itself, are not tried again
+    if is_invalid_resume(error):
+        return None  # it would get the same answer
     policy = next((p for p in policies if matches(p.retry_on, error)), None)
     if policy is None or attempt >= policy.max_attempts:
         return None

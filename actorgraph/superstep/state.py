@@ -28,6 +28,7 @@ class RunState:
         anchor: the newest checkpoint of this run's own branch that the saver has.
         tasks: this superstep's tasks in plan order; due: those not started yet.
         results: the finished ones; interrupted: those with open questions.
+        refused: why an answer that the run brought was not taken; it fails when it would pause.
         sent, durable: numbers of the newest save handed over and of the newest acknowledged.
         open: whether this superstep's tasks may start; farewell: whether a last save is due.
         handled: what error handlers handle, by the handler's task; barrier: the save that must be
@@ -76,6 +77,7 @@ class RunState:
         "plan",
         "policy",
         "preview",
+        "refused",
         "results",
         "returned",
         "running",
@@ -145,6 +147,7 @@ class RunState:
         self.outcome: Outcome | None = None
         self.open = self.farewell = False
         self.failure: BaseException | None = None
+        self.refused: BaseException | None = None
 
     def read(self, channel: str) -> Any:
         """What a reader sees of a cell, or EMPTY."""

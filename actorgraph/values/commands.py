@@ -67,10 +67,12 @@ class Interrupt:
     Attributes:
         value: what the node passed to `interrupt()`.
         id: 32 hex digits; the key under which `Command(resume={id: answer})` answers it.
+        response_schema: the JSON schema of its answer, if the node gave one.
     """
 
     value: Any
     id: str = ""
+    response_schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         output_keys: the keys that they show; None for the graph's. bare: it is one key, and they
             show its value without the key.
         tags: the caller's.
+        strict_resume: an answer to a question that doesn't wait is an error, whatever else fits.
         strict: an unknown update key is an error rather than a warning.
     """
 
@@ -69,4 +70,5 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     output_keys: tuple[str, ...] | None = None
     bare: bool = False
     tags: tuple[str, ...] = ()
+    strict_resume: bool = False
     metadata: dict[str, Any] = {}

@@ -85,5 +85,11 @@ class StateSnapshot(NamedTuple):
 
 
 def _task_dict(task: PregelTask) -> dict[str, Any]:
-    asked = [{"value": i.value, "id": i.id} for i in task.interrupts]
+    asked = [_question_dict(question) for question in task.interrupts]
     return {"id": task.id, "name": task.name, "error": task.error, "interrupts": asked}
+
+
+def _question_dict(question: Interrupt) -> dict[str, Any]:
+    shown = {"value": question.value, "id": question.id}
+    schema = question.response_schema
+    return shown if schema is None else {**shown, "response_schema": schema}

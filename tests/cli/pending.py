@@ -20,7 +20,6 @@ PENDING = {
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
     "actorgraph.get_checkpoint_id",
-    "actorgraph.is_invalid_resume",
     "actorgraph.stores.AsyncBatchedBaseStore",
     "actorgraph.stores.AsyncPostgresStore",
     "actorgraph.stores.AsyncSqliteStore",
