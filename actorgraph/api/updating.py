@@ -11,6 +11,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.runs import Found, load
 from actorgraph.superstep import begin, pending
 from actorgraph.superstep.chunks import address as address_config
+from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.stamps import stamped
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.update import Updating
@@ -47,8 +48,9 @@ async def write_updates(at: Target, given: Any, *, strict: bool) -> dict[str, An
 
 
 def _state_at(at: Target, restored: Restored | None) -> RunState:
-    above = restored.metadata.get("parents") if restored else None
-    policy = RunPolicy(durability=Durability.SYNC, metadata={"parents": above} if above else {})
+    known = restored.metadata if restored else {}
+    place = {key: known[key] for key in PLACE_KEYS if key in known}
+    policy = RunPolicy(durability=Durability.SYNC, metadata=place)
     state = RunState(at.plan, policy, IDS.checkpoint, has_saver=True)
     state.thread_id, state.namespace = at.address.thread_id, at.address.namespace
     if restored is not None:

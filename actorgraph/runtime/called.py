@@ -54,6 +54,7 @@ class Calls:
     Attributes:
         doing: gates of the steps that async nodes are doing now, by id.
         limiter: of the worker threads of sync nodes; set when the run begins.
+        closed: whether the run has left.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Calls:
         self._lock = threading.Lock()
         self.doing: dict[str, Gate] = {}
         self.limiter: anyio.CapacityLimiter | None = None
+        self.closed = False
 
     def __getitem__(self, identifier: str) -> Called:
         return self._called[identifier]
@@ -106,6 +108,9 @@ class Calls:
             known = self._called.get(identifier)
             # An earlier attempt of the caller may have made this call, and have been cancelled.
             futures = [future] if known is None else [*known.futures, future]
+            if self.closed:
+                future.settle(None, _gone(node.name))
+                return future
             self._called[identifier] = Called(node, caller, copy_context(), futures)
         self._report(TaskCalled(caller.task.id, task))
         return future
@@ -117,12 +122,29 @@ class Calls:
     def keep(self, scope: TaskScope, identifier: str, key: str, value: Any) -> TaskFuture[Any]:
         """Store the result of a step; the future has it once it is durable."""
         future: TaskFuture[Any] = TaskFuture(f"step {key}", scope, None, self.limiter)
-        self._steps[identifier] = future
+        with self._lock:
+            if self.closed:
+                future.settle(None, _gone(future.name))
+                return future
+            self._steps[identifier] = future
         self._report(StepKept(scope.task, key, value))
         return future
 
     def _drop(self, identifier: TaskId) -> None:
         self._report(CallDropped(identifier))
+
+    def close(self) -> None:
+        """The run has left: nobody waits for ever, and nothing more is begun in its name.
+
+        A thread that the run has abandoned may still be in a node.
+        """
+        with self._lock:
+            self.closed = True
+            waiting = [*self._steps.values()]
+            waiting += [future for called in self._called.values() for future in called.futures]
+        for future in waiting:
+            if not future.done():
+                future.settle(None, _gone(future.name))
 
     def answer(self, effect: AnswerCall) -> None:
         """Hand a call's outcome to whoever waits for it."""

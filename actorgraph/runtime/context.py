@@ -112,7 +112,8 @@ class TaskScope:
         """The number, from 0, of the graph that it runs next."""
         if self.whole is not None:
             return self.whole.next_graph()
-        if self.over:
+        calls = self.lineage.calls
+        if self.over or (calls is not None and calls.closed):
             raise OutsideRunError(
                 f"node {self.task.name!r} started a graph after its attempt was over",
                 do="end what a node starts before the node returns or its timeout ends it",

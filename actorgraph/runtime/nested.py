@@ -62,9 +62,14 @@ def place_of(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
         host, claims = host_of(saver), True
     stateful = saver is True
     namespace = nested_namespace(scope.task.namespace, scope.next_graph(), stateful=stateful)
-    nested = Nested(lineage.parents(), scope.routed, stateful, claims)
-    fresh = scope.attempt == 1 and lineage.base() != lineage.loaded
+    nested = Nested(lineage.parents(), scope.routed, stateful, claims, scope.task.id)
+    fresh = _is_first(scope) and lineage.base() != lineage.loaded
     return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims))
+
+
+def _is_first(scope: TaskScope) -> bool:
+    """Whether a task, and whoever has called it, is tried for the first time by this run."""
+    return scope.attempt == 1 and (scope.caller is None or _is_first(scope.caller))
 
 
 def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:

@@ -251,7 +251,7 @@ def _policy(launch: Launch) -> RunPolicy:
     """The run's policy; a nested run's checkpoints say under which ones they were made."""
     if launch.place is None:
         return launch.policy
-    metadata = {**launch.policy.metadata, "parents": dict(launch.place.nested.parents)}
+    metadata = {**launch.policy.metadata, **launch.place.nested.metadata}
     return msgspec.structs.replace(launch.policy, metadata=metadata)
 
 

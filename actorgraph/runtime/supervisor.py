@@ -363,6 +363,7 @@ class Supervisor:
 
     def _release(self) -> None:
         self._left = True
+        self._calls.close()
         if self._host is not None and self._owns:
             thread_id = self._state.thread_id
             self._host.writer.forget(thread_id, self._run)

@@ -8,7 +8,7 @@ import msgspec
 
 from actorgraph.errors import AlreadyResumedError, ConflictError
 from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
-from actorgraph.values.constants import CONTROL_INDEX, RESUME, ROUTED
+from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
 
 
@@ -72,6 +72,8 @@ def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictErr
     if thread.run != commit.run:
         return _conflict(commit, "has been taken over by another run")
     if commit.head != head:
+        if commit.namespace:
+            return _used_twice(commit)
         return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
     return None
 
@@ -94,6 +96,14 @@ def _conflict(commit: Commit, what: str) -> ConflictError:
     return ConflictError(
         f"thread {commit.thread_id!r} {what}; nothing of this save was stored",
         do="load the thread again and repeat the call, or run one call per thread at a time",
+    )
+
+
+def _used_twice(commit: Commit) -> ConflictError:
+    return ConflictError(
+        f"a graph with a state of its own, {commit.namespace!r} of thread {commit.thread_id!r}, "
+        "has moved on in another task; nothing of this save was stored",
+        do=ONE_AT_A_TIME,
     )
 
 

@@ -50,7 +50,6 @@ from actorgraph.values.run import (
     CancelRequested,
     CancelTasks,
     Effect,
-    Emit,
     Escaped,
     Event,
     Failed,
@@ -75,7 +74,6 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
-from actorgraph.values.streams import Item
 
 
 def advance(state: RunState, event: Event) -> list[Effect]:
@@ -189,7 +187,6 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     if isinstance(state.outcome, Failed):
         error.add_note(f"before that, the run had failed with {state.outcome.error!r}")
     state.outcome = Failed(error)
-    state.held.clear()
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
     state.durable = state.sent
@@ -311,7 +308,7 @@ def go_on(state: RunState) -> list[Effect]:
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
     if state.held:
-        _deliver(state, effects)
+        effects.extend(chunks.deliver(state))
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))
     return effects
@@ -349,14 +346,6 @@ def _next_allowed(state: RunState) -> Task | None:
             del state.due[place]
             return task
     return None
-
-
-def _deliver(state: RunState, effects: list[Effect]) -> None:
-    ready: list[Item] = []
-    while state.held and state.held[0][0] <= state.durable:
-        ready.append(state.held.popleft()[1])
-    if ready:
-        effects.append(Emit(tuple(ready)))
 
 
 def _interrupted(state: RunState) -> Interrupted:

@@ -16,6 +16,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.deltas import counters_of
+from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
@@ -25,8 +26,8 @@ from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.policies import Durability
-from actorgraph.values.run import Task, TaskResult, Write
-from actorgraph.values.streams import namespace_of
+from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
+from actorgraph.values.streams import Item, namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})
@@ -45,6 +46,16 @@ def hold_behind_save(state: RunState) -> None:
     """Let the chunks that are queued wait for the save just made, which holds what they tell."""
     gate = chunk_gate(state)
     state.held = deque((gate, chunk) for _, chunk in state.held)
+
+
+def deliver(state: RunState) -> list[Effect]:
+    """Hand over the chunks of which what they tell is durable; none once a save has failed."""
+    if state.failure is not None:
+        state.held.clear()
+    ready: list[Item] = []
+    while state.held and state.held[0][0] <= state.durable:
+        ready.append(state.held.popleft()[1])
+    return [Emit(tuple(ready))] if ready else []
 
 
 def wants(state: RunState, mode: str) -> bool:
@@ -191,7 +202,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
     """The caller's metadata and tags, and the node's."""
     own, policy = state.plan.callable[task.name].metadata, state.policy
-    metadata = {k: v for k, v in policy.metadata.items() if k != "parents"} | dict(own)
+    metadata = {k: v for k, v in policy.metadata.items() if k not in PLACE_KEYS} | dict(own)
     tags = [*policy.tags, *own.get("tags", ())]
     return {**metadata, "tags": tags} if tags else metadata
 

@@ -12,11 +12,17 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
+from actorgraph.errors import ConflictError
+from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR, ONE_AT_A_TIME
 from actorgraph.values.ids import CheckpointId, ticks_of, uuid6
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
 from actorgraph.values.run import Outcome, Succeeded
+
+PARENTS_KEY = "parents"
+TASK_KEY = "langgraph_task_id"
+PLACE_KEYS = frozenset({PARENTS_KEY, TASK_KEY})
+"""What the metadata of a nested run's checkpoints say of its place."""
 
 
 class Nested(msgspec.Struct, frozen=True):
@@ -27,12 +33,22 @@ class Nested(msgspec.Struct, frozen=True):
         routed: answers to its questions and to those below it, by interrupt id.
         stateful: whether its namespace outlives the task that it runs in.
         claims: whether it has a saver of its own, on which the root run has no claim.
+        task: the id of the task that it runs in.
     """
 
     parents: Mapping[str, str]
     routed: Mapping[str, Any]
     stateful: bool = False
     claims: bool = False
+    task: str = ""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What its checkpoints say of its place."""
+        parents = dict(self.parents)
+        if self.stateful:
+            return {PARENTS_KEY: parents, TASK_KEY: self.task}
+        return {PARENTS_KEY: parents}
 
 
 def nested_namespace(task_namespace: str, count: int, *, stateful: bool) -> str:
@@ -57,9 +73,25 @@ def goes_on(nested: Nested, restored: Restored) -> bool:
     """Whether a nested run takes up what is stored rather than its input.
 
     What stands in a task's own namespace is an earlier attempt of that task. In a stateful
-    namespace it is one only if it was made under the same checkpoints of the runs above.
+    namespace it is one only if it was made by that task, under the same checkpoints of the runs
+    above.
+
+    Raises:
+        ConflictError: another task of the same superstep is not through with it.
     """
-    return not nested.stateful or restored.metadata.get("parents") == dict(nested.parents)
+    if not nested.stateful:
+        return True
+    if restored.metadata.get(PARENTS_KEY) != dict(nested.parents):
+        return False
+    if restored.metadata.get(TASK_KEY) == nested.task:
+        return True
+    if restored.next:
+        raise ConflictError(
+            f"a graph with a state of its own is in use: {restored.namespace!r} waits to go on "
+            "in another task of the same superstep",
+            do=ONE_AT_A_TIME,
+        )
+    return False
 
 
 def saves_at_end(nested: Nested | None, durability: Durability, outcome: Outcome) -> bool:

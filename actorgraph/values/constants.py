@@ -63,3 +63,9 @@ NAMESPACE_END: Final = ":"
 CHECKPOINT_FORMAT: Final = 4
 DEFAULT_RECURSION_LIMIT: Final = 10_007
 DEFAULT_NESTING_LIMIT: Final = 100
+
+ONE_AT_A_TIME: Final = (
+    "run a graph that was compiled with checkpointer=True in one task of a superstep at a time "
+    "(max_concurrency=1 for its node), or compile it without"
+)
+"""What to do about two tasks that use one graph's state at once."""

@@ -16,15 +16,18 @@ from actorgraph import (
     START,
     Command,
     EmptyInputError,
+    RetryPolicy,
     Send,
     StateGraph,
     TaskFunction,
+    entrypoint,
     interrupt,
 )
 from actorgraph import task as step_of
 from actorgraph.channels import DeltaChannel
 from tests.faults.oracle import Oracle
 
+MODES = ("sync", "async", "exit")
 Node = Callable[[Any], Awaitable[dict[str, Any]]]
 
 
@@ -173,13 +176,126 @@ def loop(oracle: Oracle) -> StateGraph:
     return graph
 
 
+class Program:
+    """What a scenario with an entrypoint gives in place of a graph's builder."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def compile(self, checkpointer: Any) -> Any:
+        return entrypoint(checkpointer)(self._function)
+
+
+def program(oracle: Oracle) -> Program:
+    """An entrypoint with two calls at once, and one that asks after them."""
+
+    @step_of
+    async def item(number: int) -> dict[str, Any]:
+        return await task(oracle, "item")({"item": number})
+
+    @step_of
+    async def ask() -> dict[str, Any]:
+        oracle.write("start", "ask;")
+        answer = interrupt("go on?")
+        oracle.write("done", "ask;")
+        return {"log": ["ask;", answer]}
+
+    @step_of
+    def last() -> dict[str, Any]:
+        return thread_task(oracle, "last")(None)
+
+    async def flow(_: Any) -> dict[str, Any]:
+        first, second = item(0), item(1)
+        log = [*(await first)["log"], *(await second)["log"]]
+        log += (await ask())["log"]
+        return {"log": [*log, *(await last())["log"]]}
+
+    return Program(flow)
+
+
+def handled(oracle: Oracle) -> StateGraph:
+    """A node that fails beside another one, and its error handler, which leads to the end."""
+
+    async def fails(_: State) -> dict[str, Any]:
+        oracle.write("start", "fails;")
+        raise ValueError("fails;")
+
+    graph = StateGraph(State)
+
+    async def handler(state: State) -> Command[str]:
+        made = await task(oracle, "handler")(state)
+        return Command(update={"log": ["fails;", *made["log"]]}, goto="last")
+
+    graph.add_node("fails", fails, error_handler=handler)
+    graph.add_node("sibling", thread_task(oracle, "sibling"))
+    graph.add_node("last", task(oracle, "last"))
+    graph.add_edge(START, "fails")
+    graph.add_edge(START, "sibling")
+    graph.add_edge("sibling", "last")
+    return graph
+
+
+def retried(oracle: Oracle) -> StateGraph:
+    """A node that fails once behind its graph, and is tried again."""
+    inner = chain(oracle).compile()
+    failed = False
+
+    async def child(_: State) -> dict[str, Any]:
+        nonlocal failed
+        result = await inner.ainvoke({"log": []})
+        if not failed:
+            failed = True
+            raise ConnectionError("once")
+        return {"log": result["log"]}
+
+    graph = StateGraph(State)
+    graph.add_node("first", task(oracle, "first"))
+    graph.add_node("child", child, retry_policy=RetryPolicy(initial_interval=0.0, jitter=False))
+    graph.add_node("last", task(oracle, "last"))
+    for one, two in ((START, "first"), ("first", "child"), ("child", "last")):
+        graph.add_edge(one, two)
+    return graph
+
+
+def stateful(oracle: Oracle) -> StateGraph:
+    """A graph with a state of its own, which one node runs in two supersteps."""
+
+    async def count(state: State) -> dict[str, Any]:
+        turns = state.get("turns", 0) + 1
+        label = f"count{turns};"
+        oracle.write("start", label)
+        await anyio.lowlevel.checkpoint()
+        oracle.write("done", label)
+        return {"log": [label], "turns": turns}
+
+    inner = StateGraph(State)
+    inner.add_node("count", count)
+    inner.add_edge(START, "count")
+    counter = inner.compile(checkpointer=True)
+
+    async def child(state: State) -> dict[str, Any]:
+        result = await counter.ainvoke({"log": []})
+        return {"log": result["log"][-1:], "turns": state.get("turns", 0) + 1}
+
+    graph = StateGraph(State)
+    graph.add_node("child", child)
+    graph.add_edge(START, "child")
+    graph.add_conditional_edges("child", lambda s: "child" if s["turns"] < 3 else END)
+    return graph
+
+
 @dataclass(frozen=True)
 class Scenario:
-    """A graph and the log of a run that nothing disturbed."""
+    """A graph and the log of a run that nothing disturbed.
+
+    Attributes:
+        modes: in which it keeps what is promised; decision 17 says what `exit` gives up.
+    """
 
     name: str
-    build: Callable[[Oracle], StateGraph]
+    build: Callable[[Oracle], StateGraph | Program]
     log: tuple[str, ...]
+    modes: tuple[str, ...] = MODES
 
 
 SCENARIOS = (
@@ -190,9 +306,19 @@ SCENARIOS = (
     Scenario("calls", calls, ("one;", "two;", "three;", "yes", "four;")),
     Scenario("loop", loop, ("turn1;", "turn2;", "turn3;", "turn4;")),
     Scenario("deltas", deltas, ("plan;", "work0;", "work1;", "work2;", "gather;")),
+    Scenario("program", program, ("item0;", "item1;", "ask;", "yes", "last;")),
+    Scenario("handler", handled, ("fails;", "handler;", "sibling;", "last;")),
+    Scenario("retried", retried, ("first;", "a;", "b;", "c;", "last;")),
+    Scenario("stateful", stateful, ("count1;", "count2;", "count3;"), modes=("sync", "async")),
 )
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-MODES = ("sync", "async", "exit")
+
+
+def scenarios_of(mode: str) -> list[Scenario]:
+    """The scenarios whose promises a durability mode keeps."""
+    return [scenario for scenario in SCENARIOS if mode in scenario.modes]
+
+
 CONFIG = {"configurable": {"thread_id": "thread"}}
 INPUT: dict[str, Any] = {"log": []}
 
@@ -206,7 +332,7 @@ async def call(graph: Any, given: Any, mode: str, oracle: Oracle) -> Any:
     async with graph.astream(given, CONFIG, stream_mode=modes, durability=mode) as stream:
         async for kind, chunk in stream:
             if kind == "values" or "__interrupt__" in chunk:
-                result |= chunk
+                result |= chunk or {}  # an entrypoint that goes on has no value yet
             else:
                 oracle.chunk(chunk)
                 result.pop("__interrupt__", None)

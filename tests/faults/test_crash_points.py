@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.faults.crashes import check, crash_everywhere, fill_everywhere, report, row
-from tests.faults.scenarios import MODES, SCENARIOS
+from tests.faults.scenarios import MODES, scenarios_of
 from tests.faults.stores import STORES
 
 
@@ -24,7 +24,7 @@ async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
     S077, S078, B1, B2, B3, B5.
     """
     seen: Counter[str] = Counter()
-    for scenario in SCENARIOS:
+    for scenario in scenarios_of(mode):
         seen += await crash_everywhere(scenario, kind, mode, tmp_path / "store.db")
 
     figures = (seen["points"], seen["wrong"], f"{seen['lost']}, {seen['re-run']}")
@@ -43,7 +43,7 @@ async def test_a_full_disk_stops_the_run_and_leaves_the_saver_usable(
     space again the same saver finishes it. Promise: B2, B3, B5.
     """
     seen: Counter[str] = Counter()
-    for scenario in SCENARIOS:
+    for scenario in scenarios_of(mode):
         seen += await fill_everywhere(scenario, mode, tmp_path / "store.db")
 
     rest = (f"-, {seen['re-run']}", seen["unreported"], "-", "-")

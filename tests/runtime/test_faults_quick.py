@@ -4,6 +4,7 @@
 """
 
 import sqlite3
+from itertools import product
 
 import pytest
 
@@ -15,11 +16,11 @@ from tests.faults.crashes import check, crash_everywhere
 from tests.faults.crowds import many_threads, one_thread, resumes
 from tests.faults.kills import kill_often
 from tests.faults.oracle import Oracle
-from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, SCENARIOS, chain
+from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, chain, scenarios_of
 from tests.faults.test_cancelled_awaits import CALLS, HOW
 
 CHAIN, FAN_OUT, QUESTION, LOOP = (NAMED[n] for n in ("chain", "fan-out", "interrupt", "loop"))
-CHEAP = [(scenario, kind) for scenario in SCENARIOS for kind in ("memory", "memory, by actor")]
+CHEAP = ("memory", "memory, by actor")
 
 
 class TestDoubles:
@@ -62,7 +63,7 @@ class TestCrashPoints:
         Every call of the saver's port fails in turn, and a resume ends right. Promise: S072,
         B1, B2, B3, B5.
         """
-        for scenario, kind in CHEAP:
+        for scenario, kind in product(scenarios_of(mode), CHEAP):
             check(await crash_everywhere(scenario, kind, mode, tmp_path / "store.db"))
 
     @pytest.mark.parametrize(

@@ -211,6 +211,20 @@ class TestLateEvents:
         assert run.event(event(task, result)) == []
         assert (run.state.results, run.state.running, run.state.sent) == before
 
+    def test_what_ends_after_a_refused_save_is_told_to_nobody(self):
+        """
+        A chunk of a task that ends when a save has failed would tell what is stored nowhere.
+        """
+        run = Script(parallel("a", "b"), SYNC, modes=frozenset({"updates"}))
+        run.begin({"text": "x"})
+        run.saved()
+        run.finish("a", log=["a"])
+        run.refuse(run.state.sent, OSError("full"))
+        run.finish("b", log=["b"])
+
+        assert run.streamed("updates") == []
+        assert isinstance(run.outcome, Failed)
+
     def test_an_acknowledgement_is_never_taken_back(self):
         """
         Acknowledgements that come late or twice release nothing and withdraw nothing.

@@ -2,7 +2,9 @@
 
 import pytest
 
+from actorgraph.errors import ConflictError
 from actorgraph.superstep.nesting import (
+    TASK_KEY,
     Nested,
     fixed_id,
     goes_on,
@@ -19,7 +21,7 @@ from actorgraph.values.run import Failed, Interrupted, Succeeded, Task
 BASE = uuid6(10**17, 3, 5)
 
 
-def stored(parents: dict[str, str]) -> Restored:
+def stored(parents: dict[str, str], task: str = "", due: tuple[str, ...] = ()) -> Restored:
     return Restored(
         id=BASE,
         parent=None,
@@ -34,8 +36,8 @@ def stored(parents: dict[str, str]) -> Restored:
         versions={},
         seen={},
         updated=None,
-        next=(),
-        metadata={"parents": parents},
+        next=due,
+        metadata={"parents": parents, TASK_KEY: task},
     )
 
 
@@ -84,6 +86,16 @@ class TestTakingUp:
         nested = Nested({"": "1"}, {}, stateful)
 
         assert goes_on(nested, stored({"": under})) is expected
+
+    def test_a_stateful_graph_of_another_task(self):
+        """
+        What a sibling has left is history once it is through; before that it is not to be used.
+        """
+        nested = Nested({"": "1"}, {}, stateful=True, task="b")
+
+        assert not goes_on(nested, stored({"": "1"}, "a"))
+        with pytest.raises(ConflictError):
+            goes_on(nested, stored({"": "1"}, "a", due=("node",)))
 
 
 class TestLeaving:
