@@ -79,7 +79,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "langgraph.graph": _GRAPH | _MESSAGE,
     "langgraph.graph.state": _GRAPH,
     "langgraph.graph.graph": _GRAPH,
-    "langgraph.graph.message": _MESSAGE,
+    "langgraph.graph.message": _MESSAGE | _at(f"{TOP}.messages", "_messages_delta_reducer"),
     "langgraph.types": _TYPES,
     "langgraph.pregel.types": _TYPES,
     "langgraph.constants": _at(TOP, "START END TAG_HIDDEN TAG_NOSTREAM Send Interrupt"),

@@ -59,8 +59,7 @@ def settled(state: RunState, changed: dict[str, Any]) -> Settled:
     Args:
         changed: what it will hold; loses and gains DeltaChannels.
     """
-    exits = state.policy.durability is Durability.EXIT
-    folds = state.source == "loop" and not exits
+    folds = state.source == "loop" and state.policy.durability is not Durability.EXIT
     counters: dict[str, tuple[int, int]] = {}
     unwritten: set[str] = set()
     for channel in state.plan.deltas.intersection(changed).union(state.deltas):
@@ -68,7 +67,7 @@ def settled(state: RunState, changed: dict[str, Any]) -> Settled:
         written = channel in changed
         updates, points = state.deltas.get(channel, (0, 0))
         count = (updates + written, points + 1)
-        whole = exits or channel in state.whole or (written and not folds)
+        whole = channel in state.whole or (written and not folds)
         if rule is not None and (whole or _is_due(rule, *count)):
             if not written:
                 changed[channel] = rule.dump(state.values[channel])

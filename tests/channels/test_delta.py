@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import END, START, Overwrite, StateGraph
+from actorgraph import END, START, Command, Overwrite, StateGraph
 from actorgraph.channels import EMPTY, DeltaChannel, LastValue
 from actorgraph.errors import InvalidUpdateError, SchemaError, SerializationError
 from actorgraph.messages import AIMessage, HumanMessage, RemoveMessage, messages_delta_reducer
@@ -185,6 +185,19 @@ class TestStorage:
         assert await held(saver) == [None] * 6
         assert (await g.aget_state(at())).values["log"] == ["one", "0a", "two", "0a"]
 
+    async def test_a_commands_writes_are_folded_before_the_tasks(self, saver):
+        """
+        A Command's update stands beside the checkpoint that the run paused at, with what the
+        tasks wrote then; it comes first. LangGraph: L87.
+        """
+        g = graph(saver, "ab", every(100))
+        await g.ainvoke({"log": ["in"]}, at(), interrupt_before=["1b"])
+
+        await g.ainvoke(Command(update={"log": ["said"]}), at())
+
+        assert await held(saver) == [None] * 4
+        assert (await g.aget_state(at())).values["log"] == ["in", "0a", "said", "1b"]
+
     async def test_exit_mode_stores_whole(self, saver):
         """
         A run in exit mode leaves no ledger of its supersteps: its one checkpoint holds the value.
@@ -196,6 +209,18 @@ class TestStorage:
         await g.ainvoke({"other": "y"}, at(), durability="exit")
 
         assert await held(saver) == [["in", "0a", "1b"], ["in", "0a", "1b", "0a", "1b"]]
+
+    async def test_a_run_in_exit_mode_may_leave_it_alone(self, saver):
+        """
+        A run in exit mode that doesn't write the channel has the value that it began with.
+        """
+        await graph(saver, "a", every(100)).ainvoke({"log": ["in"]}, at())
+        g = graph(saver, "_", every(100))
+
+        await g.ainvoke({"other": "y"}, at(), durability="exit")
+
+        assert (await held(saver))[-1] is None
+        assert (await g.aget_state(at())).values["log"] == ["in", "0a"]
 
     async def test_writes_of_committed_supersteps_stay(self, saver):
         """
