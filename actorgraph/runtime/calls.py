@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import replace
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio.lowlevel
@@ -141,9 +140,12 @@ async def call_function(
     """What a function of the user's returns: called here, or in a worker thread if it is sync."""
     if is_async:
         return await function(given, **extra)
-    work = partial(function, given, **extra) if extra else partial(function, given)
+
+    def work() -> tuple[Any]:  # trio lets no thread return a bare coroutine
+        return (function(given, **extra) if extra else function(given),)
+
     # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
-    returned = await anyio.to_thread.run_sync(
+    (returned,) = await anyio.to_thread.run_sync(
         work, abandon_on_cancel=True, limiter=thread_limiter()
     )
     return await returned if inspect.isawaitable(returned) else returned

@@ -203,7 +203,7 @@ class NodeActor:
             scope.progress = called.caller.progress
         context.run(CURRENT.set, scope)
         live = around.live
-        if node.retry or start.task.timeout is not None:
+        if node.retry or start.task.timeout is not None or scope.progress is not None:
             live = guard(scope, live, before)
         if around.inherit is not None:
             around.inherit(scope, context)

@@ -106,6 +106,8 @@ def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodeP
     for due in due_tasks(state, None) if task is not None else ():
         if due.id == task:
             return plan.nodes[due.name]
+    if len(plan.nodes) == 1:  # a graph declared by its channels, without a START: an entrypoint
+        return next(iter(plan.nodes.values()))
     return _last_updater(plan, state) if state.versions else plan.start
 
 

@@ -4,9 +4,18 @@ from typing import Any
 
 import pytest
 
-from actorgraph import entrypoint, task
+from actorgraph import (
+    CachePolicy,
+    Command,
+    InMemoryCache,
+    InMemorySaver,
+    entrypoint,
+    interrupt,
+    task,
+)
 from actorgraph.errors import GraphBuildError, OutsideRunError, RunningLoopError
-from tests.graphs import at, history
+from actorgraph.messages import AIMessage
+from tests.graphs import AB, at, history, in_a_row
 
 
 class TestEntrypoint:
@@ -106,6 +115,122 @@ class TestEntrypoint:
         with pytest.raises(GraphBuildError):
             entrypoint()(functions[kind])
 
+    async def test_an_update_ends_what_waits(self, saver):
+        """
+        On a thread that asks, and on one that has never run, an update is what the function would
+        have returned; entrypoint.final sets both values. LangGraph: F-J9.
+        """
+
+        @entrypoint(saver)
+        async def flow(given: int, *, previous: Any = None) -> Any:
+            return [given, previous] if previous else interrupt("?")
+
+        await flow.ainvoke(1, at())
+        for thread in ("t", "new"):
+            await flow.aupdate_state(at(thread), entrypoint.final(value="shown", save="saved"))
+            state = await flow.aget_state(at(thread))
+
+            assert (state.values, state.next, state.interrupts) == ("shown", (), ())
+            assert await flow.ainvoke(2, at(thread)) == [2, "saved"]
+
+    async def test_its_history_shows_bare_values(self, saver):
+        """
+        A finished task's result is what it returned, as the state's values are. LangGraph: F-J2.
+        """
+
+        @entrypoint(saver)
+        async def flow(given: int) -> str:
+            return f"got {given}"
+
+        await flow.ainvoke(1, at())
+        after, before = await history(flow, at())
+
+        assert (after.values, after.next, after.tasks) == ("got 1", (), ())
+        assert [(t.name, t.result, t.path) for t in before.tasks] == [
+            ("flow", "got 1", ("__pregel_pull", "flow"))
+        ]
+
+    async def test_as_a_node_of_a_graph(self, saver):
+        """
+        An entrypoint is a node: its question is told once, and its steps are not repeated.
+        LangGraph: F-J6, F-F8.
+        """
+        ran: list[str] = []
+
+        @task
+        async def step(text: str) -> str:
+            ran.append(text)
+            return text
+
+        @entrypoint()
+        async def child(state: AB) -> dict[str, Any]:
+            return {"foo": await step("first"), "bar": [interrupt("?")]}
+
+        graph = in_a_row({"child": child}, checkpointer=saver)
+        asked = await graph.ainvoke({"bar": []}, at())
+        result = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert [question.value for question in asked["__interrupt__"]] == ["?"]
+        assert result == {"foo": "first", "bar": ["yes"]}
+        assert ran == ["first"]
+
+    async def test_one_inside_may_remember(self, saver):
+        """
+        With checkpointer=True an entrypoint inside of another one has a `previous` of its own.
+        LangGraph: F-J2, F-J6.
+        """
+
+        @entrypoint(checkpointer=True)
+        async def child(given: int, *, previous: int | None = None) -> int:
+            return given + (previous or 0)
+
+        @entrypoint(saver)
+        async def flow(given: int) -> int:
+            return await child.ainvoke(given)
+
+        assert [await flow.ainvoke(n, at()) for n in (1, 2, 3)] == [1, 3, 6]
+
+    def test_it_is_drawn_as_its_one_node(self):
+        """
+        A drawing shows the function between start and end. LangGraph: F-L1.
+        """
+
+        @entrypoint()
+        async def flow(given: int) -> int:
+            return given
+
+        drawn = flow.get_graph()
+
+        assert [(e.source, e.target) for e in drawn.edges] == [
+            ("__start__", "flow"),
+            ("flow", "__end__"),
+        ]
+        assert flow.get_input_jsonschema()["type"] == "integer"
+
+    @pytest.mark.parametrize("argument", ["checkpointer", "store", "cache"])
+    def test_its_surroundings_are_checked(self, argument):
+        """
+        A class instead of an object is refused where it is passed. LangGraph: F-J1.
+        """
+        with pytest.raises(GraphBuildError, match="Invalid"):
+            entrypoint(**{argument: InMemorySaver})
+
+    def test_the_blocking_twins_work(self):
+        """
+        Outside of an event loop `invoke` and `stream` run an async program. LangGraph: F-J1.
+        """
+
+        @task
+        async def step(n: int) -> int:
+            return n + 1
+
+        @entrypoint()
+        async def flow(given: int) -> int:
+            return await step(given)
+
+        assert flow.invoke(1) == 2
+        assert list(flow.stream(1)) == [{"step": 2}, {"flow": 2}]
+
 
 class TestFutures:
     async def test_needs_a_run(self):
@@ -139,3 +264,103 @@ class TestFutures:
             return future.result()
 
         assert await flow.ainvoke(1) == 1
+
+
+class TestStreams:
+    async def test_a_call_stands_below_its_caller(self, saver):
+        """
+        Chunks of a graph inside of a task carry the caller's namespace and the task's.
+        LangGraph: F-J8, F-D5.
+        """
+
+        @entrypoint()
+        async def child(given: int) -> int:
+            return given
+
+        @task
+        async def outer(given: int) -> int:
+            return await child.ainvoke(given)
+
+        @entrypoint(saver)
+        async def flow(given: int) -> int:
+            return await outer(given)
+
+        stream = flow.astream(1, at(), stream_mode="updates", subgraphs=True)
+        found = [([part.split(":")[0] for part in ns], chunk) async for ns, chunk in stream]
+
+        assert found == [
+            (["flow", "outer"], {"child": 1}),
+            ([], {"outer": 1}),
+            ([], {"flow": 1}),
+        ]
+
+    async def test_tasks_tells_of_calls(self, saver):
+        """
+        A call's start shows its arguments, its end what it returned or raised; one that is known
+        already is not told of. LangGraph: F-J8.
+        """
+
+        @task
+        async def step(n: int) -> int:
+            if n == 2:
+                raise ValueError("no")
+            return n
+
+        @entrypoint(saver)
+        async def flow(given: int) -> Any:
+            await step(given)
+            with pytest.raises(ValueError, match="no"):
+                await step(given + 1)
+            return interrupt("?")
+
+        first = [c async for c in flow.astream(1, at(), stream_mode="tasks")]
+        again = [c async for c in flow.astream(None, at(), stream_mode="tasks")]
+
+        def told(chunks: list[Any]) -> list[Any]:
+            steps = [c for c in chunks if c["name"] == "step"]
+            return [c.get("input", (c.get("result"), c.get("error"))) for c in steps]
+
+        failing = [((2,), {}), ({}, "ValueError('no')")]
+        assert told(first) == [((1,), {}), ({"__return__": 1}, None), *failing]
+        assert told(again) == failing
+
+    async def test_messages_name_the_call(self):
+        """
+        A message that a task returns is told with the task's name and place. LangGraph: F-J8.
+        """
+
+        @task
+        async def answer() -> AIMessage:
+            return AIMessage("hello", id="1")
+
+        @entrypoint()
+        async def flow(given: int) -> str:
+            return (await answer()).content
+
+        ((message, metadata),) = [c async for c in flow.astream(1, stream_mode="messages")]
+
+        assert (message.content, metadata["langgraph_node"]) == ("hello", "answer")
+        caller = ("__pregel_pull", "flow")
+        assert metadata["langgraph_path"] == ("__pregel_push", caller, 0, True)
+
+    async def test_a_cached_call_says_so(self):
+        """
+        A result out of a cache is marked, and the function isn't called. LangGraph: F-J3, F-K2.
+        """
+        ran: list[int] = []
+
+        @task(cache_policy=CachePolicy())
+        async def step(n: int) -> int:
+            ran.append(n)
+            return n
+
+        @entrypoint(cache=InMemoryCache())
+        async def flow(given: int) -> int:
+            return await step(given) + await step(given)
+
+        assert [c async for c in flow.astream(1)] == [
+            {"step": 1},
+            {"step": 1, "__metadata__": {"cached": True}},
+            {"flow": 2},
+        ]
+        assert ran == [1]
