@@ -1,9 +1,9 @@
 """Overwrite: a write that replaces what a reducer has gathered."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, Literal, cast
 
-OVERWRITE_KEY = "__overwrite__"
+OVERWRITE_KEY: Final = "__overwrite__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +12,11 @@ class Overwrite:
 
     The other writes of the same superstep to that channel are dropped, whatever their order;
     two Overwrites in one superstep are refused. `{"__overwrite__": value}` means the same, for
-    updates that come as JSON.
+    updates that come as JSON, and so does an Overwrite that JSON has made a dict of its fields.
     """
 
     value: Any
+    type: Literal["__overwrite__"] = OVERWRITE_KEY
 
 
 def overwritten(write: object) -> tuple[bool, Any]:

@@ -1,5 +1,7 @@
 """Deferred nodes, and the channels behind them."""
 
+import json
+from dataclasses import asdict
 from operator import add
 from typing import Annotated, Any, TypedDict
 
@@ -143,7 +145,12 @@ class TestBarrierAfterFinish:
 class TestOverwrite:
     @pytest.mark.parametrize(
         "write",
-        [Overwrite([9]), {"__overwrite__": [9]}, {"value": [9], "type": "__overwrite__"}],
+        [
+            Overwrite([9]),
+            {"__overwrite__": [9]},
+            {"value": [9], "type": "__overwrite__"},
+            json.loads(json.dumps(asdict(Overwrite([9])))),
+        ],
     )
     @pytest.mark.parametrize("before", [EMPTY, [1]])
     def test_replaces_the_value_and_the_other_writes(self, write, before):
