@@ -163,6 +163,7 @@ class CompiledBase:
             codec=seat.codec,
             context=copy_context(),
             run=seat.run,
+            recorded=configs.is_recorded(options.get("replay"), given, seat.host is not None),
             broadcast=broadcast,
             place=place,
             cache=self._results(place, seat.codec),

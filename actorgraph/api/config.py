@@ -235,6 +235,27 @@ def policy_of(
     )
 
 
+def is_recorded(replay: str | None, given: object, stored: bool) -> bool:
+    """Whether a call asks to be told what was recorded.
+
+    Raises:
+        InvalidConfigError: there is no such replay, or it can't be one.
+    """
+    if replay not in (None, "execute", "recorded"):
+        raise InvalidConfigError(
+            f"replay={replay!r} is no kind of replay",
+            do=did_you_mean(replay, ["execute", "recorded"]),
+        )
+    if replay != "recorded":
+        return False
+    if given is not None or not stored:
+        raise InvalidConfigError(
+            'replay="recorded" takes no input and needs a checkpointer: it tells what is stored',
+            do="call it with None and the config of a checkpoint",
+        )
+    return True
+
+
 def _says_strict(config: Config) -> bool:
     """As LangGraph's programs say it."""
     return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))

@@ -1,7 +1,7 @@
 """The keyword arguments of a call that runs a graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from actorgraph.api.reading import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
@@ -26,6 +26,9 @@ class CallOptions(TypedDict, total=False):
     strict_resume: refuse a `Command(resume=)` that names a question which doesn't wait, or none,
         with `UnknownInterruptError`, before anything is written. Default: the answers that fit
         are taken.
+    replay: "execute", the default, runs the nodes after the config's checkpoint again.
+        "recorded" calls no node and writes nothing: it tells what was recorded after that
+        checkpoint, the same chunks and the same result. The input must be None.
     context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
     """
 
@@ -36,6 +39,7 @@ class CallOptions(TypedDict, total=False):
     control: RunControl | None
     deadline_s: float | None
     strict_resume: bool
+    replay: Literal["execute", "recorded"]
     context: Any
     print_mode: Modes
     debug: bool

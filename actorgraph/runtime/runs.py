@@ -20,6 +20,7 @@ from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.nested import NestedPlace
+from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
 from actorgraph.runtime.stopping import Stopping, depth_of
 from actorgraph.runtime.supervisor import Supervisor
@@ -27,6 +28,7 @@ from actorgraph.superstep.begin import begin
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.continuing import go_on_with
 from actorgraph.superstep.nesting import fixed_id, stable
+from actorgraph.superstep.recorded import told_again
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
 from actorgraph.superstep.transplant import transplant
@@ -69,7 +71,11 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """Everything that a run needs to begin."""
+    """Everything that a run needs to begin.
+
+    Attributes:
+        recorded: tell again what was recorded after the checkpoint, and run nothing.
+    """
 
     plan: Plan
     policy: RunPolicy
@@ -85,6 +91,7 @@ class Launch(msgspec.Struct, frozen=True):
     supplies: Supplies = NOTHING_SUPPLIED
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     cache: ResultCache | None = None
+    recorded: bool = False
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -158,6 +165,8 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     state.nested = launch.place.nested if launch.place else None
     state.stopping = launch.stopping.reason
     found, revisit = await _find(launch)
+    if launch.recorded and host is not None and found.restored is not None:
+        return await _prepare_recorded(launch, host, state, found.restored)
     handoff: HandOff | None = None
     if host is not None:
         handoff = HandOff(
@@ -182,6 +191,20 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     supervisor.lifecycle = lifecycle_of(launch.config.get("callbacks"), state, launch.run)
     if supervisor.lifecycle is not None and found.restored is not None:
         await supervisor.lifecycle.begun(found.restored.id)
+    return supervisor, effects
+
+
+async def _prepare_recorded(
+    launch: Launch, host: Host, state: RunState, start: Restored
+) -> tuple[Supervisor, list[Any]]:
+    """The same for a replay that runs nothing."""
+    thread_id = launch.address.thread_id
+    chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
+    effects = told_again(state, chain)
+    lineage = _lineage(launch, state, 1, None, None)
+    supervisor = Supervisor(
+        state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
+    )
     return supervisor, effects
 
 

@@ -1,0 +1,37 @@
+"""Reading what was recorded after a checkpoint, for a replay that calls no node."""
+
+from actorgraph.codec import Codec
+from actorgraph.codec.restore import restore
+from actorgraph.plan.graph import Plan
+from actorgraph.runtime.hosting import Host
+from actorgraph.values.commits import ListCheckpoints, Loaded, StoredCheckpoint
+from actorgraph.values.records import Restored
+
+PAGE_SIZE = 100
+
+
+async def recorded_after(
+    host: Host, codec: Codec, plan: Plan, start: Restored, thread_id: str
+) -> list[Restored]:
+    """A checkpoint and the children that its supersteps led to, oldest first.
+
+    Where branches part, the older one is followed: it is the original. A new input, an update
+    from outside and the marker of a branch end the record.
+    """
+    children: dict[bytes, StoredCheckpoint] = {}
+    bound: bytes | None = None
+    while True:
+        query = ListCheckpoints(thread_id, start.namespace, bound, (), PAGE_SIZE, ancestors=True)
+        page: list[StoredCheckpoint] = await host.reader.ask(query)
+        for stored in page:  # newest first, so that the oldest child is the one that stays
+            if stored.sequence > start.sequence and stored.row.source == "loop":
+                children[stored.row.parent or b""] = stored
+        if len(page) < PAGE_SIZE or page[-1].sequence <= start.sequence:
+            break
+        bound = page[-1].row.id
+    chain = [start]
+    while (stored := children.get(chain[-1].id)) is not None:
+        found = restore(codec, plan, Loaded(checkpoint=stored, head=stored.row.id))
+        assert found is not None
+        chain.append(found[0])
+    return chain

@@ -1,0 +1,77 @@
+"""Recorded replay: what the readers of a run saw, told again from its checkpoints and ledgers.
+
+No node, edge or reducer is called and nothing is written: the values are those of the recorded
+checkpoints, the tasks' results those of their ledgers. Questions that were answered since are
+not told; where the record ends in one that waits, the replay ends as the run did. Tasks of one
+superstep are told in path order: in which order they had ended is not stored.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from actorgraph.channels import EMPTY
+from actorgraph.superstep import chunks, pending
+from actorgraph.superstep.advance import leave
+from actorgraph.superstep.begin import restore
+from actorgraph.superstep.continuing import take_back
+from actorgraph.superstep.state import RunState
+from actorgraph.superstep.tasks import due_tasks, input_of, path_key
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.records import Restored
+from actorgraph.values.run import Effect, Interrupted, Succeeded, Task
+
+
+def told_again(state: RunState, chain: Sequence[Restored]) -> list[Effect]:
+    """The chunks and the end of a recorded run.
+
+    Args:
+        state: new. Ends at the last checkpoint.
+        chain: a checkpoint and its recorded children, oldest first.
+    """
+    tasks = _stand_at(state, chain[0])
+    for before, after in pairwise(chain):
+        _tell_tasks(state, tasks)
+        tasks = _stand_at(state, after)
+        chunks.hold_values(state, _changed(state, before, after))
+        chunks.hold_checkpoint(state, tasks, pending.attempts(after.ledger))
+    _tell_tasks(state, tasks)
+    asked = _waiting(tasks, chain[-1])
+    if asked:
+        chunks.hold_interrupt(state, asked)
+    ends = Interrupted(chunks.output(state), asked) if tasks else Succeeded(chunks.output(state))
+    state.due.clear()
+    return leave(state, ends, saved=True)
+
+
+def _stand_at(state: RunState, restored: Restored) -> list[Task]:
+    restore(state, restored)
+    tasks = due_tasks(state, None)
+    take_back(state, tasks, restored.ledger, ())
+    return tasks
+
+
+def _changed(state: RunState, before: Restored, after: Restored) -> set[str]:
+    return {
+        channel
+        for channel, version in after.versions.items()
+        if before.versions.get(channel) != version and state.read(channel) is not EMPTY
+    }
+
+
+def _tell_tasks(state: RunState, tasks: Sequence[Task]) -> None:
+    ended = [task for task in tasks if task.id in state.results]
+    for task in ended:
+        if state.policy.modes:
+            chunks.hold_start(state, task, input_of(state, task))
+    for task in sorted(ended, key=lambda task: path_key(task.path)):
+        chunks.hold_update(state, task, state.results[task.id])
+
+
+def _waiting(tasks: Sequence[Task], restored: Restored) -> tuple[Interrupt, ...]:
+    known = pending.attempts(restored.ledger)
+    return tuple(
+        question
+        for task in tasks
+        if task.id in known
+        for question in pending.open_questions(task, known[task.id])
+    )
