@@ -4,7 +4,7 @@ Each task runs in its own copy of the caller's context with `CURRENT` set, and s
 threads and the tasks that the node starts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ class TaskScope:
             heartbeat: puts off the idle timeout; first_attempt_time: seconds since 1970. Each
             is set only where there is one.
         runtime: set once somebody has asked for it.
+        graphs, stride: the number of the graph that it runs next, and the step to the one after.
         key, whole: of a part of a task: what tells its questions apart, and the task's own scope.
         drained: why a graph that it ran has stopped before its end.
         cached: whether its writes come out of a cache. made: the node's own writes, kept for
@@ -66,6 +67,7 @@ class TaskScope:
     key: str = ""
     messages: "MessageTap | None" = None
     over: bool = False
+    stride: int = 1
     took_bare: bool = False
     whole: "TaskScope | None" = None
     error: Any
@@ -110,35 +112,40 @@ class TaskScope:
 
     def next_graph(self) -> int:
         """The number, from 0, of the graph that it runs next."""
-        if self.whole is not None:
-            return self.whole.next_graph()
         calls = self.lineage.calls
-        if self.over or (calls is not None and calls.closed):
+        if (self.whole or self).over or (calls is not None and calls.closed):
             raise OutsideRunError(
                 f"node {self.task.name!r} started a graph after its attempt was over",
                 do="end what a node starts before the node returns or its timeout ends it",
             )
         if self.progress is not None:
             self.progress()
-        self.graphs += 1
-        return self.graphs - 1
+        self.graphs += self.stride
+        return self.graphs - self.stride
 
-    def apart(self, key: str) -> "TaskScope":
-        """The same task, for one of several parts that run at once and ask of their own accord.
+    def apart(self, keys: Sequence[str]) -> list["TaskScope"]:
+        """The same task, for each of several parts that run at once."""
+        return [self._part(key, place, len(keys)) for place, key in enumerate(keys)]
+
+    def _part(self, key: str, place: int, count: int) -> "TaskScope":
+        """One of the parts, which ask and run graphs of their own accord.
 
         Questions of parts are told apart by `key`, not by their order, which may differ when
-        the task runs again. Answers to them stand by id, as those of nested runs do. What the
-        parts have asked in vain becomes the task's with `join`.
+        the task runs again. Answers to them stand by id, as those of nested runs do. Graphs of
+        parts have numbers of their own: of two parts one takes the even ones. What the parts
+        have asked in vain becomes the task's with `join`.
         """
         part = copy(self)  # "#": an id with "|n" is that of the task's own n-th question
         part.key, part.answers, part.asked, part.bare = f"#{key}", [], 0, []
         part.whole, part.raised = self, []
+        part.graphs, part.stride = self.graphs + place * self.stride, self.stride * count
         return part
 
     def join(self, parts: Iterable["TaskScope"]) -> None:
         """Take over the questions of parts that have ended, in the order of the parts."""
         for part in parts:
             self.raised += part.raised
+            self.graphs = max(self.graphs, part.graphs - part.stride + self.stride)
             self.took_bare = self.took_bare or part.took_bare
 
     @property

@@ -1,14 +1,19 @@
 """Around a tool's call: wrappers, questions to a person, and the stream of tools."""
 
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
+import anyio
 import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
-from tests.graphs import at
+from tests.graphs import at, in_a_row
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+
+
+class Errand(TypedDict):
+    what: str
 
 
 def double(number: int) -> int:
@@ -155,6 +160,37 @@ class TestQuestions:
             ("1", "tea: buy, how"),
             ("2", "4"),
             ("3", "milk: buy, how"),
+        ]
+
+    async def test_graphs_in_tools_keep_their_places(self):
+        """
+        A graph in a tool goes on as its own call's, whichever tool is the first to start again.
+        """
+        begun, second = [anyio.Event()], ["tea"]
+
+        async def ask(state: Errand) -> Errand:
+            begun[0].set()
+            answer = interrupt(f"buy {state['what']}?")
+            return {"what": f"{state['what']}: {answer}"}
+
+        helper = in_a_row({"ask": ask}, schema=Errand)
+
+        async def buy(what: str) -> str:
+            if what == second[0]:
+                await begun[0].wait()
+            return (await helper.ainvoke({"what": what}))["what"]
+
+        calls = [("buy", {"what": "tea"}), ("buy", {"what": "milk"})]
+        graph, given = agent([buy], calls)
+        state = await graph.ainvoke(given, at())
+        begun[0], second[0] = anyio.Event(), "milk"
+
+        answers = {question.id: question.value for question in state["__interrupt__"]}
+        state = await graph.ainvoke(Command(resume=answers), at())
+
+        assert told(state["messages"][1:]) == [
+            ("1", "tea: buy tea?"),
+            ("2", "milk: buy milk?"),
         ]
 
 
