@@ -23,10 +23,13 @@ def read_history(
 
     Args:
         where: metadata that must be equal. before: an id; only older ones. limit: at most.
-        lineage: only the addressed checkpoint, by default the newest, and its parents.
+        lineage: only the addressed checkpoint, by default the newest, and its parents. Without
+            it an addressed checkpoint is the only one.
     """
     if lineage:
         return Pages(_Lineage(at, where, before, limit).page)
+    if at.address.checkpoint is not None:
+        return Pages(_Only(at, where, before, limit).page)
     return Pages(_Page(at, where, before, limit).page)
 
 
@@ -55,6 +58,23 @@ class _Page:
         self._bound = found[-1].row.id if found else self._bound
         self._left = None if self._left is None else self._left - len(found)
         return found
+
+
+class _Only:
+    """Reads the one checkpoint that the address names, if it fits."""
+
+    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+        self._at, self._rows = at, _Page(at, where, before, None)
+        self._done = limit == 0
+
+    async def page(self) -> list[StateSnapshot]:
+        """It, and then nothing."""
+        while not self._done and (rows := await self._rows.rows()):
+            found = [row for row in rows if row.row.id == self._at.address.checkpoint]
+            if found:
+                self._done = True
+                return await _records(self._at, found)
+        return []
 
 
 class _Lineage:

@@ -86,7 +86,8 @@ class StateMethods(CompiledBase):
         """The thread's checkpoints as snapshots, newest first, of all its branches.
 
         Args:
-            config: the thread: its config or its id; thread_id: the latter by name.
+            config: the thread: its config or its id; thread_id: the latter by name. A config
+                that names a checkpoint lists that one alone, as LangGraph does.
             filter: metadata that must be equal, e.g. `{"source": "loop"}`.
             before: a config or a checkpoint's id; only checkpoints older than that one.
             limit: how many at most; default all.

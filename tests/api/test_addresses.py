@@ -175,6 +175,18 @@ class TestHistory:
             == [s for s in whole[3:] if s.metadata["source"] == "loop"][:1]
         )
 
+    async def test_a_config_of_a_checkpoint_lists_that_one(self, saver):
+        """
+        As LangGraph's: an address with a checkpoint id has one entry, or none where it doesn't
+        fit. LangGraph: F-G6.
+        """
+        graph, found = await self.branched(saver)
+
+        assert await history(graph, found[3].config) == [found[3]]
+        assert await history(graph, found[3].config, limit=0) == []
+        assert await history(graph, found[3].config, filter={"source": "input"}) == []
+        assert await history(graph, found[3].config, before=found[2].config) == [found[3]]
+
     async def test_a_long_lineage_is_read_in_pages(self, saver):
         """
         A lineage longer than a page comes whole and in order. Promise: S129.

@@ -70,7 +70,7 @@ class TestResume:
     async def test_a_replayed_question_is_asked_again(self, saver):
         """
         Without an answer the replay pauses at the question, and a plain resume answers it there.
-        Promise: S162. LangGraph: F-G7, L66.
+        Promise: S162, S038. LangGraph: F-G7, L66.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at())
@@ -148,7 +148,7 @@ class TestResume:
     async def test_new_input_at_an_old_checkpoint_in_exit_mode(self, saver):
         """
         The one row of an exit run hangs below the checkpoint that it began at.
-        Promise: S038. LangGraph: L69, L82.
+        LangGraph: L69, L82.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
