@@ -27,6 +27,13 @@ def invoke(mode: str) -> Call:
     return Call(f"ainvoke {mode}", lambda graph, _: graph.ainvoke(INPUT, CONFIG, durability=mode))
 
 
+async def levels(graph: Any, _: Oracle) -> None:
+    """Read the graph and those inside of it."""
+    modes = ["updates", "tasks", "custom"]
+    async with graph.astream(INPUT, CONFIG, stream_mode=modes, subgraphs=True) as stream:
+        assert [chunk async for chunk in stream]
+
+
 async def update(graph: Any, oracle: Oracle) -> None:
     await graph.aupdate_state(CONFIG, {"log": [UPDATE]})
     oracle.write("ack", UPDATE)
@@ -61,11 +68,19 @@ CALLS = [
     (CHAIN, Call("adelete_thread", delete, finished, deletes=True)),
     (FAN_OUT, Call("open, run, close", own_saver)),
 ]
+INSIDE = [
+    (NAMED["program"], replace(invoke("sync"), name="ainvoke sync, calls")),
+    (NAMED["retried"], Call("astream, a retried node", levels)),
+    (NAMED["handler"], replace(invoke("exit"), name="ainvoke exit, a handler")),
+    (NAMED["stateful"], replace(invoke("async"), name="ainvoke async, a graph in a node")),
+]
+"""Too many awaits for every change: calls, retries, handlers, graphs in graphs."""
+EVERY = [*CALLS, *INSIDE]
 HOW = {"asyncio": ("scope", "native", "twice"), "trio": ("scope",)}
 
 
 @pytest.mark.parametrize("kind", ["memory", "memory, by actor", "sqlite"])
-@pytest.mark.parametrize(("scenario", "cancelled"), CALLS, ids=[c.name for _, c in CALLS])
+@pytest.mark.parametrize(("scenario", "cancelled"), EVERY, ids=[c.name for _, c in EVERY])
 async def test_a_cancelled_call_leaves_nothing_behind(
     scenario, cancelled, kind, *, tmp_path, request, anyio_backend
 ):
