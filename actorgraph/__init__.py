@@ -34,7 +34,7 @@ from actorgraph.api.push import push_message
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
-from actorgraph.codec import Codec
+from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
 from actorgraph.errors import (
     ActorGraphError,
     ActorGraphWarning,
@@ -45,6 +45,7 @@ from actorgraph.errors import (
     ConflictError,
     EmptyChannelError,
     EmptyInputError,
+    EncryptionError,
     ErrorCode,
     GraphBubbleUp,
     GraphBuildError,
@@ -140,6 +141,7 @@ __all__ = [
     "TAG_NOSTREAM",
     "ActorGraphError",
     "ActorGraphWarning",
+    "AesCipher",
     "All",
     "AlreadyResumed",
     "AsyncGraphRunStream",
@@ -154,6 +156,7 @@ __all__ = [
     "CheckpointPayload",
     "CheckpointStreamPart",
     "CheckpointsTransformer",
+    "CipherProtocol",
     "Codec",
     "Command",
     "CompiledGraphWarning",
@@ -168,6 +171,8 @@ __all__ = [
     "Durability",
     "EmptyChannelError",
     "EmptyInputError",
+    "EncryptedSerializer",
+    "EncryptionError",
     "ErrorCode",
     "ExecutionInfo",
     "GraphBubbleUp",

@@ -234,6 +234,13 @@ class SerializationError(CheckpointError, TypeError):
     """A value can't be stored exactly; the text names its path."""
 
 
+class EncryptionError(CheckpointError):
+    """A stored value can't be decrypted: its key is unknown or another, it was changed, is plain.
+
+    Also: a cipher gave itself an impossible name.
+    """
+
+
 class UnknownTypeError(CheckpointError):
     """A stored value has a type that this program did not allow."""
 

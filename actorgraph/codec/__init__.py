@@ -1,5 +1,8 @@
 """Values <-> bytes: allow-listed types, exact round trips, the rows of a checkpoint."""
 
+from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.encrypted import EncryptedSerializer
+from actorgraph.codec.envelope import CipherProtocol
 
-__all__ = ["Codec"]
+__all__ = ["AesCipher", "CipherProtocol", "Codec", "EncryptedSerializer"]

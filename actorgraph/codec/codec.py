@@ -5,17 +5,20 @@ tuple. A type that is not on the list fails with the path of the value. Decoding
 nothing, and constructs only types on the list; an unknown name is an error.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import ormsgpack
 
 from actorgraph.codec.buffers import holds_buffer
+from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.declared import declared
+from actorgraph.codec.envelope import MARK, NONE, CipherProtocol, Envelope
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
-from actorgraph.errors import SerializationError, UnknownTypeError
+from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
@@ -36,12 +39,42 @@ class Codec:
         types: the user's types that may be stored: dataclasses, pydantic models,
             msgspec.Structs, enums and named tuples. Those in a graph's schema are added by
             `compile`.
+        keys: encrypt every value with AES-GCM: key id -> key of 32 bytes. The first key encrypts,
+            each decrypts what was written with it. Names (threads, nodes, channels), metadata and
+            the shape of a run stay readable. Needs the extra `encryption`.
+        cipher: encrypt with this instead of `keys`.
+        compress_above: bytes above which a value is compressed; None (default) compresses none.
+            Compressed values are read whatever this is.
+        reads_plain: with a key: whether values that aren't encrypted are read, for threads begun
+            before there was one. Default False: they are refused.
     Raises:
         SerializationError: a type is none of these.
+        InvalidConfigError: a key has a wrong size, or both `keys` and `cipher` are given.
+        MissingExtraError: `keys` without the package `cryptography`.
     """
 
-    def __init__(self, types: Iterable[type] = ()) -> None:
+    def __init__(
+        self,
+        types: Iterable[type] = (),
+        *,
+        keys: Mapping[str, bytes] | None = None,
+        cipher: CipherProtocol | None = None,
+        compress_above: int | None = None,
+        reads_plain: bool = False,
+    ) -> None:
+        if keys is not None:
+            if cipher is not None:
+                raise InvalidConfigError(
+                    "both `keys` and `cipher` are given", do="pass one of them"
+                )
+            cipher = AesCipher(keys)
+        self._envelope: Envelope | None = None
+        if cipher is not None or compress_above is not None:
+            self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._types: dict[str, type] = {}
+        self._allow(types)
+
+    def _allow(self, types: Iterable[type]) -> None:
         for kind in types:
             if extension_of(kind) is None:
                 raise SerializationError(
@@ -50,14 +83,29 @@ class Codec:
                 )
             self._types[name_of(kind)] = kind
 
-    def with_types(self, types: Iterable[type]) -> "Codec":
+    @property
+    def types(self) -> tuple[type, ...]:
+        """The user's types on its list."""
+        return tuple(self._types.values())
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether stored values are encrypted."""
+        return self._envelope is not None and self._envelope.cipher is not None
+
+    def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
         known = self._types.values()
         more = [kind for kind in types if kind not in known]
-        return Codec([*known, *more]) if more else self
+        if not more:
+            return self
+        made = copy(self)
+        made._types = dict(self._types)  # noqa: SLF001 - its own copy
+        made._allow(more)  # noqa: SLF001 - its own copy
+        return made
 
     def encode(self, value: Any, path: str = "value") -> bytes:
-        """The bytes of a value.
+        """The bytes to store for a value.
 
         Args:
             path: what the value is, for the error's text.
@@ -65,20 +113,41 @@ class Codec:
             SerializationError: something in it can't be stored exactly.
         """
         try:
+            payload = self._pack(value)
+        except (TypeError, ormsgpack.MsgpackEncodeError) as error:
+            payload = self._encode_slowly(value, path, error)
+        return payload if self._envelope is None else self._envelope.close(payload)
+
+    def encode_plainly(self, value: Any) -> bytes:
+        """The bytes of a value, neither compressed nor encrypted: equal values, equal bytes.
+
+        For hashes; these bytes are not to be stored.
+
+        Raises: as `encode`.
+        """
+        try:
             return self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
-            return self._encode_slowly(value, path, error)
+            return self._encode_slowly(value, "value", error)
 
     def decode(self, payload: bytes) -> Any:
         """The value of some bytes.
 
         Raises:
             UnknownTypeError: it names a type that is not on the list.
+            EncryptionError: it can't be decrypted, or is not encrypted and must be.
             SerializationError: the bytes are damaged.
         """
+        if self._envelope is not None:
+            payload = self._envelope.open(payload)
         try:
             return ormsgpack.unpackb(payload, ext_hook=self._extension)
         except Exception as error:
+            # Only a codec without settings gets here with an envelope, and is not slower for it.
+            if self._envelope is None and payload[:1] == MARK:
+                payload = NONE.open(payload)
+                if payload[:1] != MARK:
+                    return self.decode(payload)
             raise self._why(payload, error) from error
 
     def _why(self, payload: bytes, error: Exception) -> Exception:

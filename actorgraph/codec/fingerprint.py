@@ -45,7 +45,7 @@ def _parts(value: Any, codec: Codec, seen: set[int]) -> Iterator[bytes]:
     elif isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
         yield f"{getattr(value, '__module__', '')}:{value.__name__}".encode()
     else:
-        yield codec.encode(value)
+        yield codec.encode_plainly(value)
 
 
 def _function(function: types.FunctionType, codec: Codec, seen: set[int]) -> Iterator[bytes]:

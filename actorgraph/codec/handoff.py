@@ -59,6 +59,7 @@ class HandOff:
         stamped: bool = True,
     ) -> None:
         self._codec = codec
+        self._sealed = codec.encrypts
         self._plan = plan
         self._thread_id = thread_id
         self._namespace = namespace
@@ -158,7 +159,7 @@ class HandOff:
         placed.forget(channel)
         if value is EMPTY:
             return ()
-        if is_inline(value):
+        if is_inline(value) and not self._sealed:
             placed.values[channel] = value
             return ()
         version = point.versions[channel]

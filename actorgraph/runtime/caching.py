@@ -74,7 +74,7 @@ class ResultCache:
             if policy.key_func is not None:
                 key = policy.key_func(*args, **more)
             else:
-                key = self._codec.encode([_ordered(arg) for arg in (*args, dict(more))])
+                key = self._codec.encode_plainly([_ordered(arg) for arg in (*args, dict(more))])
             text = key.encode() if isinstance(key, str) else bytes(key)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
             _warn(node.name, "has no key for its input", error)

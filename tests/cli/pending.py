@@ -8,8 +8,6 @@ PENDING = {
     "actorgraph.CheckpointMetadata",
     "actorgraph.CheckpointTuple",
     "actorgraph.Checkpointer",
-    "actorgraph.CipherProtocol",
-    "actorgraph.EncryptedSerializer",
     "actorgraph.FullKey",
     "actorgraph.PostgresSaver",
     "actorgraph.SerializerProtocol",

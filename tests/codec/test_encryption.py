@@ -1,0 +1,235 @@
+"""Encrypted and compressed values: unreadable without the key, refused when changed."""
+
+import sys
+
+import pytest
+
+from actorgraph import (
+    AesCipher,
+    CipherProtocol,
+    Codec,
+    EncryptedSerializer,
+    EncryptionError,
+    InvalidConfigError,
+    MissingExtraError,
+    SerializationError,
+)
+from tests.codec.shapes import Point
+
+pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
+
+K1, K2 = b"1" * 32, b"2" * 32
+SECRET = "the secret text"  # noqa: S105 - a text to look for
+LONG = {"log": ["the same line again"] * 500}
+
+
+class Reversing:
+    """A cipher of the program's own."""
+
+    def encrypt(self, plaintext):
+        """Its name and the bytes, backwards."""
+        return "rev", plaintext[::-1]
+
+    def decrypt(self, ciphername, ciphertext):
+        """The bytes forwards."""
+        assert ciphername == "rev"
+        return ciphertext[::-1]
+
+
+class TestKeys:
+    @pytest.mark.parametrize("value", [SECRET, {SECRET: [SECRET]}, (SECRET, {1: SECRET}), None])
+    def test_a_value_comes_back_and_its_text_is_not_in_the_bytes(self, value):
+        """
+        An encrypted value is read with its key, and holds no text. Promise: S206.
+        LangGraph: F-E21.
+        """
+        codec = Codec(keys={"k1": K1})
+        payload = codec.encode(value)
+
+        assert SECRET.encode() not in payload
+        assert codec.decode(payload) == value
+        assert codec.encode(value) != payload
+
+    def test_a_new_key_reads_what_the_old_one_wrote(self):
+        """
+        The first key encrypts, and each reads its own values. Promise: S206.
+        """
+        old = Codec(keys={"k1": K1}).encode(SECRET)
+        rotated = Codec(keys={"k2": K2, "k1": K1})
+
+        assert rotated.decode(old) == SECRET
+        assert Codec(keys={"k2": K2}).decode(rotated.encode(SECRET)) == SECRET
+
+    @pytest.mark.parametrize(
+        ("codec", "text"),
+        [
+            (Codec(), "has no keys"),
+            (Codec(compress_above=0), "has no keys"),
+            (Codec(keys={"k2": K2}), "encrypted with key 'k1'; this codec has 'k2'"),
+            (Codec(keys={"k1": K2}), "can't be decrypted with key 'k1'"),
+            (Codec(cipher=Reversing()), "can't be decrypted"),
+        ],
+    )
+    def test_another_key_is_an_error(self, codec, text):
+        """
+        No key, an unknown one and a wrong one are told apart, each with advice. Promise: S206.
+        """
+        payload = Codec(keys={"k1": K1}).encode(SECRET)
+
+        with pytest.raises(EncryptionError, match=text):
+            codec.decode(payload)
+
+    def test_no_changed_byte_is_accepted(self):
+        """
+        Any changed, missing or added byte of an encrypted value is an error. Promise: S206.
+        """
+        codec = Codec(keys={"k1": K1, "k0": K1})
+        payload = codec.encode(SECRET)
+        changed = [
+            payload[:i] + bytes([payload[i] ^ bit]) + payload[i + 1 :]
+            for i in range(len(payload))
+            for bit in (1, 128)
+        ]
+        cut = [payload[:i] for i in range(len(payload))]
+
+        for wrong in (*changed, *cut, payload + b"\0"):
+            with pytest.raises(EncryptionError):
+                codec.decode(wrong)
+
+    def test_a_plain_value_is_refused_unless_it_is_expected(self):
+        """
+        Where there is a key a value that isn't encrypted is an error, compressed or not;
+        `reads_plain` allows it. LangGraph: F-E21.
+        """
+        for plain in (Codec().encode(LONG), Codec(compress_above=0).encode(LONG)):
+            with pytest.raises(EncryptionError, match="not encrypted"):
+                Codec(keys={"k1": K1}).decode(plain)
+            assert Codec(keys={"k1": K1}, reads_plain=True).decode(plain) == LONG
+
+    @pytest.mark.parametrize(
+        "keys", [{}, {"k": b"short"}, {"": K1}, {"k" * 200: K1}, {"k": "1" * 32}]
+    )
+    def test_unusable_keys_are_refused(self, keys):
+        """
+        A key of another size or type, a bad id and no key at all are refused.
+        """
+        with pytest.raises(InvalidConfigError):
+            Codec(keys=keys)
+
+    def test_the_missing_package_is_named(self, monkeypatch):
+        """
+        Without `cryptography` keys are refused, with what to install.
+        """
+        monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+
+        with pytest.raises(MissingExtraError, match=r"actorgraph\[encryption\]"):
+            Codec(keys={"k1": K1})
+
+    def test_a_graph_s_types_keep_the_keys(self):
+        """
+        A codec with more types encrypts as the one that it was made from.
+        """
+        codec = Codec(keys={"k1": K1}, compress_above=10)
+        more = codec.with_types([Point])
+
+        assert more.decode(more.encode(Point(1, 2))) == Point(1, 2)
+        assert more.encrypts
+        assert Point not in codec.types
+
+    def test_a_hash_has_equal_bytes_for_equal_values(self):
+        """
+        What is hashed is encoded without the key, so that equal inputs find each other.
+        """
+        assert Codec(keys={"k1": K1}).encode_plainly([SECRET]) == Codec().encode([SECRET])
+
+
+class TestCiphers:
+    def test_a_cipher_of_the_program_s_own(self):
+        """
+        Any object with `encrypt` and `decrypt` is a cipher; its name is stored with the value.
+        LangGraph: F-E21.
+        """
+        codec = EncryptedSerializer(Reversing(), Codec([Point]))
+
+        assert isinstance(Reversing(), CipherProtocol)
+        assert b"rev" in codec.encode(SECRET)
+        assert codec.decode(codec.encode([Point(1, 2), SECRET])) == [Point(1, 2), SECRET]
+
+    @pytest.mark.parametrize("name", ["ACTORGRAPH_AES_KEY", "LANGGRAPH_AES_KEY"])
+    def test_the_key_of_the_environment(self, monkeypatch, name):
+        """
+        The serializer's key is the given one, or that of an environment variable.
+        LangGraph: F-E21.
+        """
+        monkeypatch.delenv("ACTORGRAPH_AES_KEY", raising=False)
+        monkeypatch.delenv("LANGGRAPH_AES_KEY", raising=False)
+        with pytest.raises(InvalidConfigError, match="is set"):
+            EncryptedSerializer.from_pycryptodome_aes()
+        monkeypatch.setenv(name, K1.decode())
+        payload = EncryptedSerializer.from_pycryptodome_aes().encode(SECRET)
+
+        assert EncryptedSerializer.from_pycryptodome_aes(key=K1).decode(payload) == SECRET
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"keys": {"k": K1}, "cipher": Reversing()}, {"cipher": K1}, {"compress_above": -1}],
+    )
+    def test_settings_that_make_no_sense_are_refused(self, options):
+        """
+        Both keys and a cipher, a cipher without methods and a negative size are refused.
+        """
+        with pytest.raises(InvalidConfigError):
+            Codec(**options)
+
+    @pytest.mark.parametrize("name", ["", "x" * 256])
+    def test_a_name_that_can_not_be_stored_is_refused(self, name):
+        """
+        A cipher's name that does not fit into the row is an error on writing.
+        """
+        cipher = AesCipher({"k": K1})
+        cipher.encrypt = lambda plaintext: (name, plaintext)
+
+        with pytest.raises(EncryptionError, match="name"):
+            Codec(cipher=cipher).encode(1)
+
+
+class TestCompression:
+    def test_on_and_off_read_each_other(self):
+        """
+        Values are read whether they were compressed or not, by a codec with or without.
+        Promise: S217.
+        """
+        on, off = Codec(compress_above=100), Codec()
+
+        assert len(on.encode(LONG)) * 10 < len(off.encode(LONG))
+        assert on.decode(off.encode(LONG)) == off.decode(on.encode(LONG)) == LONG
+
+    def test_small_and_dense_values_stay_as_they_are(self):
+        """
+        A value is stored compressed only above the size, and only if that makes it smaller.
+        Promise: S217.
+        """
+        codec = Codec(compress_above=20)
+
+        assert codec.encode("short") == Codec().encode("short")
+        assert codec.encode(bytes(range(200))) == Codec().encode(bytes(range(200)))
+
+    def test_a_compressed_value_is_encrypted_as_one(self):
+        """
+        With both settings large values are small and unreadable. Promise: S206, S217.
+        """
+        codec = Codec(keys={"k1": K1}, compress_above=100)
+
+        assert len(codec.encode(LONG)) < 300
+        assert Codec(keys={"k1": K1}).decode(codec.encode(LONG)) == LONG
+
+    @pytest.mark.parametrize("codec", [Codec(), Codec(compress_above=9)])
+    def test_damage_is_an_error(self, codec):
+        """
+        A compressed value that is cut off or nested raises, and nothing else happens.
+        """
+        payload = Codec(compress_above=0).encode(LONG)
+
+        for wrong in (payload[:-1], payload[:2], payload[:1], b"\xc1\x07abc"):
+            with pytest.raises(SerializationError):
+                codec.decode(wrong)
