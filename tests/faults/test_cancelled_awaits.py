@@ -12,7 +12,9 @@ from tests.faults.crashes import report, row
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, call, run_through
 
-CHAIN, FAN_OUT, QUESTION = (NAMED[name] for name in ("chain", "fan-out", "interrupt"))
+CHAIN, FAN_OUT, QUESTION, STEPS = (
+    NAMED[name] for name in ("chain", "fan-out", "interrupt", "calls")
+)
 
 
 async def finished(graph: Any, oracle: Oracle) -> None:
@@ -61,6 +63,15 @@ CALLS = [
     (
         QUESTION,
         Call("resume", lambda g, o: call(g, Command(resume="yes"), "sync", o), asked),
+    ),
+    *((STEPS, replace(invoke(mode), name=f"ainvoke {mode}, calls of tasks")) for mode in MODES),
+    (
+        STEPS,
+        Call(
+            "resume, calls of tasks",
+            lambda g, o: call(g, Command(resume="yes"), "sync", o),
+            asked,
+        ),
     ),
     (CHAIN, Call("aupdate_state", update, finished)),
     (CHAIN, Call("aget_state", lambda graph, _: graph.aget_state(CONFIG), finished)),
