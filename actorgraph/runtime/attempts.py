@@ -155,7 +155,7 @@ def _late(
         what = f"made no progress for its idle timeout of {idle} s"
     return NodeTimeoutError(
         f"node {task.name!r} {what} (after {elapsed:.3f} s)",
-        do="raise the timeout in add_node(), or make the node faster"
+        do="raise its timeout, or make it faster"
         if kind == "run"
         else "raise idle_timeout, or call runtime.heartbeat() while the node works",
         node=task.name,

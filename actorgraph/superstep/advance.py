@@ -18,6 +18,7 @@ from actorgraph.superstep.calls import (
     abandon,
     active,
     drop,
+    is_call,
     on_call,
     settle,
     start_calls,
@@ -342,10 +343,15 @@ def _next_allowed(state: RunState) -> Task | None:
     """The first due task whose node has not reached its own limit."""
     for place, task in enumerate(state.due):
         limit = state.plan.callable[task.name].max_concurrency
-        if limit is None or sum(t.name == task.name for t in state.running.values()) < limit:
+        if limit is None or _calls_of(state, task.name) < limit:
             del state.due[place]
             return task
     return None
+
+
+def _calls_of(state: RunState, node: str) -> int:
+    """The running tasks of a node; a function that tasks call may have the same name."""
+    return sum(t.name == node and not is_call(t.path) for t in state.running.values())
 
 
 def _interrupted(state: RunState) -> Interrupted:

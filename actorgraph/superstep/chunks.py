@@ -34,12 +34,8 @@ NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
-    """Queue a chunk for the readers of its mode, behind the newest save where it must wait.
-
-    Once a save was refused nothing more is told: it would never be durable.
-    """
-    if state.failure is None:
-        state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
+    """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
+    state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 
 def hold_behind_save(state: RunState) -> None:

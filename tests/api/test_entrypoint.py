@@ -10,6 +10,7 @@ from actorgraph import (
     InMemoryCache,
     InMemorySaver,
     entrypoint,
+    get_stream_writer,
     interrupt,
     task,
 )
@@ -294,6 +295,25 @@ class TestStreams:
             ([], {"flow": 1}),
         ]
 
+    async def test_what_a_task_writes_is_the_runs(self):
+        """
+        A chunk that a task sends carries the namespace of the graph, not of the call.
+        LangGraph: F-D19, F-J8.
+        """
+
+        @task
+        async def step(n: int) -> int:
+            get_stream_writer()(n)
+            return n
+
+        @entrypoint()
+        async def flow(given: int) -> int:
+            return await step(given)
+
+        stream = flow.astream(1, stream_mode="custom", subgraphs=True)
+
+        assert [chunk async for chunk in stream] == [((), 1)]
+
     async def test_tasks_tells_of_calls(self, saver):
         """
         A call's start shows its arguments, its end what it returned or raised; one that is known
@@ -364,3 +384,22 @@ class TestStreams:
             {"flow": 2},
         ]
         assert ran == [1]
+
+    async def test_events_tell_what_functions_returned(self):
+        """
+        LangChain's event names show a function's value bare, as the function returned it.
+        LangGraph: F-D16.
+        """
+
+        @task
+        async def step(n: int) -> int:
+            return n + 1
+
+        @entrypoint()
+        async def flow(given: int) -> int:
+            return await step(given)
+
+        stream = flow.astream_events(1, version="v2")
+        ended = [(e["name"], e["data"]["output"]) async for e in stream if "_end" in e["event"]]
+
+        assert ended == [("step", 2), ("flow", 2), ("flow", 2)]

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import GraphDrained, ParentCommand
+from actorgraph.plan.builder import GraphBuilder
+from actorgraph.plan.compile import make_plan
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import RETURN
 from actorgraph.values.run import (
@@ -18,7 +20,7 @@ from actorgraph.values.run import (
     TaskFailed,
 )
 from tests.superstep.programs import Program, State
-from tests.superstep.script import Store, chain, kinds, only, started
+from tests.superstep.script import Store, chain, idle, kinds, only, started
 from tests.superstep.test_handlers import plan_of
 
 
@@ -139,6 +141,22 @@ class TestPlaces:
 
         assert order == [["step0", "step1"], ["step1", "step2"], ["step2", "step3"],
                          ["step3", "step4"], ["step4"]]  # fmt: skip
+
+    def test_a_nodes_own_limit_counts_the_node_alone(self):
+        """
+        A function of the same name takes no place from a node that may run once at a time.
+        """
+        builder = GraphBuilder(State).add_node("b", idle, max_concurrency=1)
+        builder.add_node("a", idle).add_node("aa", idle)
+        for name in ("a", "aa", "b"):
+            builder.add_edge("__start__", name)
+        run = Program(plan=make_plan(builder, name="g"), max_concurrency=2).begun()
+        run.called(run.task("a"), "b")
+        assert run.names == ["a", "aa", "b"]
+
+        run.finish("aa", log=["aa"])
+
+        assert run.names == ["a", "b", "b"]
 
 
 class TestEnding:

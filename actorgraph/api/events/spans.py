@@ -16,6 +16,7 @@ from operator import add
 from typing import Any, TypedDict
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
+from actorgraph.values.constants import END, RETURN
 from actorgraph.values.streams import Namespace
 
 MODES = ("debug", "updates", "messages", "values")
@@ -116,8 +117,9 @@ class Spans:
         node = self._nodes.get(result["id"])
         if node is not None and not result["error"] and not result["interrupts"]:
             yield from self._end_below(result["id"])
-            yield _told(node, "on_chain_stream", chunk=result["result"])
-            yield _told(node, "on_chain_end", output=result["result"], **node["data"])
+            made = _bare(result["result"])
+            yield _told(node, "on_chain_stream", chunk=made)
+            yield _told(node, "on_chain_end", output=made, **node["data"])
         yield from self._flush()
 
     def _end_below(self, task: str) -> Iterator[StreamEvent]:
@@ -209,6 +211,14 @@ def _told(span: StreamEvent, event: str, **data: Any) -> StreamEvent:
     told = span.copy()
     told["event"], told["data"] = event, data
     return told
+
+
+def _bare(result: Any) -> Any:
+    """What a node returned; a function's one value without the name under which it is kept."""
+    if isinstance(result, dict) and len(found := dict[str, Any](result)) == 1:
+        ((key, value),) = found.items()
+        return value if key in (END, RETURN) else result
+    return result
 
 
 def _joined(chunks: list[Any]) -> Any:
