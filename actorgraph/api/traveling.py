@@ -47,7 +47,9 @@ class TravelMethods(RunMethods, StateMethods):
     async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
         """Run a failed thread's unfinished tasks again; what had finished is kept.
 
-        To change the state first, use `aupdate_state` and then this or `ainvoke(None, ...)`.
+        Where all have finished and their writes can't be folded, all of them run again, on a copy
+        of the checkpoint: nothing else could change the outcome. To change the state first, use
+        `aupdate_state` and then this or `ainvoke(None, ...)`.
 
         Args:
             thread: its id or config.
@@ -63,6 +65,8 @@ class TravelMethods(RunMethods, StateMethods):
                 "there is nothing to retry: no task of the thread is waiting",
                 do="read get_state(thread).failed_node; pass an input to begin anew",
             )
+        if found.is_stuck:
+            config = await self.aupdate_state(config, None, "__copy__")
         return await self.ainvoke(None, config, **options)
 
     async def afork_state(

@@ -69,7 +69,19 @@ class StateSnapshot(NamedTuple):
 
     @property
     def _failed(self) -> PregelTask | None:
-        return next((t for t in self.tasks if t.error is not None and t.result is None), None)
+        failed = [task for task in self.tasks if task.error is not None and task.result is None]
+        return next(iter(failed), self.tasks[0] if self.is_stuck else None)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether all tasks have finished and what they wrote can't be folded together.
+
+        Going on fails in the same way; `retry()` runs the tasks again, `update_state()` as one
+        of them goes on with that one's update alone.
+        """
+        done = any(task.result is not None for task in self.tasks)
+        waits = len(self.next) == len(self.tasks)  # else those that have finished are left out
+        return done and waits and all(task.error is not None for task in self.tasks)
 
     def to_dict(self) -> dict[str, Any]:
         """The snapshot as plain data, in the shape of LangGraph's server."""

@@ -273,6 +273,32 @@ class TestAStuckThread:
         assert "'foo'" in stuck.tasks[0].error
         assert (result["foo"], result["bar"]) == ("mine", ["z"])
 
+    async def test_a_retry_runs_all_of_it_again(self, saver):
+        """
+        Nothing of what can't be folded is handed back: a node that has been mended may fit.
+        Promise: E2. LangGraph: L20, L117.
+        """
+        mended: list[str] = []
+
+        async def a(state):
+            return {"bar": ["a"]} if mended else {"foo": "a"}
+
+        edges = [(START, "a"), (START, "b")]
+        graph = compiled({"a": a, "b": writer("b")}, edges, checkpointer=saver)
+        with pytest.raises(InvalidUpdateError):
+            await graph.ainvoke({}, at())
+        stuck = await graph.aget_state(at())
+        with pytest.raises(InvalidUpdateError):
+            await graph.aretry("t")
+        mended.append("yes")
+
+        result = await graph.aretry("t")
+        after = await graph.aget_state(at())
+
+        assert (stuck.is_stuck, stuck.failed_node, after.is_stuck) == (True, "a", False)
+        assert "'foo'" in stuck.error
+        assert result == {"foo": "b", "bar": ["a", "b"]}
+
     async def test_a_new_input_gets_it_out_too(self, saver):
         """
         An input discards what can't be folded. LangGraph: L20, F-F14, L50.
