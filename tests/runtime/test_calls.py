@@ -157,13 +157,12 @@ class TestRuns:
         async def node(state: Any) -> dict[str, Any]:
             whole = CURRENT.get()
             found: dict[str, str] = {}
-            parts = {}
+            parts = whole.apart(["x", "y"])
             for name in order.pop(0):
-                part = parts[name] = whole.apart(name)
-                token = CURRENT.set(part)
+                token = CURRENT.set(parts["xy".index(name)])
                 found[name] = await step(name)
                 CURRENT.reset(token)
-            whole.join(parts.values())
+            whole.join(parts)
             return {"foo": found["x"] + found["y"] + interrupt("?")}
 
         graph = in_a_row({"node": node}, checkpointer=saver)
