@@ -8,8 +8,9 @@ from actorgraph.api import state as states
 from actorgraph.api.addresses import config_of
 from actorgraph.api.compiled import CompiledBase, Config, Target
 from actorgraph.api.history import read_history
-from actorgraph.api.updating import write_updates
+from actorgraph.api.updating import Author, write_updates
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
+from actorgraph.runtime.handle import NOTHING_SUPPLIED
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.snapshot import StateSnapshot
 
@@ -135,9 +136,10 @@ class StateMethods(CompiledBase):
             MissingNodeError, InvalidUpdateError: nothing was written.
             ConflictError: a run has the thread.
         """
-        at = self._updated("update_state()", config_of(config, thread_id, checkpoint_id))
+        config = config_of(config, thread_id, checkpoint_id)
+        at = self._updated("update_state()", config)
         update = StateUpdate(values, as_node, task_id)
-        return await write_updates(at, [[update]], strict=strict)
+        return await write_updates(at, [[update]], self._author(config, strict=strict))
 
     async def abulk_update_state(
         self,
@@ -158,8 +160,13 @@ class StateMethods(CompiledBase):
             InvalidConfigError: there is no superstep, or an empty one.
             Others: as `aupdate_state`.
         """
-        at = self._updated("bulk_update_state()", config_of(config, thread_id, checkpoint_id))
-        return await write_updates(at, supersteps, strict=False)
+        config = config_of(config, thread_id, checkpoint_id)
+        at = self._updated("bulk_update_state()", config)
+        return await write_updates(at, supersteps, self._author(config))
+
+    def _author(self, config: Config, *, strict: bool = False) -> Author:
+        supplies = NOTHING_SUPPLIED.below(None, self.store)
+        return Author(dict(self._bound(config) or {}), supplies, strict)
 
     def _updated(self, what: str, config: Config) -> Target:
         at = self._target(what, config)

@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from actorgraph.api.compiled import Target
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.runtime.calls import branch_writes
 from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.editing import as_node
+from actorgraph.runtime.handle import Supplies
 from actorgraph.runtime.runs import Found, load
 from actorgraph.superstep import begin, pending
 from actorgraph.superstep.chunks import address as address_config
@@ -24,11 +28,25 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import Write
 
 
-async def write_updates(at: Target, given: Any, *, strict: bool) -> dict[str, Any]:
+class Author(msgspec.Struct, frozen=True):
+    """Who updates, as conditional edges see it.
+
+    Attributes:
+        config: the caller's. supplies: the graph's store. strict: see `checked`.
+        run: the id of the update.
+    """
+
+    config: dict[str, Any]
+    supplies: Supplies
+    strict: bool = False
+    run: bytes = b""
+
+
+async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any]:
     """Store supersteps of updates, all or none; always awaited until durable.
 
     Args:
-        given: see `supersteps_of`. strict: see `checked`.
+        given: see `supersteps_of`.
     Returns: a config that addresses the last new checkpoint.
     """
     supersteps = supersteps_of(given)
@@ -36,11 +54,12 @@ async def write_updates(at: Target, given: Any, *, strict: bool) -> dict[str, An
     restored = found.restored if found.restored and found.restored.id else None
     state = _state_at(at, restored)
     run = IDS.run()
+    author = msgspec.structs.replace(author, run=run)
     known = pending.attempts(restored.ledger) if restored else {}
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
     for number, updates in enumerate(supersteps):
-        await _superstep(work, updates, restored, f"{as_text(run)}:{number}", strict=strict)
+        await _superstep(work, updates, restored, f"{as_text(run)}:{number}", author)
     handoff = _handoff(at, found, run)
     await at.host.writer.store(handoff.commit(work.save()))
     place, above = at.address, state.policy.metadata.get("parents", {})
@@ -76,8 +95,7 @@ async def _superstep(
     updates: Sequence[StateUpdate],
     restored: Restored | None,
     seed: str,
-    *,
-    strict: bool,
+    author: Author,
 ) -> None:
     only = updates[0]
     if len(updates) == 1 and clears(only):
@@ -92,18 +110,27 @@ async def _superstep(
         work.copy()
         if isinstance(only.values, (list, tuple)) and only.values:
             (inner,) = supersteps_of([list(only.values)])
-            await _superstep(work, inner, restored, f"{seed}:copy", strict=strict)
+            await _superstep(work, inner, restored, f"{seed}:copy", author)
     else:
-        await _nodes(work, checked(work.state, updates, strict=strict), seed)
+        await _nodes(work, checked(work.state, updates, strict=author.strict), seed, author)
 
 
-async def _nodes(work: Updating, updates: Sequence[Update], seed: str) -> None:
+async def _nodes(work: Updating, updates: Sequence[Update], seed: str, author: Author) -> None:
     state, plan = work.state, work.state.plan
     made: list[tuple[Update, list[Write]]] = []
     for place, update in enumerate(updates):
         fresh = update_writes(plan, update.node, update.values)
         writes = stamped(plan, fresh, f"{seed}:{place}" if place else seed)
-        if update.node is not None:
-            writes.extend(await branch_writes(plan, update.node, state.values, writes))
+        node = update.node
+        if node is not None and node.branches:
+            asks = as_node(
+                state,
+                node.name,
+                run=author.run,
+                config=author.config,
+                supplies=author.supplies,
+            )
+            with asks as scope:
+                writes.extend(await branch_writes(plan, node, state.values, writes, scope))
         made.append((update, writes))
     work.fold(made)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from actorgraph import END, START, Command, interrupt
+from actorgraph import END, START, Command, Runtime, StateGraph, get_config, interrupt
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.graphs import ab, at, chain, compiled, count, history, in_a_row, writer
+from tests.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
 
 
 async def ask(state):
@@ -250,6 +250,33 @@ class TestWhoseItIs:
         assert await count(graph, at()) == before
         await graph.aupdate_state(at(), {"foo": "x"})
         assert (await graph.aget_state(at())).next == ("a", "ask")
+
+
+class TestEdges:
+    @pytest.mark.parametrize("is_async", [True, False])
+    async def test_an_updates_edges_get_what_a_runs_edges_get(self, saver, is_async):
+        """
+        A router with `config` and `runtime` works for updates too. Promise: S151.
+        LangGraph: F-G12, F-A6.
+        """
+
+        def route(state, config: dict, runtime: Runtime):
+            assert get_config()["configurable"]["thread_id"] == "t"
+            assert runtime.store is None
+            return config["configurable"]["way"]
+
+        async def aroute(state, config: dict, runtime: Runtime):
+            return route(state, config, runtime)
+
+        builder = StateGraph(AB).add_node("a", writer("a")).add_node("b", writer("b"))
+        builder.add_edge(START, "a")
+        builder.add_conditional_edges("a", aroute if is_async else route, ["b", END])
+        graph = builder.compile(checkpointer=saver)
+        await graph.ainvoke({}, at(way=END))
+
+        await graph.aupdate_state(at(way="b"), {"foo": "x"}, "a")
+
+        assert (await graph.aget_state(at())).next == ("b",)
 
 
 class TestAStuckThread:
