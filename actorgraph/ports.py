@@ -40,7 +40,11 @@ class Saver(Protocol):
         ...
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
-        """Answer reads: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for a page."""
+        """Answer reads.
+
+        Returns: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for ListCheckpoints,
+            a list of thread ids for ListThreads.
+        """
         ...
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from actorgraph.api.pages import Pages
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
+from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.codec.restore import restore
 from actorgraph.errors import InvalidConfigError
 from actorgraph.plan.graph import Plan
@@ -28,11 +29,9 @@ from actorgraph.values.checkpoint import Checkpoint, CheckpointTuple
 from actorgraph.values.commits import (
     EPOCH_ANY,
     Commit,
-    DeleteThread,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    Request,
     StoredCheckpoint,
 )
 from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
@@ -133,7 +132,8 @@ class CheckpointMethods:
             deltas={c: (n, points) for c, (n, points) in deltas.items() if c not in values},
             folds=metadata.get("source") == "loop",
         )
-        await self._store(place.thread_id, place.namespace, Save(0, None, checkpoints=(point,)))
+        save = Save(0, None, checkpoints=(point,))
+        await self._store(place.thread_id, place.namespace, save, checkpoint["v"])
         return address_config(place.thread_id, place.namespace, point.id) or {}
 
     async def aput_writes(
@@ -170,11 +170,6 @@ class CheckpointMethods:
         loaded: Loaded = await self._host().reader.ask(query)
         rows = loaded.checkpoint.ledger if loaded.checkpoint else ()
         return 1 + max((row.generation for row in rows), default=0)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Remove everything of a thread; a run that is still going on can't bring it back."""
-        place = address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True)
-        await self._ask(DeleteThread(place.thread_id))
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """`aget_tuple`, blocking."""
@@ -220,10 +215,6 @@ class CheckpointMethods:
         """`aput_writes`, blocking."""
         block_on("aput_writes", lambda: self.aput_writes(config, writes, task_id, task_path))
 
-    def delete_thread(self, thread_id: str) -> None:
-        """`adelete_thread`, blocking."""
-        block_on("adelete_thread", lambda: self.adelete_thread(thread_id))
-
     def get_next_version(self, current: int | None, channel: None = None) -> int:
         """The version after this one; the first is 1."""
         return 1 if current is None else current + 1
@@ -231,7 +222,9 @@ class CheckpointMethods:
     def _host(self) -> Any:
         return host_of(cast("Saver", self))
 
-    async def _store(self, thread_id: str, namespace: str, save: Save) -> None:
+    async def _store(
+        self, thread_id: str, namespace: str, save: Save, shape: int = CHECKPOINT_FORMAT
+    ) -> None:
         handoff = HandOff(
             self.codec,
             _NO_GRAPH,
@@ -241,10 +234,7 @@ class CheckpointMethods:
             epoch=EPOCH_ANY,
         )
         commit = handoff.commit(save)
-        await self._ask(_outside_runs(commit))
-
-    async def _ask(self, request: Request) -> None:
-        await self._host().writer.store(request)
+        await self._host().writer.store(_outside_runs(commit, shape))
 
     def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
         found = restore(self.codec, _NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))
@@ -252,7 +242,7 @@ class CheckpointMethods:
         point = found[0]
         where = (stored.thread_id, stored.namespace)
         checkpoint = Checkpoint(
-            v=CHECKPOINT_FORMAT,
+            v=decode_record(stored.row.record).shape,
             id=as_text(point.id),
             ts=iso(point.created),
             channel_values=point.values,
@@ -279,6 +269,12 @@ class CheckpointMethods:
         )
 
 
-def _outside_runs(commit: Commit) -> Commit:
-    rows = tuple(msgspec.structs.replace(row, run=None) for row in commit.checkpoints)
-    return msgspec.structs.replace(commit, run=None, checkpoints=rows)
+def _outside_runs(commit: Commit, shape: int) -> Commit:
+    rows = [msgspec.structs.replace(row, run=None) for row in commit.checkpoints]
+    if shape != CHECKPOINT_FORMAT:
+        rows = [msgspec.structs.replace(row, record=_shaped(row.record, shape)) for row in rows]
+    return msgspec.structs.replace(commit, run=None, checkpoints=tuple(rows))
+
+
+def _shaped(text: str, shape: int) -> str:
+    return encode_record(msgspec.structs.replace(decode_record(text), shape=shape))

@@ -4,7 +4,8 @@ Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_cha
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
 whose value is a row of its own, at their version; `deltas` those whose value must be folded, with
 their counters; `folds` whether from the parent's ledger too; `highest` the highest version of the
-namespace, where another branch has it. Any other channel that has a version
+namespace, where another branch has it; `shape` the `v` of a checkpoint that a program put, where it
+is another one. Any other channel that has a version
 and no value is empty.
 """
 
@@ -34,6 +35,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     blobs: list[str] = []
     deltas: dict[str, tuple[int, int]] = {}
     folds: bool = False
+    shape: int = CHECKPOINT_FORMAT
 
     @property
     def floor(self) -> int:

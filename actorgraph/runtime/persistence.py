@@ -44,13 +44,17 @@ class Receipts:
 
     Args:
         deliver: takes `Saved` and `SaveFailed`; called from the saver's thread.
+
+    Attributes:
+        stored: the outcome of the newest request that is durable.
     """
 
-    __slots__ = ("deliver", "failed")
+    __slots__ = ("deliver", "failed", "stored")
 
     def __init__(self, deliver: Callable[[Saved | SaveFailed], None]) -> None:
         self.deliver = deliver
         self.failed: BaseException | None = None
+        self.stored: Stored | None = None
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
@@ -109,18 +113,23 @@ class PersistenceActor:
                 return
         self._fail(posted, self._closed)
 
-    async def store(self, request: Request) -> None:
-        """Hand over a request from outside a run, and wait until it is durable.
+    async def store(self, *requests: Request) -> list[Stored]:
+        """Hand over requests from outside a run, and wait until they are durable.
 
         A caller who is cancelled meanwhile is so after the answer: nothing changes later.
 
-        Raises: the error of its failure.
+        Raises: the error of the first that failed; the others are stored.
         """
         box: Mailbox[Saved | SaveFailed] = Mailbox()
-        self.post(request, Receipts(box.put))
-        answer = await wait_through(box.get)
-        if isinstance(answer, SaveFailed):
-            raise answer.error
+        receipts = [Receipts(box.put) for _ in requests]
+        for request, receipt in zip(requests, receipts, strict=True):
+            self.post(request, receipt)
+        for _ in requests:
+            await wait_through(box.get)
+        for receipt in receipts:
+            if receipt.failed is not None:
+                raise receipt.failed
+        return [receipt.stored or Stored() for receipt in receipts]
 
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is stored."""
@@ -267,6 +276,7 @@ class PersistenceActor:
     def _settle(self, posted: Posted, outcome: Outcome | BaseException) -> bool:
         """Whether it is stored; a refusal is delivered here."""
         if isinstance(outcome, Stored):
+            posted.receipts.stored = outcome
             return True
         self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
         return False

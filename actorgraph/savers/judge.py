@@ -10,6 +10,7 @@ from actorgraph.errors import AlreadyResumedError, ConflictError
 from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
 from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
+from actorgraph.values.retention import CopyThread
 
 
 class ThreadState(msgspec.Struct):
@@ -31,15 +32,18 @@ class ThreadState(msgspec.Struct):
 
 
 def judge(
-    commit: Commit, thread: ThreadState, *, answered: bool = False
+    commit: Commit, thread: ThreadState, *, answered: bool = False, based: bool = True
 ) -> tuple[int, ConflictError | None]:
     """Accept a commit or say why not.
 
     Args:
         answered: whether the store has one of its `answer_rows` already.
+        based: whether the store has the checkpoint of its `branches_off`.
     Returns: the sequence of its first checkpoint, and None; or 0 and the error.
     """
     refused = _refusal(commit, thread, answered)
+    if refused is None and not based:
+        refused = _conflict(commit, "has lost the checkpoint that this run goes on from")
     if refused is not None:
         return 0, refused
     first = thread.next_seq
@@ -89,6 +93,18 @@ def answer_rows(commit: Commit) -> list[LedgerRow]:
     return [row for row in commit.ledger if row.index in _ANSWERS]
 
 
+def branches_off(commit: Commit) -> bytes | None:
+    """The checkpoint that a run's next one goes on from, where that is not the head.
+
+    A head that is still the head is there, and all that it needs. An older checkpoint may have
+    been removed since the run read it, and with it the values that the next one would name.
+    """
+    if commit.run is None or not commit.checkpoints:
+        return None
+    parent = commit.checkpoints[0].parent
+    return None if parent == commit.head else parent
+
+
 _ANSWERS = (CONTROL_INDEX[RESUME], CONTROL_INDEX[ROUTED])
 
 
@@ -104,6 +120,14 @@ def _used_twice(commit: Commit) -> ConflictError:
         f"a graph with a state of its own, {commit.namespace!r} of thread {commit.thread_id!r}, "
         "has moved on in another task; nothing of this save was stored",
         do=ONE_AT_A_TIME,
+    )
+
+
+def refused_copy(request: CopyThread) -> ConflictError:
+    """The error of a copy to a thread that has checkpoints."""
+    return ConflictError(
+        f"thread {request.thread_id!r} has checkpoints; nothing was copied",
+        do="copy to a new thread_id, or delete that thread first",
     )
 
 

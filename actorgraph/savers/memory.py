@@ -13,11 +13,18 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
-from actorgraph.savers.judge import ThreadState, answer_rows, judge, newest_rows
+from actorgraph.savers.judge import (
+    ThreadState,
+    answer_rows,
+    branches_off,
+    judge,
+    newest_rows,
+    refused_copy,
+)
+from actorgraph.savers.memory_threads import MemoryThread, Place, copied, has_runs, remove
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
-    DeleteThread,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
@@ -31,24 +38,7 @@ from actorgraph.values.commits import (
     StoredCheckpoint,
     StoredRange,
 )
-
-
-class _Place(msgspec.Struct):
-    sequence: int
-    namespace: str
-    row: CheckpointRow
-
-
-class _Thread(msgspec.Struct):
-    """One thread's rows, keyed as the tables of a database would be."""
-
-    state: ThreadState
-    places: list[_Place] = []
-    by_id: dict[tuple[str, bytes], _Place] = {}
-    blobs: dict[tuple[str, str, int], bytes] = {}
-    ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
-    ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
-    runs: dict[bytes, OpenRun] = {}
+from actorgraph.values.retention import CopyThread, DeleteThread, ListThreads, Removal
 
 
 class MemoryBackend:
@@ -63,7 +53,7 @@ class MemoryBackend:
 
     def __init__(self, *, codec: Codec | None = None) -> None:
         self.codec = codec or Codec()
-        self._threads: dict[str, _Thread] = {}
+        self._threads: dict[str, MemoryThread] = {}
         self._lock = threading.Lock()
 
     def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
@@ -91,31 +81,46 @@ class MemoryBackend:
         return self.query_now(queries)
 
     def _apply(self, request: Request) -> Outcome:
-        if isinstance(request, DeleteThread):
-            return self._delete(request.thread_id)
+        if not isinstance(request, Commit):
+            return self._keep(request)
         thread = self._threads.get(request.thread_id)
         if thread is None:
-            thread = _Thread(ThreadState(request.thread_id))
+            thread = MemoryThread(ThreadState(request.thread_id))
         rows = answer_rows(request)
         answered = bool(rows) and any(_has_row(thread, request, row) for row in rows)
-        sequence, error = judge(request, thread.state, answered=answered)
+        base = branches_off(request)
+        based = base is None or (request.namespace, base) in thread.by_id
+        sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
         _store(thread, request, sequence)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
-    def _delete(self, thread_id: str) -> Outcome:
-        thread = self._threads.get(thread_id)
-        if thread is not None:
+    def _keep(self, request: DeleteThread | CopyThread | Removal) -> Outcome:
+        """Carry out a request about what a thread keeps."""
+        thread = self._threads.get(request.thread_id)
+        if isinstance(request, CopyThread):
+            source = self._threads.get(request.source)
+            if thread is not None and thread.places:
+                return Refused(refused_copy(request))
+            if source is not None and source.places:
+                self._threads[request.thread_id] = copied(source, request.thread_id, thread)
+            return Stored()
+        if thread is None:
+            return Stored()
+        if isinstance(request, DeleteThread):
             # The epoch stays, so that a run that is still going on can't bring the data back.
-            epoch = thread.state.epoch + 1
-            self._threads[thread_id] = _Thread(ThreadState(thread_id, epoch=epoch))
-        return Stored()
+            emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
+            self._threads[request.thread_id] = MemoryThread(emptied)
+            return Stored(removed=len(thread.places))
+        return Stored(removed=remove(thread, request))
 
     def _answer(self, query: Query) -> Any:
         if isinstance(query, LoadCheckpoint):
             return self._load(query)
+        if isinstance(query, ListThreads):
+            return sorted(t.state.thread_id for t in self._threads.values() if has_runs(t, query))
         return self._page(query)
 
     def _load(self, query: LoadCheckpoint) -> Loaded:
@@ -147,18 +152,18 @@ class MemoryBackend:
         return found[: query.limit] if query.limit is not None else found
 
 
-def _floor(thread: _Thread, namespace: str, head: bytes | None) -> int:
+def _floor(thread: MemoryThread, namespace: str, head: bytes | None) -> int:
     """The highest version of the namespace: its head knows it, as branches count above it."""
     place = thread.by_id.get((namespace, head)) if head else None
     return decode_record(place.row.record).floor if place else 0
 
 
-def _has_row(thread: _Thread, commit: Commit, row: LedgerRow) -> bool:
+def _has_row(thread: MemoryThread, commit: Commit, row: LedgerRow) -> bool:
     rows = thread.ledger.get((commit.namespace, row.base), {})
     return (row.task, row.index, row.generation) in rows
 
 
-def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
+def _store(thread: MemoryThread, commit: Commit, sequence: int) -> None:
     namespace = commit.namespace
     if commit.claim is not None and commit.run is not None:
         claim = commit.claim
@@ -172,12 +177,12 @@ def _store(thread: _Thread, commit: Commit, sequence: int) -> None:
             _store_values(thread, namespace, row)
         if row.ranges:  # their bytes are kept where the list is, once
             row = msgspec.structs.replace(row, ranges=(), merges=())  # noqa: PLW2901
-        place = _Place(sequence + offset, namespace, row)
+        place = Place(sequence + offset, namespace, row)
         thread.places.append(place)
         thread.by_id[namespace, row.id] = place
 
 
-def _store_values(thread: _Thread, namespace: str, row: CheckpointRow) -> None:
+def _store_values(thread: MemoryThread, namespace: str, row: CheckpointRow) -> None:
     for blob in row.blobs:
         thread.blobs[namespace, blob.channel, blob.version] = blob.payload
     for part in row.ranges:
@@ -190,7 +195,7 @@ def _store_values(thread: _Thread, namespace: str, row: CheckpointRow) -> None:
         rows[merge.start] = (sum(c for c, _ in parts), b"".join(p for _, p in parts))
 
 
-def _whole(thread: _Thread, place: _Place, *, ancestors: bool) -> StoredCheckpoint:
+def _whole(thread: MemoryThread, place: Place, *, ancestors: bool) -> StoredCheckpoint:
     """A checkpoint and, if asked for, the ancestors that its deltas need."""
     record = decode_record(place.row.record)
     stored = _read(thread, place, record)
@@ -208,7 +213,7 @@ def _whole(thread: _Thread, place: _Place, *, ancestors: bool) -> StoredCheckpoi
     return msgspec.structs.replace(stored, ancestors=tuple(found))
 
 
-def _read(thread: _Thread, place: _Place, record: Record) -> StoredCheckpoint:
+def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoint:
     namespace = place.namespace
     blobs = {
         channel: thread.blobs[namespace, channel, record.channel_versions[channel]]
@@ -237,7 +242,7 @@ def _read(thread: _Thread, place: _Place, record: Record) -> StoredCheckpoint:
     )
 
 
-def _matches(thread: _Thread, place: _Place, query: ListCheckpoints) -> bool:
+def _matches(thread: MemoryThread, place: Place, query: ListCheckpoints) -> bool:
     if query.namespace not in (None, place.namespace):
         return False
     if query.before is not None:

@@ -6,6 +6,7 @@ Everything here is bytes, text and integers. A saver stores rows; it decodes non
 import msgspec
 
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
+from actorgraph.values.retention import CopyThread, DeleteThread, ListThreads, Removal
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
@@ -130,20 +131,19 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
 
 
-class DeleteThread(msgspec.Struct, frozen=True, gc=False):
-    """Remove everything of a thread and raise its epoch, so that no late commit brings it back."""
-
-    thread_id: str
-    size: int = 0
-
-
-Request = Commit | DeleteThread
+Request = Commit | DeleteThread | CopyThread | Removal
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """The request is durable. `sequence` is the newest one given to its checkpoints, or 0."""
+    """The request is durable.
+
+    Attributes:
+        sequence: the newest one given to its checkpoints, or 0.
+        removed: how many checkpoints it has removed.
+    """
 
     sequence: int = 0
+    removed: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -190,7 +190,7 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     ancestors: bool = False
 
 
-Query = LoadCheckpoint | ListCheckpoints
+Query = LoadCheckpoint | ListCheckpoints | ListThreads
 
 
 class StoredRange(msgspec.Struct, frozen=True, gc=False):

@@ -13,13 +13,13 @@ from contextlib import suppress
 import msgspec
 
 from actorgraph.errors import StorageError
-from actorgraph.savers.judge import ThreadState, answer_rows, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
+from actorgraph.savers.sqlite.retention import keep
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
-    DeleteThread,
     LedgerRow,
     Outcome,
     RangeRow,
@@ -116,17 +116,22 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
     outcomes: list[Outcome] = []
     for request in batch:
         thread = threads[request.thread_id]
-        if isinstance(request, DeleteThread):
+        if not isinstance(request, Commit):
             rows.write(connection)
             rows = Rows()
-            outcomes.append(_delete(connection, thread))
+            outcomes.append(keep(connection, request, thread))
             continue
         if request.namespace not in thread.heads:
             found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
             thread.heads[request.namespace] = found[0] if found else None
         before = thread.run
         answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
-        sequence, error = judge(request, thread, answered=answered)
+        base = branches_off(request)
+        if base is not None:  # it may be in this batch
+            rows.write(connection)
+            rows = Rows()
+        based = base is None or _has_point(connection, thread, request, base)
+        sequence, error = judge(request, thread, answered=answered, based=based)
         if error is not None:
             outcomes.append(Refused(error))
             continue
@@ -144,6 +149,13 @@ def _has_row(
 ) -> bool:
     key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
     return connection.execute(sql.SELECT_WRITE, key).fetchone() is not None
+
+
+def _has_point(
+    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, point: bytes
+) -> bool:
+    key = (thread.row, commit.namespace, point)
+    return connection.execute(sql.SELECT_BY_ID, key).fetchone() is not None
 
 
 def _read_threads(
@@ -169,14 +181,6 @@ def _read_threads(
 
 def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
     return [threads[thread_id] for thread_id in missing]
-
-
-def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
-    for statement in sql.DELETE_THREAD:
-        connection.execute(statement, (thread.row,))
-    thread.epoch += 1
-    thread.run, thread.heads = None, {}
-    return Stored()
 
 
 _Row = tuple[object, ...]

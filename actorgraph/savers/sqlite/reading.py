@@ -13,6 +13,7 @@ from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
+from actorgraph.savers.sqlite.retention import threads
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -25,6 +26,7 @@ from actorgraph.values.commits import (
     StoredRange,
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+from actorgraph.values.retention import ListThreads
 
 _ALL = -1
 _COLUMNS = frozenset({"source", "step"})
@@ -59,6 +61,8 @@ def _answer_or_error(connection: sqlite3.Connection, query: Query) -> Any:
 def _answer(connection: sqlite3.Connection, query: Query) -> Any:
     if isinstance(query, LoadCheckpoint):
         return _load(connection, query)
+    if isinstance(query, ListThreads):
+        return threads(connection, query)
     return _page(connection, query)
 
 

@@ -152,6 +152,55 @@ DELETE_THREAD = (
     "DELETE FROM runs WHERE thread = ?",
     "UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, deleted = 1 WHERE thread = ?",
 )
+COPY_THREAD = (
+    """INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
+                                has_interrupts, created, metadata, record)
+    SELECT :target, namespace, seq, id, parent, step, source, run, next,
+           has_interrupts, created, metadata, record
+    FROM checkpoints WHERE thread = :source""",
+    """INSERT INTO blobs SELECT :target, namespace, channel, version, payload
+    FROM blobs WHERE thread = :source""",
+    """INSERT INTO ranges SELECT :target, namespace, channel, lineage, start, count, payload
+    FROM ranges WHERE thread = :source""",
+    """INSERT INTO writes
+    SELECT :target, namespace, checkpoint, task, idx, generation, path, payload
+    FROM writes WHERE thread = :source""",
+)
+SELECT_ANY = "SELECT 1 FROM checkpoints WHERE thread = ? LIMIT 1"
+SELECT_POINTS = """
+SELECT namespace, seq, id, parent, run, metadata, record FROM checkpoints
+WHERE thread = ? ORDER BY seq
+"""
+DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE thread = ? AND namespace = ? AND seq = ?"
+DELETE_WRITES = "DELETE FROM writes WHERE thread = ? AND namespace = ? AND checkpoint = ?"
+UPDATE_PARENT = "UPDATE checkpoints SET parent = ? WHERE thread = ? AND namespace = ? AND seq = ?"
+SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = ?"
+DELETE_BLOB = """
+DELETE FROM blobs WHERE thread = ? AND namespace = ? AND channel = ? AND version = ?
+"""
+SELECT_RANGE_KEYS = "SELECT namespace, channel, lineage, start FROM ranges WHERE thread = ?"
+DELETE_RANGE = """
+DELETE FROM ranges
+WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start = ?
+"""
+RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1 WHERE thread = ?"
+DELETE_RUNS = """
+DELETE FROM runs WHERE thread = ? AND run IS NOT ?
+    AND run NOT IN (SELECT c.run FROM checkpoints c WHERE c.thread = runs.thread
+                    AND c.run IS NOT NULL)
+"""
+SELECT_THREAD_IDS = """
+SELECT thread_id FROM threads t
+WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread) ORDER BY thread_id
+"""
+SELECT_THREADS_OF_RUNS = """
+SELECT thread_id FROM threads t
+WHERE hex(t.run) IN (SELECT value FROM json_each(:runs)) OR EXISTS (
+    SELECT 1 FROM checkpoints c WHERE c.thread = t.thread AND (
+        hex(c.run) IN (SELECT value FROM json_each(:runs))
+        OR c.metadata ->> 'run_id' IN (SELECT value FROM json_each(:texts))))
+ORDER BY thread_id
+"""
 
 CHECKPOINT_COLUMNS = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
     c.source, c.run, c.next, c.metadata, c.record"""

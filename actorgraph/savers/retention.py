@@ -1,0 +1,198 @@
+"""What a removal takes away, as a decision on data: the same for every saver.
+
+A checkpoint whose DeltaChannels are folded from its ancestors keeps them, whatever was asked for;
+so does each of these, hence nothing that is left has lost a part. The parent of a checkpoint that
+is gone is replaced by the nearest ancestor that is left.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
+from actorgraph.values.ids import as_text
+from actorgraph.values.retention import DeleteCheckpoints, DeleteRuns, KeepLatest, Removal
+
+
+class Point(msgspec.Struct):
+    """A stored checkpoint, as far as a removal needs it.
+
+    Attributes:
+        metadata: JSON. text: its record.
+    """
+
+    namespace: str
+    sequence: int
+    id: bytes
+    parent: bytes | None
+    run: bytes | None
+    metadata: str
+    text: str
+    decoded: Record | None = None
+
+    @property
+    def record(self) -> Record:
+        """Its record, decoded once."""
+        if self.decoded is None:
+            self.decoded = decode_record(self.text)
+        return self.decoded
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """Namespace and id."""
+        return (self.namespace, self.id)
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """What a removal does to a thread.
+
+    Attributes:
+        gone: the checkpoints to remove.
+        ledgers: `(namespace, id)` of those whose ledger goes too.
+        parents: `(checkpoint, parent)` for those that get another parent.
+        blobs: `(namespace, channel, version)` of the values that are still named.
+        lists: (namespace, channel, lineage) -> how far the list is still named.
+        heads: namespace -> the newest that is left; only namespaces that lose theirs.
+        stops: whether runs that are going on must not store anything any more.
+    """
+
+    gone: list[Point]
+    ledgers: set[tuple[str, bytes]]
+    parents: list[tuple[Point, bytes | None]]
+    blobs: set[tuple[str, str, int]]
+    lists: dict[tuple[str, str, int], int]
+    heads: dict[str, bytes | None]
+    stops: bool
+
+
+def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cut:
+    """Decide about a removal.
+
+    Args:
+        points: all checkpoints of the thread, oldest first.
+        open_run: the run that holds the thread's claim.
+    """
+    by_key = {point.key: point for point in points}  # of several rows with one id the newest
+    keeps = _with_ancestors(_wanted(removal, points, by_key), by_key)
+    gone = [point for point in points if point.sequence not in keeps]
+    left = [point for point in points if point.sequence in keeps]
+    there = {point.key for point in left}
+    heads = {point.namespace: point for point in points}
+    lost = dict.fromkeys(n for n, head in heads.items() if head.sequence not in keeps)
+    named = {point.namespace: point.id for point in left}
+    removes = isinstance(removal, DeleteCheckpoints | DeleteRuns)
+    stops = isinstance(removal, DeleteRuns) and stored_by(removal.runs, open_run)
+    blobs, lists = _named_by(left) if gone else (set[tuple[str, str, int]](), {})
+    return Cut(
+        gone=gone,
+        ledgers={point.key for point in gone} - there,
+        parents=list(_relinked(left, there, by_key)) if gone else [],
+        blobs=blobs,
+        lists=lists,
+        heads={namespace: named.get(namespace) for namespace in lost},
+        stops=stops or (removes and bool(lost)),
+    )
+
+
+def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bool:
+    """Whether one of some runs stored a checkpoint: by its own word, or by its metadata's."""
+    if run is not None and as_text(run) in runs:
+        return True
+    return '"run_id"' in metadata and decode_json(metadata).get("run_id") in runs
+
+
+def _wanted(
+    removal: Removal, points: Sequence[Point], by_key: dict[tuple[str, bytes], Point]
+) -> Iterable[Point]:
+    """What the removal leaves, but for what that needs."""
+    if isinstance(removal, DeleteCheckpoints):
+        ids, namespace = removal.ids, removal.namespace
+        return [p for p in points if p.namespace != namespace or p.id not in ids]
+    if isinstance(removal, DeleteRuns):
+        return [p for p in points if not stored_by(removal.runs, p.run, p.metadata)]
+    if isinstance(removal, KeepLatest):
+        heads = {point.namespace: point for point in points}
+        return [head for namespace, head in heads.items() if not _is_over(namespace, heads)]
+    newest: dict[str, list[Point]] = {}
+    for point in points:
+        newest.setdefault(point.namespace, []).append(point)
+    found: dict[int, Point] = {}
+    for rows in newest.values():
+        for row in rows[-removal.count :]:
+            at: Point | None = row
+            while at is not None and at.sequence not in found:
+                found[at.sequence] = at
+                at = _parent(at, by_key)
+    return found.values()
+
+
+def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
+    """Whether a namespace belongs to a task whose superstep the graph above has left behind.
+
+    A later superstep's tasks have other ids, so nobody comes back to it. A stateful graph's
+    namespace has no task's id.
+    """
+    parts = namespace.split(NAMESPACE_SEPARATOR) if namespace else []
+    head = heads[namespace]
+    for depth, part in enumerate(parts):
+        above = NAMESPACE_SEPARATOR.join(parts[:depth])
+        if NAMESPACE_END not in part or above not in heads:
+            continue
+        now, then = heads[above], decode_json(head.metadata).get("parents", {}).get(above)
+        # In exit mode the graph above stores its checkpoint after those of its tasks.
+        if then is not None and then != as_text(now.id) and head.sequence < now.sequence:
+            return True
+    return False
+
+
+def _parent(point: Point, by_key: dict[tuple[str, bytes], Point]) -> Point | None:
+    return by_key.get((point.namespace, point.parent)) if point.parent else None
+
+
+def _with_ancestors(
+    points: Iterable[Point], by_key: dict[tuple[str, bytes], Point]
+) -> frozenset[int]:
+    """The sequences of some checkpoints and of all that their values are folded from."""
+    found: set[int] = set()
+    waiting = list(points)
+    while waiting:
+        point = waiting.pop()
+        if point.sequence in found:
+            continue
+        found.add(point.sequence)
+        left, at = set(point.record.deltas), _parent(point, by_key)
+        while left and at is not None:
+            waiting.append(at)
+            left.intersection_update(at.record.deltas)
+            at = _parent(at, by_key)
+    return frozenset(found)
+
+
+def _relinked(
+    left: Sequence[Point], there: set[tuple[str, bytes]], by_key: dict[tuple[str, bytes], Point]
+) -> Iterable[tuple[Point, bytes | None]]:
+    """The checkpoints whose parent goes, with the nearest ancestor that stays."""
+    for point in left:
+        at = _parent(point, by_key)
+        if at is None or at.key in there:
+            continue
+        while at is not None and at.key not in there:
+            at = _parent(at, by_key)
+        yield point, None if at is None else at.id
+
+
+def _named_by(
+    left: Sequence[Point],
+) -> tuple[set[tuple[str, str, int]], dict[tuple[str, str, int], int]]:
+    """The blobs and the lists that some checkpoints name."""
+    blobs: set[tuple[str, str, int]] = set()
+    lists: dict[tuple[str, str, int], int] = {}
+    for point in left:
+        record, namespace = point.record, point.namespace
+        blobs.update((namespace, c, record.channel_versions[c]) for c in record.blobs)
+        for channel, chain in record.lists.items():
+            for lineage, end in chain:
+                key = (namespace, channel, lineage)
+                lists[key] = max(end, lists.get(key, 0))
+    return blobs, lists
