@@ -1,4 +1,4 @@
-"""What every test gets: both event loops, and one Hypothesis profile.
+"""What every test gets: both event loops, a PostgreSQL server, and one Hypothesis profile.
 
 Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
 """
@@ -7,6 +7,10 @@ import os
 
 import pytest
 from hypothesis import settings
+
+from tests.postgres import postgres, schema
+
+__all__ = ["postgres", "schema"]
 
 # No deadline: a shared machine may stop for longer than any example takes.
 # In CI the examples are the same at each run, so that a failure is about the change.
