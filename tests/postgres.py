@@ -25,6 +25,19 @@ max_connections = 60
 log_min_messages = fatal
 """
 
+FUNCTIONS = r"""
+CREATE FUNCTION empty_schema(named text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE found record;
+BEGIN
+    FOR found IN SELECT tablename FROM pg_tables
+        WHERE schemaname = named AND tablename NOT LIKE '%\_migrations'
+    LOOP EXECUTE format('DELETE FROM %I.%I', named, found.tablename); END LOOP;
+END $$;
+
+CREATE FUNCTION drop_schema(named text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', named); END $$;
+"""
+
 
 class PostgresServer:
     """The server: its address, its end and its return, and schemas in it."""
@@ -77,22 +90,22 @@ class PostgresServer:
 
     def empty(self, schema: str) -> None:
         """Delete every row of a schema's tables, but for the lists of migrations."""
-        with self.connect(schema) as connection:
-            tables = connection.execute(
-                "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s "
-                "AND tablename NOT LIKE '%%\\_migrations'",
-                (schema,),
-            ).fetchall()
-            statements = [f"DELETE FROM {table}" for (table,) in tables]  # noqa: S608 - quoted above
-            connection.execute(
-                "; ".join(["SET lock_timeout = '5s'; SET synchronous_commit = off", *statements])
-            )
+        with self._housekeeping() as connection:
+            connection.execute("SELECT empty_schema(%s)", (schema,))
 
     def drop(self, schema: str) -> None:
         """Remove a schema with all that is in it."""
+        with self._housekeeping() as connection:
+            connection.execute("SELECT drop_schema(%s)", (schema,))
+
+    @contextmanager
+    def _housekeeping(self) -> Iterator[Any]:
+        """A connection that waits neither for the disk nor long for a transaction left open."""
         with self.connect() as connection:
             connection.execute("SET lock_timeout = '5s'")
-            connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+            connection.execute("SET synchronous_commit = off")
+            connection.execute("SET client_min_messages = warning")
+            yield connection
 
 
 def started() -> PostgresServer:
@@ -107,7 +120,10 @@ def started() -> PostgresServer:
         with (folder / "postgresql.conf").open("a") as file:
             file.write(SETTINGS)
         server.start()
-    return PostgresServer(server)
+    made = PostgresServer(server)
+    with made.connect() as connection:
+        connection.execute(FUNCTIONS)
+    return made
 
 
 @pytest.fixture(scope="session")
