@@ -100,6 +100,9 @@ class HandOff:
             for channel in point.deltas:
                 self._placed.forget(channel)
             for channel, value in point.changed.items():
+                if is_inline(value) and not self._sealed:
+                    self._placed.inline(channel, value)
+                    continue
                 for _ in self._place(point, channel, value, rows):
                     yield self._breathe()
             checkpoints.append(self._checkpoint(point, rows))
@@ -158,9 +161,6 @@ class HandOff:
         placed = self._placed
         placed.forget(channel)
         if value is EMPTY:
-            return ()
-        if is_inline(value) and not self._sealed:
-            placed.values[channel] = value
             return ()
         version = point.versions[channel]
         grows = type(value) is list and channel not in point.unwritten
@@ -275,6 +275,12 @@ class Placement:
         self.lists: dict[str, Growth] = {}
         self.growths: dict[str, Growth] = {}
         self.outgrown: set[str] = set()
+
+    def inline(self, channel: str, value: Any) -> None:
+        """The channel has changed to a value that stands in the record itself."""
+        if channel not in self.values:
+            self.forget(channel)
+        self.values[channel] = value
 
     def forget(self, channel: str) -> None:
         """The channel has changed: its old place counts no more."""

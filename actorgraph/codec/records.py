@@ -64,6 +64,7 @@ class _Versioned(msgspec.Struct):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)
 _VERSION = msgspec.json.Decoder(_Versioned)
+_CURRENT = f'{{"v":{CHECKPOINT_FORMAT}'
 
 
 def is_inline(value: Any) -> bool:
@@ -75,10 +76,10 @@ def is_inline(value: Any) -> bool:
 
 def encode_record(record: Record) -> str:
     """The record as JSON text. `v` is always written: it says how to read the rest."""
-    text = _ENCODER.encode(record).decode()
-    if text.startswith('{"v"'):
-        return text
-    return f'{{"v":{record.v}}}' if text == "{}" else f'{{"v":{record.v},{text[1:]}'
+    encoded = _ENCODER.encode(record)
+    if record.v != CHECKPOINT_FORMAT:
+        return encoded.decode()
+    return _CURRENT + ("}" if encoded == b"{}" else f",{encoded[1:].decode()}")
 
 
 def decode_record(text: str) -> Record:

@@ -267,14 +267,14 @@ class Supervisor:
     def _try(self, effect: Effect) -> bool:
         """Carry out one effect; False if it has to wait, or is the end."""
         match effect:
+            case Save():
+                return self._save(effect)
             case StartTask():
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._running_group())
                 self._actors.assign(effect, self._running_group())
             case AnswerCall():
                 self._calls.answer(effect)
-            case Save():
-                return self._save(effect)
             case Emit():
                 return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
             case CancelTasks(only):

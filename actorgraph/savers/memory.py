@@ -86,8 +86,9 @@ class MemoryBackend:
         thread = self._threads.get(request.thread_id)
         if thread is None:
             thread = MemoryThread(ThreadState(request.thread_id))
-        rows = answer_rows(request)
-        answered = bool(rows) and any(_has_row(thread, request, row) for row in rows)
+        answered = request.claim is not None and any(
+            _has_row(thread, request, row) for row in answer_rows(request)
+        )
         base = branches_off(request)
         based = base is None or (request.namespace, base) in thread.by_id
         sequence, error = judge(request, thread.state, answered=answered, based=based)
@@ -169,9 +170,14 @@ def _store(thread: MemoryThread, commit: Commit, sequence: int) -> None:
         claim = commit.claim
         head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
         thread.runs = {commit.run: OpenRun(commit.run, head, claim.mode, claim.input)}
+    ledger = thread.ledger
     for entry in commit.ledger:
-        rows = thread.ledger.setdefault((namespace, entry.base), {})
-        rows.setdefault((entry.task, entry.index, entry.generation), entry)
+        key = (entry.task, entry.index, entry.generation)
+        rows = ledger.get((namespace, entry.base))
+        if rows is None:
+            ledger[namespace, entry.base] = {key: entry}
+        else:
+            rows.setdefault(key, entry)
     for offset, row in enumerate(commit.checkpoints):
         if row.blobs or row.ranges:
             _store_values(thread, namespace, row)

@@ -79,12 +79,13 @@ from actorgraph.values.run import (
 
 def advance(state: RunState, event: Event) -> list[Effect]:
     """What a run does about one event."""
+    # The two of every superstep come first: a pattern with a field costs more.
+    if isinstance(event, TaskSucceeded) and state.calls is None:
+        return _on_success(state, event.result)
+    if isinstance(event, Saved):
+        acknowledged(state, event.number)
+        return on_steps_saved(state) + go_on(state) if state.steps else go_on(state)
     match event:
-        case TaskSucceeded(result) if state.calls is None:
-            return _on_success(state, result)
-        case Saved(number):
-            acknowledged(state, number)
-            return (on_steps_saved(state) if state.steps else []) + go_on(state)
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
         case CancelRequested():

@@ -109,10 +109,12 @@ def _available(plan: Plan, new: dict[str, Any]) -> set[str]:
 def _see(state: RunState, ran: Iterable[Ran]) -> None:
     versions = state.versions
     for task in ran:
-        seen = state.seen.setdefault(task.name, {})
+        # A new dict: checkpoints on their way to the store share the old one.
+        seen = dict(state.seen.get(task.name, ()))
         for channel in task.triggers:
             if channel in versions:
                 seen[channel] = versions[channel]
+        state.seen[task.name] = seen
 
 
 def _commit(state: RunState, new: dict[str, Any]) -> set[str]:

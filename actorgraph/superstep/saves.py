@@ -71,7 +71,7 @@ def new_checkpoint(
     """
     rules, values = state.plan.channels, state.values
     changed: dict[str, Any] = {}
-    for channel in sorted(state.dirty):
+    for channel in sorted(state.dirty) if len(state.dirty) > 1 else state.dirty:
         rule = rules[channel]
         if rule.stored:
             changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
@@ -85,7 +85,7 @@ def new_checkpoint(
         source=state.source,
         changed=changed,
         versions=dict(state.versions),
-        seen={node: dict(seen) for node, seen in state.seen.items()},
+        seen=dict(state.seen),
         updated=state.updated,
         next=next_nodes(state.plan, next_tasks),
         metadata={**state.policy.metadata, **metadata} if metadata else state.policy.metadata,
@@ -156,8 +156,9 @@ def may_start(state: RunState) -> bool:
 def acknowledged(state: RunState, number: int) -> None:
     """Note that every save up to `number` is durable."""
     state.durable = max(state.durable, number)
-    while state.unsaved_steps and state.unsaved_steps[0] <= state.durable:
-        state.unsaved_steps.popleft()
+    unsaved = state.unsaved_steps
+    while unsaved and unsaved[0] <= state.durable:
+        unsaved.popleft()
 
 
 def chunk_gate(state: RunState) -> int:

@@ -8,6 +8,7 @@ Source: RFC 9562 section 5.6 (UUIDv6).
 
 from functools import lru_cache
 from hashlib import blake2b
+from struct import Struct
 from typing import NewType
 
 CheckpointId = NewType("CheckpointId", bytes)
@@ -23,6 +24,7 @@ GREGORIAN_OFFSET = 0x01B21DD213814000
 """100 ns intervals between 1582-10-15 and 1970-01-01."""
 
 _STEP_MASK = 0x3FFF
+_TWO_WORDS = Struct(">QQ")
 
 
 def uuid6(ticks: int, step: int, node: int) -> CheckpointId:
@@ -35,7 +37,7 @@ def uuid6(ticks: int, step: int, node: int) -> CheckpointId:
     """
     high = ((ticks >> 12) << 16) | 0x6000 | (ticks & 0x0FFF)
     low = (0b10 << 62) | ((step & _STEP_MASK) << 48) | node
-    return CheckpointId(((high << 64) | low).to_bytes(16, "big"))
+    return CheckpointId(_TWO_WORDS.pack(high, low))
 
 
 def ticks_of(checkpoint: bytes) -> int:
