@@ -43,7 +43,7 @@ class Saver(Protocol):
         """Answer reads.
 
         Returns: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for ListCheckpoints,
-            a list of thread ids for ListThreads.
+            a list of thread ids for ListThreads, a number for CountCheckpoints.
         """
         ...
 

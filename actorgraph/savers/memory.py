@@ -7,6 +7,7 @@ later doesn't change what was saved.
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +22,15 @@ from actorgraph.savers.judge import (
     newest_rows,
     refused_copy,
 )
-from actorgraph.savers.memory_threads import MemoryThread, Place, copied, has_runs, remove
+from actorgraph.savers.memory_threads import (
+    MemoryThread,
+    Place,
+    copied,
+    has_runs,
+    hold,
+    is_left_over,
+    remove,
+)
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -38,7 +47,17 @@ from actorgraph.values.commits import (
     StoredCheckpoint,
     StoredRange,
 )
-from actorgraph.values.retention import CopyThread, DeleteThread, ListThreads, Removal
+from actorgraph.values.retention import (
+    CopyThread,
+    CountCheckpoints,
+    DeleteThread,
+    HoldWhole,
+    ListThreads,
+    Removal,
+    Vacuum,
+)
+
+Kept = DeleteThread | CopyThread | Removal | HoldWhole | Vacuum
 
 
 class MemoryBackend:
@@ -98,8 +117,13 @@ class MemoryBackend:
         _store(thread, request, sequence)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
-    def _keep(self, request: DeleteThread | CopyThread | Removal) -> Outcome:
+    def _keep(self, request: Kept) -> Outcome:
         """Carry out a request about what a thread keeps."""
+        if isinstance(request, Vacuum):
+            empty = [t for t, known in self._threads.items() if is_left_over(known)]
+            for thread_id in empty:
+                del self._threads[thread_id]
+            return Stored()
         thread = self._threads.get(request.thread_id)
         if isinstance(request, CopyThread):
             source = self._threads.get(request.source)
@@ -115,13 +139,20 @@ class MemoryBackend:
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
             self._threads[request.thread_id] = MemoryThread(emptied)
             return Stored(removed=len(thread.places))
-        return Stored(removed=remove(thread, request))
+        if isinstance(request, HoldWhole):
+            hold(thread, request)
+            return Stored()
+        return remove(thread, request)
 
     def _answer(self, query: Query) -> Any:
         if isinstance(query, LoadCheckpoint):
             return self._load(query)
         if isinstance(query, ListThreads):
             return sorted(t.state.thread_id for t in self._threads.values() if has_runs(t, query))
+        if isinstance(query, CountCheckpoints):
+            thread = self._threads.get(query.thread_id)
+            places = thread.places if thread else ()
+            return sum(query.namespace in (None, place.namespace) for place in places)
         return self._page(query)
 
     def _load(self, query: LoadCheckpoint) -> Loaded:
@@ -145,11 +176,12 @@ class MemoryBackend:
         for thread in self._threads.values():
             if query.thread_id not in (None, thread.state.thread_id):
                 continue
-            places = reversed(thread.places)
+            places = thread.places if query.oldest_first else reversed(thread.places)
             wanted = (p for p in places if _matches(thread, p, query))
-            found.extend(_whole(thread, p, ancestors=query.ancestors) for p in wanted)
+            read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
+            found.extend(read(thread, p) for p in wanted)
         if query.thread_id is None:
-            found.sort(key=lambda c: c.row.id, reverse=True)
+            found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
         return found[: query.limit] if query.limit is not None else found
 
 
@@ -217,6 +249,12 @@ def _whole(thread: MemoryThread, place: Place, *, ancestors: bool) -> StoredChec
         left -= ends
         found.append(_read(thread, at, whole.only(ends)))
     return msgspec.structs.replace(stored, ancestors=tuple(found))
+
+
+def _bare(thread: MemoryThread, place: Place) -> StoredCheckpoint:
+    """A checkpoint without its values and its ledger."""
+    where = (thread.state.thread_id, place.namespace, place.sequence)
+    return StoredCheckpoint(*where, place.row, {}, {}, {}, ())
 
 
 def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoint:

@@ -3,9 +3,9 @@
 import msgspec
 
 from actorgraph.savers.judge import ThreadState
-from actorgraph.savers.retention import Cut, Point, cut, stored_by
-from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun
-from actorgraph.values.retention import DeleteRuns, ListThreads, Removal
+from actorgraph.savers.retention import Cut, Point, cut, held_whole, stored_by
+from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, Stored
+from actorgraph.values.retention import DeleteRuns, HoldWhole, ListThreads, Removal
 
 
 class Place(msgspec.Struct):
@@ -43,8 +43,8 @@ def copied(source: MemoryThread, thread_id: str, target: MemoryThread | None) ->
     return thread
 
 
-def remove(thread: MemoryThread, removal: Removal) -> int:
-    """Carry out a removal; returns how many checkpoints it has removed."""
+def remove(thread: MemoryThread, removal: Removal) -> Stored:
+    """Carry out a removal."""
     state = thread.state
     rows = [(p.namespace, p.sequence, p.row) for p in thread.places]
     points = [Point(ns, seq, r.id, r.parent, r.run, r.metadata, r.record) for ns, seq, r in rows]
@@ -54,9 +54,29 @@ def remove(thread: MemoryThread, removal: Removal) -> int:
         state.run = None
     if isinstance(removal, DeleteRuns) or state.run is None:
         thread.runs = {run: known for run, known in thread.runs.items() if run == state.run}
-    if found.gone:
+    before = _size(thread)
+    if found.clears:
         _take_out(thread, found)
-    return len(found.gone)
+    freed = before - _size(thread) if found.kept is not None else 0
+    return Stored(removed=len(found.gone), freed=freed)
+
+
+def _size(thread: MemoryThread) -> int:
+    """How many rows of values and writes it has."""
+    tables = (*thread.ranges.values(), *thread.ledger.values())
+    return len(thread.blobs) + sum(map(len, tables))
+
+
+def hold(thread: MemoryThread, request: HoldWhole) -> None:
+    """Let a checkpoint hold values whole."""
+    place = thread.by_id.get((request.namespace, request.id))
+    held = None if place is None else held_whole(request, place.row.record)
+    if place is None or held is None:
+        return
+    text, blobs = held
+    place.row = msgspec.structs.replace(place.row, record=text)
+    for blob in blobs:
+        thread.blobs[request.namespace, blob.channel, blob.version] = blob.payload
 
 
 def _take_out(thread: MemoryThread, found: Cut) -> None:
@@ -69,6 +89,8 @@ def _take_out(thread: MemoryThread, found: Cut) -> None:
     _put(thread, left)
     for key in found.ledgers:
         thread.ledger.pop(key, None)
+    if found.kept is not None:
+        thread.ledger = {base: rows for base, rows in thread.ledger.items() if base in found.kept}
     thread.blobs = {key: blob for key, blob in thread.blobs.items() if key in found.blobs}
     if thread.state.run is None:  # a run may go on with a list that only it remembers
         thread.ranges = {
@@ -86,9 +108,16 @@ def _put(thread: MemoryThread, places: list[Place]) -> None:
 
 def has_runs(thread: MemoryThread, query: ListThreads) -> bool:
     """Whether a thread has checkpoints, or something of the runs that a query names."""
+    if query.older is not None and all(p.row.created >= query.older for p in thread.places):
+        return False
     if query.runs is None:
         return bool(thread.places)
     runs = query.runs
     return stored_by(runs, thread.state.run) or any(
         stored_by(runs, place.row.run, place.row.metadata) for place in thread.places
     )
+
+
+def is_left_over(thread: MemoryThread) -> bool:
+    """Whether only the epoch of a deleted thread is left."""
+    return not thread.places and not thread.ledger and thread.state.run is None

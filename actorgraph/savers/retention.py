@@ -9,10 +9,21 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.codec.records import Record, decode_json, decode_record, encode_record
+from actorgraph.values.commits import BlobRow
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
-from actorgraph.values.ids import as_text
-from actorgraph.values.retention import DeleteCheckpoints, DeleteRuns, KeepLatest, Removal
+from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+from actorgraph.values.retention import (
+    DeleteCheckpoints,
+    DeleteRuns,
+    Expire,
+    HoldWhole,
+    KeepLatest,
+    Removal,
+    Sweep,
+)
+
+_UUID_OF_TIME = 6
 
 
 class Point(msgspec.Struct):
@@ -43,6 +54,13 @@ class Point(msgspec.Struct):
         """Namespace and id."""
         return (self.namespace, self.id)
 
+    @property
+    def created(self) -> int | None:
+        """As in `CheckpointRow`; None for an id of a program's own that has no time in it."""
+        if self.id[6] >> 4 != _UUID_OF_TIME:
+            return None
+        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
+
 
 class Cut(msgspec.Struct, frozen=True):
     """What a removal does to a thread.
@@ -55,6 +73,8 @@ class Cut(msgspec.Struct, frozen=True):
         lists: (namespace, channel, lineage) -> how far the list is still named.
         heads: namespace -> the newest that is left; only namespaces that lose theirs.
         stops: whether runs that are going on must not store anything any more.
+        kept: `(namespace, id)` of what is left; only of a sweep. Ledgers of others go, and no run
+            is going on.
     """
 
     gone: list[Point]
@@ -64,6 +84,12 @@ class Cut(msgspec.Struct, frozen=True):
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
     stops: bool
+    kept: set[tuple[str, bytes]] | None = None
+
+    @property
+    def clears(self) -> bool:
+        """Whether rows that no checkpoint names go."""
+        return bool(self.gone) or self.kept is not None
 
 
 def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cut:
@@ -81,9 +107,11 @@ def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cu
     heads = {point.namespace: point for point in points}
     lost = dict.fromkeys(n for n, head in heads.items() if head.sequence not in keeps)
     named = {point.namespace: point.id for point in left}
-    removes = isinstance(removal, DeleteCheckpoints | DeleteRuns)
+    removes = isinstance(removal, DeleteCheckpoints | DeleteRuns) or not left
     stops = isinstance(removal, DeleteRuns) and stored_by(removal.runs, open_run)
-    blobs, lists = _named_by(left) if gone else (set[tuple[str, str, int]](), {})
+    sweeps = isinstance(removal, Sweep) and open_run is None
+    named_by = _named_by(left) if gone or sweeps else (set[tuple[str, str, int]](), {})
+    blobs, lists = named_by
     return Cut(
         gone=gone,
         ledgers={point.key for point in gone} - there,
@@ -92,6 +120,7 @@ def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cu
         lists=lists,
         heads={namespace: named.get(namespace) for namespace in lost},
         stops=stops or (removes and bool(lost)),
+        kept=there if sweeps else None,
     )
 
 
@@ -114,6 +143,10 @@ def _wanted(
     if isinstance(removal, KeepLatest):
         heads = {point.namespace: point for point in points}
         return [head for namespace, head in heads.items() if not _is_over(namespace, heads)]
+    if isinstance(removal, Sweep):
+        return points
+    if isinstance(removal, Expire):
+        return _unexpired(removal, points)
     newest: dict[str, list[Point]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
@@ -125,6 +158,21 @@ def _wanted(
                 found[at.sequence] = at
                 at = _parent(at, by_key)
     return found.values()
+
+
+def _unexpired(removal: Expire, points: Sequence[Point]) -> list[Point]:
+    """What is young enough, or among its namespace's newest; none of a call that is over."""
+    young = [p for p in points if p.created is None or p.created >= removal.before]
+    if not young and not removal.count:
+        return []
+    heads = {point.namespace: point for point in points}
+    counts = {ns: 0 if _is_over(ns, heads) else max(1, removal.count) for ns in heads}
+    kept = {point.sequence: point for point in young}
+    for point in reversed(points):
+        if counts[point.namespace]:
+            counts[point.namespace] -= 1
+            kept[point.sequence] = point
+    return list(kept.values())
 
 
 def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
@@ -196,3 +244,22 @@ def _named_by(
                 key = (namespace, channel, lineage)
                 lists[key] = max(end, lists.get(key, 0))
     return blobs, lists
+
+
+def held_whole(request: HoldWhole, text: str) -> tuple[str, list[BlobRow]] | None:
+    """The record of a checkpoint that holds some DeltaChannels whole from now on, and its blobs.
+
+    Args:
+        text: its record.
+    Returns: None if it holds all of them already.
+    """
+    record = decode_record(text)
+    versions = record.channel_versions
+    channels = sorted(set(request.values).intersection(record.deltas, versions))
+    if not channels:
+        return None
+    left = {c: counts for c, counts in record.deltas.items() if c not in channels}
+    blobs = sorted({*record.blobs, *channels})
+    whole = msgspec.structs.replace(record, deltas=left, blobs=blobs)
+    rows = [BlobRow(c, versions[c], request.values[c]) for c in channels]
+    return encode_record(whole), rows

@@ -6,7 +6,15 @@ Everything here is bytes, text and integers. A saver stores rows; it decodes non
 import msgspec
 
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
-from actorgraph.values.retention import CopyThread, DeleteThread, ListThreads, Removal
+from actorgraph.values.retention import (
+    CopyThread,
+    CountCheckpoints,
+    DeleteThread,
+    HoldWhole,
+    ListThreads,
+    Removal,
+    Vacuum,
+)
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
@@ -131,7 +139,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
 
 
-Request = Commit | DeleteThread | CopyThread | Removal
+Request = Commit | DeleteThread | CopyThread | Removal | HoldWhole | Vacuum
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -140,10 +148,12 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         sequence: the newest one given to its checkpoints, or 0.
         removed: how many checkpoints it has removed.
+        freed: how many rows a sweep has removed.
     """
 
     sequence: int = 0
     removed: int = 0
+    freed: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -180,6 +190,8 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
         where: metadata and columns that must be equal.
         limit: rows of a page; None for all.
         ancestors: as in `LoadCheckpoint`.
+        bare: whether without values and ledgers.
+        oldest_first: whether in the order in which they were stored; the limit counts from there.
     """
 
     thread_id: str | None = None
@@ -188,9 +200,11 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     where: tuple[tuple[str, object], ...] = ()
     limit: int | None = None
     ancestors: bool = False
+    bare: bool = False
+    oldest_first: bool = False
 
 
-Query = LoadCheckpoint | ListCheckpoints | ListThreads
+Query = LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
 
 
 class StoredRange(msgspec.Struct, frozen=True, gc=False):

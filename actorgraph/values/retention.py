@@ -58,7 +58,55 @@ class KeepLast(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
 
 
-Removal = DeleteCheckpoints | DeleteRuns | KeepLatest | KeepLast
+class Expire(msgspec.Struct, frozen=True, gc=False):
+    """Remove what is older than a time, but for each namespace's newest `count` checkpoints.
+
+    Attributes:
+        before: microseconds since 1970-01-01 UTC; what was made then or later stays.
+        count: 0 keeps nothing of a thread all of whose checkpoints are older; else it counts as 1.
+    """
+
+    thread_id: str
+    before: int
+    count: int
+    size: int = 0
+
+
+class Sweep(msgspec.Struct, frozen=True, gc=False):
+    """Remove values, list rows and ledgers that no checkpoint names; not while a run goes on."""
+
+    thread_id: str
+    size: int = 0
+
+
+Removal = DeleteCheckpoints | DeleteRuns | KeepLatest | KeepLast | Expire | Sweep
+
+
+class HoldWhole(msgspec.Struct, frozen=True):
+    """Let a checkpoint hold the values of DeltaChannels, so that it needs no ancestor for them.
+
+    What it says stays the same. One that is gone, or holds them already, is left alone.
+
+    Attributes:
+        values: channel -> encoded value; stored at the channel's version in the checkpoint.
+    """
+
+    thread_id: str
+    namespace: str
+    id: bytes
+    values: dict[str, bytes]
+    size: int = 0
+
+
+class Vacuum(msgspec.Struct, frozen=True, gc=False):
+    """Give back the space of what was removed, so that nothing of it can be read any more.
+
+    It concerns all threads, and is carried out after its batch is durable. What is left of
+    deleted threads, their epochs, goes too.
+    """
+
+    thread_id: str = ""
+    size: int = 0
 
 
 class ListThreads(msgspec.Struct, frozen=True):
@@ -66,6 +114,15 @@ class ListThreads(msgspec.Struct, frozen=True):
 
     Attributes:
         runs: only threads in which one of these runs stored something, or is going on.
+        older: only threads with a checkpoint made before this, in microseconds since 1970.
     """
 
     runs: frozenset[str] | None = None
+    older: int | None = None
+
+
+class CountCheckpoints(msgspec.Struct, frozen=True, gc=False):
+    """Read how many checkpoints a thread has, in one namespace or in all of them."""
+
+    thread_id: str
+    namespace: str | None = None

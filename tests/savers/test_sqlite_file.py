@@ -100,8 +100,9 @@ class TestTables:
             (schema.SELECT_BY_ID, (1, "", b"x"), "idx_checkpoints_lookup"),
             (schema.SELECT_HEAD, (1, ""), "idx_checkpoints_thread"),
             (schema.SELECT_FLOOR, (1, ""), "idx_checkpoints_thread"),
+            (schema.COUNT_CHECKPOINTS, {"thread": "t", "namespace": None}, "idx_checkpoints"),
         ],
-        ids=["by id", "head", "floor"],
+        ids=["by id", "head", "floor", "count"],
     )
     def test_lookups_use_an_index(self, path, query, values, index):
         """
@@ -121,11 +122,23 @@ class TestTables:
         values = {**dict.fromkeys(names), "thread": 1, "limit": 5, "metadata": "{}"}
         with connected(path) as db:
             plan = [
-                row[3] for row in db.execute("EXPLAIN QUERY PLAN " + schema.SELECT_PAGE, values)
+                row[3]
+                for row in db.execute("EXPLAIN QUERY PLAN " + schema.SELECT_PAGE[False], values)
             ]
 
         assert any("idx_checkpoints_thread" in line for line in plan)
         assert not any(line.startswith("SCAN c") for line in plan)
+
+    def test_a_search_by_age_uses_an_index(self, path):
+        """
+        Which threads have something older than a time is found along the index. Promise: S199.
+        """
+        with connected(path) as db:
+            statement = "EXPLAIN QUERY PLAN " + schema.SELECT_THREADS_OLDER
+            plan = [row[3] for row in db.execute(statement, (1,))]
+
+        assert any("COVERING INDEX idx_checkpoints_created" in line for line in plan)
+        assert not any(line.startswith("SCAN") for line in plan)
 
     def test_a_finished_run_leaves_no_input_behind(self, path):
         """

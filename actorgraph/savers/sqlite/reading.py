@@ -13,7 +13,7 @@ from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite.failures import translate
-from actorgraph.savers.sqlite.retention import threads
+from actorgraph.savers.sqlite.retention import count, threads
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -26,7 +26,7 @@ from actorgraph.values.commits import (
     StoredRange,
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
-from actorgraph.values.retention import ListThreads
+from actorgraph.values.retention import CountCheckpoints, ListThreads
 
 _ALL = -1
 _COLUMNS = frozenset({"source", "step"})
@@ -63,6 +63,8 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
         return _load(connection, query)
     if isinstance(query, ListThreads):
         return threads(connection, query)
+    if isinstance(query, CountCheckpoints):
+        return count(connection, query)
     return _page(connection, query)
 
 
@@ -188,7 +190,8 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
     where = dict(query.where)
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     limit = _ALL if query.limit is None else query.limit
-    statement = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
+    statements = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
+    statement = statements[query.oldest_first]
     found: list[StoredCheckpoint] = []
     for key in keys:
         rows = connection.execute(
@@ -203,7 +206,10 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
                 "limit": limit,
             },
         ).fetchall()
-        found.extend(_whole(connection, row, ancestors=query.ancestors) for row in rows)
+        if query.bare:
+            found.extend(_checkpoint(connection, row, Record(), ()) for row in rows)
+        else:
+            found.extend(_whole(connection, row, ancestors=query.ancestors) for row in rows)
     if query.thread_id is None:
-        found.sort(key=lambda c: c.row.id, reverse=True)
+        found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
     return found if query.limit is None else found[: query.limit]

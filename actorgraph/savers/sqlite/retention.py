@@ -1,20 +1,29 @@
 """Copies and removals over one connection, inside the transaction of a batch."""
 
 import sqlite3
+from typing import Any
 
 from actorgraph.codec.records import encode_json
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.retention import Cut, Point, cut
+from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.values.commits import Outcome, Refused, Stored
-from actorgraph.values.retention import CopyThread, DeleteThread, ListThreads, Removal
+from actorgraph.values.retention import (
+    CopyThread,
+    CountCheckpoints,
+    DeleteThread,
+    HoldWhole,
+    ListThreads,
+    Removal,
+    Vacuum,
+)
 
 _UUID_CHARS = 36
 
 
 def keep(
     connection: sqlite3.Connection,
-    request: DeleteThread | CopyThread | Removal,
+    request: DeleteThread | CopyThread | Removal | HoldWhole | Vacuum,
     thread: ThreadState,
 ) -> Outcome:
     """Carry out a request about what a thread keeps.
@@ -26,11 +35,22 @@ def keep(
         return _delete(connection, thread)
     if isinstance(request, CopyThread):
         return _copy(connection, request, thread)
+    if isinstance(request, HoldWhole):
+        return _hold(connection, request, thread)
+    if isinstance(request, Vacuum):  # its work is done after the batch: see `vacuum`
+        return Stored()
     return _remove(connection, request, thread)
 
 
 def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     """The answer to `ListThreads`."""
+    if query.older is not None:
+        found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,))
+        old = [thread_id for (thread_id,) in found]
+        if query.runs is None or not old:
+            return old
+        named = threads(connection, ListThreads(query.runs))
+        return sorted(set(old).intersection(named))
     if query.runs is None:
         return [thread_id for (thread_id,) in connection.execute(sql.SELECT_THREAD_IDS)]
     runs = sorted(query.runs)
@@ -65,6 +85,36 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     return Stored()
 
 
+def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
+    where = (thread.row, request.namespace, request.id)
+    found = connection.execute(sql.SELECT_RECORD, where).fetchone()
+    held = found and held_whole(request, found[1])
+    if held:
+        text, blobs = held
+        rows = [(thread.row, request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        connection.executemany(sql.INSERT_BLOB, rows)
+        where = (text, thread.row, request.namespace, found[0])
+        connection.execute(sql.UPDATE_RECORD, where)
+    return Stored()
+
+
+def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
+    """The answer to `CountCheckpoints`."""
+    where = {"thread": query.thread_id, "namespace": query.namespace}
+    return connection.execute(sql.COUNT_CHECKPOINTS, where).fetchone()[0]
+
+
+def vacuum(connection: sqlite3.Connection) -> None:
+    """Rewrite the file without what was removed, and empty its log; outside of transactions.
+
+    Readers of other processes may hold the log for as long as they read; it is emptied with the
+    next commits then.
+    """
+    connection.execute(sql.FORGET_DELETED)
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
 def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:
     row = (thread.next_seq, thread.heads.get(""), thread.run, thread.row)
     connection.execute(sql.UPDATE_THREAD, row)
@@ -77,19 +127,21 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
         connection.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
         thread.run = None
-    if found.gone:
-        _take_out(connection, thread, found)
+    freed = 0
+    if found.clears:
+        freed = _take_out(connection, thread, found)
         thread.heads = {}
         head = connection.execute(sql.SELECT_HEAD, (thread.row, "")).fetchone()
         thread.heads[""] = head[0] if head else None
     if found.stops or found.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone))
+    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> None:
-    row = thread.row
+def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:
+    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+    row, writes = thread.row, 0
     connection.executemany(
         sql.DELETE_CHECKPOINT, [(row, point.namespace, point.sequence) for point in found.gone]
     )
@@ -101,7 +153,11 @@ def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -
     blobs = connection.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
     unnamed = [(row, *key) for key in blobs if key not in found.blobs]
     connection.executemany(sql.DELETE_BLOB, unnamed)
+    if found.kept is not None:
+        writes = connection.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
+    beyond: list[tuple[Any, ...]] = []
     if thread.run is None:  # a run may go on with a list that only it remembers
         ranges = connection.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [(row, *key) for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         connection.executemany(sql.DELETE_RANGE, beyond)
+    return len(unnamed) + len(beyond) + writes

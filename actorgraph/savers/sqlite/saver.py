@@ -28,7 +28,9 @@ from actorgraph.savers.sqlite.batch import run_batch
 from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open_driver
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.savers.sqlite.retention import vacuum
+from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.values.retention import Vacuum
 
 Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 _PRAGMAS: dict[str, str] = {
@@ -130,10 +132,22 @@ class SqliteBackend:
         if self._broken is not None:
             raise self._broken
         try:
-            return await self._open(self._writer).run(lambda c: run_batch(c, batch))
+            outcomes = await self._open(self._writer).run(lambda c: run_batch(c, batch))
         except SaverBrokenError as error:
             self._broken = error
             raise
+        if any(isinstance(request, Vacuum) for request in batch):
+            return await self._vacuum(batch, outcomes)
+        return outcomes
+
+    async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+        try:
+            await self._open(self._writer).run(vacuum)
+        except sqlite3.Error as error:
+            refused = Refused(translate(error, committing=False))
+            pairs = zip(batch, outcomes, strict=True)
+            return [refused if isinstance(r, Vacuum) else stored for r, stored in pairs]
+        return outcomes
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""

@@ -52,6 +52,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoints_thread ON checkpoints (thread,
 CREATE INDEX IF NOT EXISTS idx_checkpoints_lookup
     ON checkpoints (thread, namespace, id, seq);
 
+CREATE INDEX IF NOT EXISTS idx_checkpoints_created ON checkpoints (created, thread);
+
 CREATE TABLE IF NOT EXISTS blobs (
     thread    INTEGER NOT NULL,
     namespace TEXT NOT NULL,
@@ -174,6 +176,26 @@ WHERE thread = ? ORDER BY seq
 DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE thread = ? AND namespace = ? AND seq = ?"
 DELETE_WRITES = "DELETE FROM writes WHERE thread = ? AND namespace = ? AND checkpoint = ?"
 UPDATE_PARENT = "UPDATE checkpoints SET parent = ? WHERE thread = ? AND namespace = ? AND seq = ?"
+SELECT_RECORD = """
+SELECT seq, record FROM checkpoints WHERE thread = ? AND namespace = ? AND id = ?
+ORDER BY seq DESC LIMIT 1
+"""
+UPDATE_RECORD = "UPDATE checkpoints SET record = ? WHERE thread = ? AND namespace = ? AND seq = ?"
+DELETE_STRAY_WRITES = """
+DELETE FROM writes WHERE thread = ? AND NOT EXISTS (
+    SELECT 1 FROM checkpoints c WHERE c.thread = writes.thread
+    AND c.namespace = writes.namespace AND c.id = writes.checkpoint)
+"""
+COUNT_CHECKPOINTS = """
+SELECT count(*) FROM checkpoints c JOIN threads t USING (thread)
+WHERE t.thread_id = :thread AND (:namespace IS NULL OR c.namespace = :namespace)
+"""
+FORGET_DELETED = """
+DELETE FROM threads WHERE run IS NULL
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = threads.thread)
+    AND NOT EXISTS (SELECT 1 FROM writes w WHERE w.thread = threads.thread)
+    AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.thread = threads.thread)
+"""
 SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = ?"
 DELETE_BLOB = """
 DELETE FROM blobs WHERE thread = ? AND namespace = ? AND channel = ? AND version = ?
@@ -192,6 +214,10 @@ DELETE FROM runs WHERE thread = ? AND run IS NOT ?
 SELECT_THREAD_IDS = """
 SELECT thread_id FROM threads t
 WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread) ORDER BY thread_id
+"""
+SELECT_THREADS_OLDER = """
+SELECT thread_id FROM threads
+WHERE thread IN (SELECT c.thread FROM checkpoints c WHERE c.created < ?) ORDER BY thread_id
 """
 SELECT_THREADS_OF_RUNS = """
 SELECT thread_id FROM threads t
@@ -256,9 +282,8 @@ _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source =
         SELECT 1 FROM json_each(:metadata) AS m
         WHERE NOT EXISTS (
             SELECT 1 FROM json_each(c.metadata) AS d
-            WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value))
-ORDER BY c.seq DESC LIMIT :limit"""
-SELECT_PAGE = f"""
+            WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value))"""
+_PAGE = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = :thread AND c.namespace = :namespace
     AND c.seq < CASE WHEN :before IS NULL THEN {2**63 - 1} ELSE (
@@ -266,7 +291,7 @@ WHERE c.thread = :thread AND c.namespace = :namespace
         WHERE b.thread = :thread AND b.namespace = :namespace AND b.id = :before) END
     AND {_WHERE}
 """  # noqa: S608 - the only things put in are constants of this file
-SELECT_PAGE_OF_ALL = f"""
+_PAGE_OF_ALL = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = :thread
     AND (:before IS NULL OR c.seq < (
@@ -274,4 +299,7 @@ WHERE c.thread = :thread
         WHERE b.thread = :thread AND b.namespace = c.namespace AND b.id = :before))
     AND {_WHERE}
 """  # noqa: S608 - as above
+_ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMIT :limit"}
+SELECT_PAGE = {oldest: f"{_PAGE} {order}" for oldest, order in _ORDERS.items()}
+SELECT_PAGE_OF_ALL = {oldest: f"{_PAGE_OF_ALL} {order}" for oldest, order in _ORDERS.items()}
 SELECT_ALL_THREADS = "SELECT thread FROM threads WHERE deleted = 0 ORDER BY thread"
