@@ -4,36 +4,13 @@ Declare a `StateGraph`, `compile` it with a saver, then `ainvoke` or `astream` t
 asyncio or trio. The names are LangGraph's where LangGraph has the thing.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from actorgraph import channels, messages
-from actorgraph.api.drawable import DrawableGraph
-from actorgraph.api.events.channel import StreamChannel
-from actorgraph.api.events.models import AsyncMessageStream, MessagesTransformer, MessageStream
-from actorgraph.api.events.modes import (
-    CheckpointsTransformer,
-    CustomTransformer,
-    DebugTransformer,
-    TasksTransformer,
-    UpdatesTransformer,
-    ValuesTransformer,
-)
-from actorgraph.api.events.nested import LifecyclePayload, LifecycleTransformer, SubgraphStatus
-from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
-from actorgraph.api.events.readers import (
-    AsyncGraphRunStream,
-    AsyncSubgraphRunStream,
-    GraphRunStream,
-    SubgraphRunStream,
-)
-from actorgraph.api.events.subgraphs import SubgraphTransformer
-from actorgraph.api.functional.entrypoints import entrypoint
-from actorgraph.api.functional.tasks import TaskFunction, task
 from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.node_builder import NodeBuilder
-from actorgraph.api.pregel import Pregel
-from actorgraph.api.push import push_message
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
-from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
 from actorgraph.errors import (
     ActorGraphError,
@@ -97,7 +74,6 @@ from actorgraph.runtime.lifecycle import (
 )
 from actorgraph.runtime.messages import get_message_writer
 from actorgraph.runtime.questions import interrupt
-from actorgraph.runtime.steps import astep, get_idempotency_key, step
 from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
 from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
@@ -130,6 +106,35 @@ from actorgraph.values.streams import (
 )
 from actorgraph.values.targets import Latest, ResumeTarget
 from actorgraph.values.tracing import TracePolicy, omit_payload
+
+if TYPE_CHECKING:
+    from actorgraph.api.drawable import DrawableGraph
+    from actorgraph.api.events.channel import StreamChannel
+    from actorgraph.api.events.models import AsyncMessageStream, MessagesTransformer, MessageStream
+    from actorgraph.api.events.modes import (
+        CheckpointsTransformer,
+        CustomTransformer,
+        DebugTransformer,
+        TasksTransformer,
+        UpdatesTransformer,
+        ValuesTransformer,
+    )
+    from actorgraph.api.events.nested import LifecyclePayload, LifecycleTransformer, SubgraphStatus
+    from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
+    from actorgraph.api.events.readers import (
+        AsyncGraphRunStream,
+        AsyncSubgraphRunStream,
+        GraphRunStream,
+        SubgraphRunStream,
+    )
+    from actorgraph.api.events.subgraphs import SubgraphTransformer
+    from actorgraph.api.functional.entrypoints import entrypoint
+    from actorgraph.api.functional.tasks import TaskFunction, task
+    from actorgraph.api.node_builder import NodeBuilder
+    from actorgraph.api.pregel import Pregel
+    from actorgraph.api.push import push_message
+    from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
+    from actorgraph.runtime.steps import astep, get_idempotency_key, step
 
 __version__ = "0.1.0"
 
@@ -279,3 +284,52 @@ __all__ = [
     "step",
     "task",
 ]
+
+# What few programs use, or none at their start, is imported at its first use.
+_LATER = {
+    "DrawableGraph": "actorgraph.api.drawable",
+    "StreamChannel": "actorgraph.api.events.channel",
+    "AsyncMessageStream": "actorgraph.api.events.models",
+    "MessagesTransformer": "actorgraph.api.events.models",
+    "MessageStream": "actorgraph.api.events.models",
+    "CheckpointsTransformer": "actorgraph.api.events.modes",
+    "CustomTransformer": "actorgraph.api.events.modes",
+    "DebugTransformer": "actorgraph.api.events.modes",
+    "TasksTransformer": "actorgraph.api.events.modes",
+    "UpdatesTransformer": "actorgraph.api.events.modes",
+    "ValuesTransformer": "actorgraph.api.events.modes",
+    "LifecyclePayload": "actorgraph.api.events.nested",
+    "LifecycleTransformer": "actorgraph.api.events.nested",
+    "SubgraphStatus": "actorgraph.api.events.nested",
+    "ProtocolEvent": "actorgraph.api.events.protocol",
+    "StreamTransformer": "actorgraph.api.events.protocol",
+    "AsyncGraphRunStream": "actorgraph.api.events.readers",
+    "AsyncSubgraphRunStream": "actorgraph.api.events.readers",
+    "GraphRunStream": "actorgraph.api.events.readers",
+    "SubgraphRunStream": "actorgraph.api.events.readers",
+    "SubgraphTransformer": "actorgraph.api.events.subgraphs",
+    "entrypoint": "actorgraph.api.functional.entrypoints",
+    "TaskFunction": "actorgraph.api.functional.tasks",
+    "task": "actorgraph.api.functional.tasks",
+    "NodeBuilder": "actorgraph.api.node_builder",
+    "Pregel": "actorgraph.api.pregel",
+    "push_message": "actorgraph.api.push",
+    "BaseCache": "actorgraph.caches",
+    "InMemoryCache": "actorgraph.caches",
+    "SqliteCache": "actorgraph.caches",
+    "astep": "actorgraph.runtime.steps",
+    "get_idempotency_key": "actorgraph.runtime.steps",
+    "step": "actorgraph.runtime.steps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

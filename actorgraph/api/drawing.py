@@ -1,17 +1,19 @@
 """Drawing a compiled graph, and exporting its topology. Neither calls a node."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actorgraph.api.compiled import CompiledBase, Config
-from actorgraph.api.drawable import DrawableGraph
-from actorgraph.plan.drawing.shape import shape_of, with_inside
-from actorgraph.plan.drawing.topology import topology_of
+
+if TYPE_CHECKING:  # few programs draw
+    from actorgraph.api.drawable import DrawableGraph
 
 
 class DrawingMethods(CompiledBase):
     """The methods that show what a graph looks like."""
 
-    def get_graph(self, config: Config | None = None, *, xray: bool | int = False) -> DrawableGraph:
+    def get_graph(
+        self, config: Config | None = None, *, xray: bool | int = False
+    ) -> "DrawableGraph":
         """The graph as a drawing: Mermaid, ASCII, SVG, PNG, JSON.
 
         Args:
@@ -19,6 +21,9 @@ class DrawingMethods(CompiledBase):
             xray: draw the insides of nodes that are compiled graphs, or that call one they
                 know by name; a number: so many levels deep.
         """
+        from actorgraph.api.drawable import DrawableGraph
+        from actorgraph.plan.drawing.shape import shape_of, with_inside
+
         shape = shape_of(self.plan)
         if xray:
             deeper = xray if isinstance(xray, bool) or xray <= 0 else xray - 1
@@ -29,7 +34,7 @@ class DrawingMethods(CompiledBase):
 
     async def aget_graph(
         self, config: Config | None = None, *, xray: bool | int = False
-    ) -> DrawableGraph:
+    ) -> "DrawableGraph":
         """`get_graph`, for programs that await it; it needs no waiting."""
         return self.get_graph(config, xray=xray)
 
@@ -41,6 +46,8 @@ class DrawingMethods(CompiledBase):
             "unreachable", "join_never_completes", "join_of_alternatives", "no_way_to_end",
             "open_route".
         """
+        from actorgraph.plan.drawing.topology import topology_of
+
         return topology_of(self.plan)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:

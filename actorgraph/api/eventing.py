@@ -1,28 +1,18 @@
 """Event streams of a compiled graph: `astream_events` and its blocking twin."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.compiled import Config
-from actorgraph.api.events.models import MessagesTransformer
-from actorgraph.api.events.modes import ValuesTransformer
-from actorgraph.api.events.nested import LifecycleTransformer
 from actorgraph.api.events.protocol import TransformerFactory
-from actorgraph.api.events.pump import Pump
-from actorgraph.api.events.readers import AsyncGraphRunStream, GraphRunStream
-from actorgraph.api.events.span_stream import SpanStream
-from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans
-from actorgraph.api.events.subgraphs import SubgraphTransformer
 from actorgraph.api.running import RunMethods
 from actorgraph.errors import InvalidConfigError
 
-_BUILT_IN: tuple[TransformerFactory, ...] = (
-    ValuesTransformer,
-    MessagesTransformer,
-    LifecycleTransformer,
-    SubgraphTransformer,
-)
+if TYPE_CHECKING:  # imported by the first stream of events
+    from actorgraph.api.events.readers import AsyncGraphRunStream, GraphRunStream
+    from actorgraph.api.events.span_stream import SpanStream
+
 _OWNED = ("stream_mode", "subgraphs")
 
 
@@ -40,7 +30,7 @@ class EventMethods(RunMethods):
         version: Literal["v3"],
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
-    ) -> AsyncGraphRunStream: ...
+    ) -> "AsyncGraphRunStream": ...
 
     @overload
     def astream_events(
@@ -50,7 +40,7 @@ class EventMethods(RunMethods):
         *,
         version: Literal["v2"] = "v2",
         **options: Any,
-    ) -> SpanStream: ...
+    ) -> "SpanStream": ...
 
     def astream_events(
         self,
@@ -60,7 +50,7 @@ class EventMethods(RunMethods):
         version: str = "v2",
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
-    ) -> AsyncGraphRunStream | SpanStream:
+    ) -> "AsyncGraphRunStream | SpanStream":
         """Run the graph and read it through typed projections, or as LangChain's events.
 
         ```python
@@ -89,7 +79,12 @@ class EventMethods(RunMethods):
             return self._read_spans(input, config, options)
         return self._read_events(input, config, version, transformers, options, blocking=False)
 
-    def _read_spans(self, given: Any, config: Config | None, options: dict[str, Any]) -> SpanStream:
+    def _read_spans(
+        self, given: Any, config: Config | None, options: dict[str, Any]
+    ) -> "SpanStream":
+        from actorgraph.api.events.span_stream import SpanStream
+        from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans
+
         wanted = Filter({name: options.pop(name, None) for name in FILTERS})
         modes: Any = list(MODES)
         stream = self.astream(
@@ -102,9 +97,11 @@ class EventMethods(RunMethods):
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
-    ) -> GraphRunStream:
+    ) -> "GraphRunStream":
         """`astream_events`, blocking: projections are read with a plain `for`."""
         refuse_in_loop("astream_events")
+        from actorgraph.api.events.readers import GraphRunStream
+
         transformers = options.pop("transformers", ())
         run = self._read_events(input, config, version, transformers, options, blocking=True)
         return GraphRunStream(run)
@@ -118,9 +115,12 @@ class EventMethods(RunMethods):
         options: dict[str, Any],
         *,
         blocking: bool,
-    ) -> AsyncGraphRunStream:
+    ) -> "AsyncGraphRunStream":
+        from actorgraph.api.events.pump import Pump
+        from actorgraph.api.events.readers import AsyncGraphRunStream
+
         _check(version, options)
-        factories = (*_BUILT_IN, *self.transformers, *transformers)
+        factories = (*_built_in(), *self.transformers, *transformers)
         modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
@@ -128,6 +128,15 @@ class EventMethods(RunMethods):
         pump = Pump(factories, scope=stream.namespace, blocking=blocking)
         pump.attach(stream)
         return AsyncGraphRunStream(pump)
+
+
+def _built_in() -> tuple[TransformerFactory, ...]:
+    from actorgraph.api.events.models import MessagesTransformer
+    from actorgraph.api.events.modes import ValuesTransformer
+    from actorgraph.api.events.nested import LifecycleTransformer
+    from actorgraph.api.events.subgraphs import SubgraphTransformer
+
+    return (ValuesTransformer, MessagesTransformer, LifecycleTransformer, SubgraphTransformer)
 
 
 def _modes_of(factory: TransformerFactory) -> Sequence[str]:
