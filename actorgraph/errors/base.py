@@ -1,0 +1,50 @@
+"""What every error has: what happened, and what to do about it."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+
+class ErrorCode(Enum):
+    """The errors that LangGraph numbers; programs look for these words in `error.code`."""
+
+    GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
+    INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
+    INVALID_GRAPH_NODE_RETURN_VALUE = "INVALID_GRAPH_NODE_RETURN_VALUE"
+    MULTIPLE_SUBGRAPHS = "MULTIPLE_SUBGRAPHS"
+    INVALID_CHAT_HISTORY = "INVALID_CHAT_HISTORY"
+
+
+class ActorGraphError(Exception):
+    """Base of all errors that are raised on purpose.
+
+    Args:
+        what: what happened, naming the culprit.
+        do: what the reader can do about it.
+        code: LangGraph's word for it, where it has one.
+    """
+
+    def __init__(self, what: str, *, do: str, code: ErrorCode | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.do = do
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  Do this: {self.do}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.what, self.do), dict(self.__dict__)
+
+
+def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError:
+    return kind(what, do=do)
+
+
+def did_you_mean(name: object, choices: Sequence[str]) -> str:
+    """A hint such as `did you mean 'answer'?`, or the choices when none is near."""
+    near = get_close_matches(str(name), choices, n=2)
+    if near:
+        return "did you mean " + " or ".join(repr(n) for n in near) + "?"
+    return "the choices are " + (", ".join(repr(c) for c in choices) or "none")

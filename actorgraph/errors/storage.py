@@ -1,0 +1,75 @@
+"""Errors of saving and resuming."""
+
+from actorgraph.errors.base import ActorGraphError
+
+
+class CheckpointError(ActorGraphError):
+    """Base of what can go wrong between a run and its saver."""
+
+
+class SaverRequiredError(CheckpointError, ValueError):
+    """The operation reads or writes checkpoints and the graph was compiled without a saver."""
+
+
+class ConflictError(CheckpointError):
+    """Another run has the thread, or has moved its head; nothing of this one was written."""
+
+
+class AlreadyResumedError(ConflictError):
+    """The interrupt has been answered by another call."""
+
+
+AlreadyResumed = AlreadyResumedError
+
+
+class CheckpointNotFoundError(CheckpointError):
+    """The thread has no checkpoint of that id."""
+
+
+class SerializationError(CheckpointError, TypeError):
+    """A value can't be stored exactly; the text names its path."""
+
+
+class EncryptionError(CheckpointError):
+    """A stored value can't be decrypted: its key is unknown or another, it was changed, is plain.
+
+    Also: a cipher gave itself an impossible name.
+    """
+
+
+class UnknownTypeError(CheckpointError):
+    """A stored value has a type that this program did not allow."""
+
+
+class FormatVersionError(CheckpointError):
+    """A stored record was written by a newer version of the library, or is damaged."""
+
+
+class StorageError(CheckpointError):
+    """The database or the file refused an operation.
+
+    Attributes:
+        retryable: whether the same batch may be sent again at once: nothing of it is stored.
+    """
+
+    retryable: bool = False
+
+
+class StorageBusyError(StorageError):
+    """Somebody else held the database's lock for longer than the busy timeout."""
+
+
+class StorageFullError(StorageError):
+    """No space left; the batch was rolled back and the saver stays usable."""
+
+
+class SaverBrokenError(StorageError):
+    """A commit failed in a way that leaves its outcome unknown; reopen the saver."""
+
+
+class SaverClosedError(CheckpointError):
+    """The saver has been closed."""
+
+
+class DrainTimeoutError(CheckpointError):
+    """The saver was closed before everything was stored; the text lists what was not."""

@@ -1,0 +1,33 @@
+"""What goes on, and should be looked at."""
+
+
+class ActorGraphWarning(UserWarning):
+    """Base of all warnings of this library."""
+
+
+class UnknownChannelWarning(ActorGraphWarning):
+    """A node returned a key that is no channel of the graph; the key was dropped."""
+
+
+class CompiledGraphWarning(ActorGraphWarning):
+    """A builder was changed after `compile`; what was compiled stays as it is."""
+
+
+class UnreachableNodeWarning(ActorGraphWarning):
+    """No edge leads to a node."""
+
+
+class SwallowedInterruptWarning(ActorGraphWarning):
+    """A node called `interrupt()` and then returned as if it had not."""
+
+
+class CacheWarning(ActorGraphWarning):
+    """A cache failed to find or keep a node's result; the run goes on without."""
+
+
+class LostErrorWarning(ActorGraphWarning):
+    """A call of a `@task` function failed, and its caller returned without waiting for it."""
+
+
+class UnsafeSettingWarning(ActorGraphWarning):
+    """A setting gives up a guarantee."""
