@@ -18,7 +18,8 @@ from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate, wait_through
-from actorgraph.runtime.persistence import PersistenceActor, ReadActor
+from actorgraph.runtime.persistence import PersistenceActor
+from actorgraph.runtime.read_actor import ReadActor
 
 DRAIN_TIMEOUT_S = 30.0
 

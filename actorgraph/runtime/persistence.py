@@ -30,7 +30,7 @@ from actorgraph.errors import (
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
-from actorgraph.values.commits import Commit, Outcome, Query, Refused, Request, Stored
+from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.run import Saved, SaveFailed
 
 BATCH_MESSAGES_MAX = 512
@@ -134,7 +134,7 @@ class PersistenceActor:
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is stored."""
         with self._lock:
-            self._closed = self._closed or error or _closed_error()
+            self._closed = self._closed or error or closed_error()
             self._inbox.put(None)
 
     def forget(self, thread_id: str, run: bytes) -> None:
@@ -291,87 +291,12 @@ class PersistenceActor:
             posted.receipts.deliver(SaveFailed(posted.number, error))
 
 
-class ReadStatistics(msgspec.Struct, frozen=True):
-    """What the read actor has done: queries answered, batches, queries waiting now."""
-
-    queries: int
-    batches: int
-    waiting: int
-
-
-class ReadActor:
-    """Answers reads in batches, over the saver's reading connection."""
-
-    def __init__(self, saver: Saver) -> None:
-        self._saver = saver
-        self._queries = self._batches = 0
-        self._inbox: Mailbox[tuple[Query, Mailbox[Any]] | None] = Mailbox()
-        self._closed: CheckpointError | None = None
-
-    async def ask(self, query: Query) -> Any:
-        """The answer to one query.
-
-        Raises:
-            StorageError, SaverClosedError: there is none.
-        """
-        if self._saver.immediate:
-            query_now: Any = getattr(self._saver, "query_now")  # noqa: B009 - as above
-            return query_now([query])[0]
-        if self._closed is not None:
-            raise self._closed
-        box: Mailbox[Any] = Mailbox()
-        self._inbox.put((query, box))
-        answer = await box.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-    def statistics(self) -> ReadStatistics:
-        """What it has done so far."""
-        return ReadStatistics(self._queries, self._batches, len(self._inbox))
-
-    def stop(self, error: CheckpointError | None = None) -> None:
-        """Take nothing more; `serve` ends when what waits is answered."""
-        self._closed = self._closed or error or _closed_error()
-        self._inbox.put(None)
-
-    def refuse(self, error: BaseException) -> None:
-        """Answer everything that waits with an error."""
-        while len(self._inbox):
-            item = self._inbox.get_nowait()
-            if item is not None:
-                item[1].put(error)
-
-    async def serve(self) -> None:
-        """Answer what waits, together."""
-        while True:
-            item = await self._inbox.get()
-            asked: list[tuple[Query, Mailbox[Any]]] = []
-            while item is not None:
-                asked.append(item)
-                item = self._inbox.get_nowait() if len(asked) < BATCH_MESSAGES_MAX else None
-            if asked:
-                with anyio.CancelScope(shield=True):
-                    await self._reply(asked)
-            if self._closed is not None and not len(self._inbox):
-                return
-
-    async def _reply(self, asked: Sequence[tuple[Query, Mailbox[Any]]]) -> None:
-        self._queries += len(asked)
-        self._batches += 1
-        try:
-            answers = await self._saver.query([query for query, _ in asked])
-        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
-            answers = [error] * len(asked)
-        for (_, box), answer in zip(asked, answers, strict=True):
-            box.put(answer)
-
-
 def _retryable(error: Exception) -> bool:
     return isinstance(error, StorageError) and error.retryable
 
 
-def _closed_error() -> SaverClosedError:
+def closed_error() -> SaverClosedError:
+    """What is told to whoever comes after the end."""
     return SaverClosedError(
         "the saver has been closed", do="use it inside its `with` block, or make a new one"
     )
