@@ -10,6 +10,7 @@ from typing import Self, cast
 from actorgraph.api.delta_history import DeltaHistoryMethods
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
+from actorgraph.api.upkeep_methods import UpkeepMethods
 from actorgraph.codec import Codec
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
@@ -20,7 +21,7 @@ from actorgraph.savers.memory import MemoryBackend
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 
-class HostedSaver(CheckpointMethods, ThreadMethods, DeltaHistoryMethods):
+class HostedSaver(CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
     """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
 
     _opened: Opened | None = None

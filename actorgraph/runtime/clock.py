@@ -43,6 +43,10 @@ class IdSource:
             self._last = now if now > floor else floor + 1
             return uuid6(self._last, step, self._node)
 
+    def microseconds(self) -> int:
+        """The time now, in microseconds since 1970-01-01 UTC; what ids tell, for retention."""
+        return (self._clock.ticks() - GREGORIAN_OFFSET) // 10
+
     @staticmethod
     def run() -> RunId:
         """The id of a new run: a UUIDv7."""

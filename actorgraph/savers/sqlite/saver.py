@@ -6,7 +6,6 @@ that what was acknowledged survives a power cut too.
 
 import os
 import sqlite3
-import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.savers.sqlite import schema
+from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
 from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open_driver
 from actorgraph.savers.sqlite.failures import translate
@@ -95,6 +95,13 @@ class SqliteBackend:
         """Whether the database ends with the saver."""
         return self.path == ":memory:"
 
+    @property
+    def _source(self) -> str:
+        """What to connect to: the path, or the URI of an in-memory database."""
+        if not self.in_memory:
+            return self.path
+        return f"file:actorgraph-{id(self)}?mode=memory&cache=shared"
+
     async def open(self) -> None:
         """Connect, make the tables, verify the file after a failure."""
         if self._writer is not None:
@@ -102,11 +109,11 @@ class SqliteBackend:
         target, uri = self.path, False
         if self.in_memory:
             # The keeper holds the database while the saver is closed.
-            target, uri = f"file:actorgraph-{id(self)}?mode=memory&cache=shared", True
+            target, uri = self._source, True
             if self._keeper is None:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
         else:
-            _make_private(Path(self.path))
+            make_private(Path(self.path))
         wait, kind = self._busy_timeout_s, self.connection_class
         try:
             self._writer = await open_driver(Target(target, uri, wait, kind, self._prepare_writer))
@@ -152,6 +159,14 @@ class SqliteBackend:
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
         return await self._open(self._reader).run(lambda c: run_queries(c, queries))
+
+    def copy_to_file(self, dest: str) -> None:
+        """Copy the database, as it is at one moment, to a new file; blocking, from any thread.
+
+        Raises:
+            StorageError: it can't be read, or the copy can't be written.
+        """
+        copy_database(self._source, uri=self.in_memory, dest=dest, timeout_s=self._busy_timeout_s)
 
     async def close(self) -> None:
         """Close the connections; an in-memory database stays until the saver is collected."""
@@ -214,17 +229,3 @@ class SqliteBackend:
 
 def _prepare_reader(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA query_only = ON")
-
-
-def _make_private(path: Path) -> None:
-    """Make the file readable by its owner only; one that exists keeps its mode."""
-    if path.exists():
-        return
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR)
-    except OSError as error:
-        raise StorageError(
-            f"can't make the database file {str(path)!r}: {error}",
-            do="make its folder, or choose another path",
-        ) from error
-    os.close(descriptor)
