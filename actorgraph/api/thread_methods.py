@@ -9,6 +9,9 @@ from typing import Any, cast, overload
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.materializing import graph_of
+from actorgraph.api.materializing import materialize as materialized
+from actorgraph.api.removals_log import told
 from actorgraph.errors import InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
@@ -104,13 +107,16 @@ class ThreadMethods:
     @overload
     async def aprune(self, thread_ids: str, keep_last: int) -> int: ...
     @overload
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> int: ...
+    async def aprune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", materialize: Any = None
+    ) -> int: ...
     async def aprune(
         self,
         thread_ids: str | Sequence[str],
         keep_last: int | None = None,
         *,
         strategy: str = "keep_latest",
+        materialize: Any = None,
     ) -> int:
         """Remove the history of threads that is not needed any more.
 
@@ -125,9 +131,12 @@ class ThreadMethods:
 
         Args:
             thread_ids: one thread's id or several.
+            materialize: with "keep_latest" the compiled graph whose threads these are. What is
+                kept then first gets the whole values of its DeltaChannels, which only their
+                reducers can make, so that it needs no other checkpoint.
         Returns: how many checkpoints were removed.
         Raises:
-            InvalidConfigError: the strategy or the number is none.
+            InvalidConfigError: the strategy or the number is none, or `materialize` no graph.
         """
         threads = [thread_ids] if isinstance(thread_ids, str) else [*thread_ids]
         if keep_last is not None:
@@ -138,6 +147,10 @@ class ThreadMethods:
             raise InvalidConfigError(
                 f"strategy={strategy!r} is none", do=f"use one of {', '.join(STRATEGIES)}"
             )
+        if materialize is not None and strategy == "keep_latest":
+            graph = graph_of(materialize)
+            for thread_id in threads:
+                await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
         return await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
 
     async def alist_threads(self) -> list[str]:
@@ -172,17 +185,21 @@ class ThreadMethods:
     @overload
     def prune(self, thread_ids: str, keep_last: int) -> int: ...
     @overload
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> int: ...
+    def prune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", materialize: Any = None
+    ) -> int: ...
     def prune(
         self,
         thread_ids: Any,
         keep_last: Any = None,
         *,
         strategy: str = "keep_latest",
+        materialize: Any = None,
     ) -> int:
         """`aprune`, blocking: with `strategy` "keep_latest" or "delete", or `keep_last`."""
         aprune: Any = self.aprune
-        return block_on("aprune", lambda: aprune(thread_ids, keep_last, strategy=strategy))
+        options = {"strategy": strategy, "materialize": materialize}
+        return block_on("aprune", lambda: aprune(thread_ids, keep_last, **options))
 
     def list_threads(self) -> list[str]:
         """`alist_threads`, blocking."""
@@ -190,6 +207,8 @@ class ThreadMethods:
 
     async def _request(self, *requests: Request) -> int:
         stored = await host_of(cast("Saver", self)).writer.store(*requests)
+        for request, outcome in zip(requests, stored, strict=True):
+            told(request, outcome)
         return sum(outcome.removed for outcome in stored)
 
 

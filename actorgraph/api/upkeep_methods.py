@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.removals_log import told
 from actorgraph.codec.records import decode_json
 from actorgraph.errors import InvalidConfigError, NotSupportedError
 from actorgraph.ports import Saver
@@ -175,7 +176,11 @@ class UpkeepMethods:
         writer = host_of(cast("Saver", self)).writer
         done: list[Stored] = []
         for first in range(0, len(requests), TOGETHER_MAX):
-            done += await writer.store(*requests[first : first + TOGETHER_MAX])
+            some = requests[first : first + TOGETHER_MAX]
+            stored = await writer.store(*some)
+            for request, outcome in zip(some, stored, strict=True):
+                told(request, outcome)
+            done += stored
         return done
 
 

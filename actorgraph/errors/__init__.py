@@ -41,14 +41,18 @@ from actorgraph.errors.interrupts import (
     UnknownInterruptError,
 )
 from actorgraph.errors.storage import (
+    AccessDeniedError,
     AlreadyResumed,
     AlreadyResumedError,
+    AuditError,
     CheckpointError,
     CheckpointNotFoundError,
+    CheckpointSizeError,
     ConflictError,
     DrainTimeoutError,
     EncryptionError,
     FormatVersionError,
+    NotSupportedError,
     SaverBrokenError,
     SaverClosedError,
     SaverRequiredError,
@@ -70,13 +74,16 @@ from actorgraph.errors.warnings import (
 )
 
 __all__ = [
+    "AccessDeniedError",
     "ActorGraphError",
     "ActorGraphWarning",
     "AlreadyResumed",
     "AlreadyResumedError",
+    "AuditError",
     "CacheWarning",
     "CheckpointError",
     "CheckpointNotFoundError",
+    "CheckpointSizeError",
     "CompiledGraphWarning",
     "ConflictError",
     "DrainTimeoutError",
@@ -101,6 +108,7 @@ __all__ = [
     "NodeCancelledError",
     "NodeError",
     "NodeTimeoutError",
+    "NotSupportedError",
     "OutsideRunError",
     "ParentCommand",
     "RunningLoopError",

@@ -67,6 +67,22 @@ class SaverBrokenError(StorageError):
     """A commit failed in a way that leaves its outcome unknown; reopen the saver."""
 
 
+class NotSupportedError(CheckpointError):
+    """This kind of saver can't do what was asked; nothing has changed."""
+
+
+class AccessDeniedError(CheckpointError, PermissionError):
+    """The principal may not use this thread; nothing was read or changed."""
+
+
+class CheckpointSizeError(CheckpointError):
+    """A save is larger than the saver's limit; nothing of it was stored."""
+
+
+class AuditError(CheckpointError):
+    """An audit log was changed, or can't be written."""
+
+
 class SaverClosedError(CheckpointError):
     """The saver has been closed."""
 

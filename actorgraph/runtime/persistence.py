@@ -28,6 +28,7 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.ports import Saver
+from actorgraph.runtime.failed_saves import tell_failed
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
@@ -287,6 +288,8 @@ class PersistenceActor:
         if isinstance(request, Commit) and request.run is not None:
             self.forget(request.thread_id, request.run)
         if posted.receipts.failed is None:
+            if isinstance(error, StorageError):
+                tell_failed(request, error)
             posted.receipts.failed = error
             posted.receipts.deliver(SaveFailed(posted.number, error))
 

@@ -1,0 +1,21 @@
+"""The log's record of a save that the store has not taken."""
+
+from actorgraph.errors import StorageError
+from actorgraph.runtime.log import event
+from actorgraph.values.commits import Commit, Request
+from actorgraph.values.ids import as_text
+
+
+def tell_failed(request: Request, error: StorageError) -> None:
+    """Log one failed request: of which thread, and which checkpoint and step are not stored."""
+    fields: dict[str, object] = {"thread_id": request.thread_id, "error": error.what}
+    if isinstance(request, Commit):
+        fields["checkpoint_ns"] = request.namespace
+        if request.run:
+            fields["run_id"] = as_text(request.run)
+        if request.checkpoints:
+            newest = request.checkpoints[-1]
+            fields["checkpoint_id"], fields["step"] = as_text(newest.id), newest.step
+        elif request.ledger:
+            fields["checkpoint_id"] = as_text(request.ledger[-1].base)
+    event("error", "save.failed", **fields)
