@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from actorgraph.api.node_builder import NodeBuilder
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
+    from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
     from actorgraph.runtime.steps import astep, get_idempotency_key, step
 
@@ -279,10 +280,13 @@ __all__ = [
     "interrupt",
     "is_invalid_resume",
     "messages",
+    "new_thread_id",
     "omit_payload",
+    "parse_thread_id",
     "push_message",
     "step",
     "task",
+    "thread_id_for",
 ]
 
 # What few programs use, or none at their start, is imported at its first use.
@@ -320,6 +324,9 @@ _LATER = {
     "astep": "actorgraph.runtime.steps",
     "get_idempotency_key": "actorgraph.runtime.steps",
     "step": "actorgraph.runtime.steps",
+    "new_thread_id": "actorgraph.api.thread_ids",
+    "thread_id_for": "actorgraph.api.thread_ids",
+    "parse_thread_id": "actorgraph.api.thread_ids",
 }
 
 

@@ -40,8 +40,9 @@ async def materialize(graph: CompiledBase, host: Host, thread_id: str) -> None:
         deltas = decode_record(head.row.record).deltas
         if not deltas:
             continue
+        target = graph._target  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - a peer
         place = {"thread_id": thread_id, "checkpoint_ns": namespace}
-        at: Target = graph._target("prune()", {"configurable": place})  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - a peer
+        at: Target = target("prune()", {"configurable": place})
         if at.declared or not namespace:
             await _hold_whole(at, host, Address(thread_id, namespace, head.row.id), deltas)
 

@@ -4,10 +4,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from actorgraph import SqliteSaver
-from actorgraph.errors import StorageError
-from actorgraph.testing import FaultPlan, FaultySaver
-from tests.graphs import ab, at
+from tests.graphs import at
 from tests.savers.test_langgraph_methods import put
 
 

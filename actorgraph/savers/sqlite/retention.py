@@ -60,13 +60,10 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
 
 
 def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
-    removed = 0
-    for statement in sql.DELETE_THREAD:
-        done = connection.execute(statement, (thread.row,))
-        removed = removed or done.rowcount  # the first statement's: the checkpoints
+    counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=removed)
+    return Stored(removed=counts[0])  # the first statement's: the checkpoints
 
 
 def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadState) -> Outcome:
