@@ -1,0 +1,73 @@
+"""Stores: what outlives threads, by namespace and key. Nothing of a run is kept in one."""
+
+from actorgraph.stores.base import BaseStore
+from actorgraph.stores.embedding import (
+    AEmbeddingsFunc,
+    Embeddings,
+    EmbeddingsFunc,
+    ensure_embeddings,
+)
+from actorgraph.stores.errors import (
+    EmbeddingError,
+    InvalidNamespaceError,
+    InvalidStoreOperationError,
+    ItemValueError,
+    StoreError,
+    UnsupportedByStoreError,
+)
+from actorgraph.stores.memory import InMemoryStore
+from actorgraph.stores.ops import (
+    NOT_PROVIDED,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Namespace,
+    NamespaceMatchType,
+    NamespacePath,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
+from actorgraph.stores.paths import get_text_at_path, tokenize_path
+from actorgraph.stores.sqlite.store import AsyncSqliteStore, SqliteStore
+
+__all__ = [
+    "NOT_PROVIDED",
+    "AEmbeddingsFunc",
+    "AsyncSqliteStore",
+    "BaseStore",
+    "EmbeddingError",
+    "Embeddings",
+    "EmbeddingsFunc",
+    "GetOp",
+    "InMemoryStore",
+    "IndexConfig",
+    "InvalidNamespaceError",
+    "InvalidStoreOperationError",
+    "Item",
+    "ItemValueError",
+    "ListNamespacesOp",
+    "MatchCondition",
+    "Namespace",
+    "NamespaceMatchType",
+    "NamespacePath",
+    "NotProvided",
+    "Op",
+    "PutOp",
+    "Result",
+    "SearchItem",
+    "SearchOp",
+    "SqliteStore",
+    "StoreError",
+    "TTLConfig",
+    "UnsupportedByStoreError",
+    "ensure_embeddings",
+    "get_text_at_path",
+    "tokenize_path",
+]

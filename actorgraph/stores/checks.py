@@ -1,0 +1,191 @@
+"""What an operation must be, checked before anything of its batch is carried out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from actorgraph.stores.errors import InvalidNamespaceError, InvalidStoreOperationError
+from actorgraph.stores.ops import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
+
+INTEGER_MAX = 2**63 - 1
+OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+
+
+def check_op(op: Any) -> None:
+    """Refuse an operation that can't be carried out.
+
+    Raises:
+        InvalidNamespaceError: a namespace can't be used.
+        InvalidStoreOperationError: something else can't, or this is no operation.
+    """
+    match op:
+        case GetOp():
+            check_labels(op.namespace)
+            check_key(op.key)
+        case PutOp():
+            check_labels(op.namespace) if op.value is None else check_namespace(op.namespace)
+            check_key(op.key)
+            _check_ttl(op.ttl)
+        case SearchOp():
+            check_labels(op.namespace_prefix)
+            _check_filter(op.filter)
+            _check_page(op.limit, op.offset)
+            _check_query(op.query)
+        case ListNamespacesOp():
+            _check_listing(op)
+        case _:
+            raise InvalidStoreOperationError(
+                f"Unknown operation type: {type(op).__name__}",
+                do="use GetOp, PutOp, SearchOp or ListNamespacesOp",
+            )
+
+
+def check_namespace(namespace: Any) -> None:
+    """Refuse a namespace that no item may stand in.
+
+    Raises:
+        InvalidNamespaceError: it is empty, or its root is "langgraph", or see `check_labels`.
+    """
+    check_labels(namespace)
+    if not namespace:
+        raise InvalidNamespaceError(
+            "Namespace cannot be empty.", do='use at least one label, such as ("users", "ada")'
+        )
+    if namespace[0] == "langgraph":
+        raise InvalidNamespaceError(
+            f'Root label for namespace cannot be "langgraph". Got: {namespace}',
+            do="begin it with another label",
+        )
+
+
+def check_labels(namespace: Any) -> None:
+    """Refuse labels that can't be part of a namespace.
+
+    Raises:
+        InvalidNamespaceError: it is no tuple, or a label is no text, is empty, has a period or a
+            NUL, or can't be written as UTF-8.
+    """
+    if isinstance(namespace, str | bytes) or not isinstance(namespace, tuple | list):
+        raise InvalidNamespaceError(
+            f"namespace {namespace!r} is a {type(namespace).__name__}",
+            do='use a tuple of labels, such as ("users", "ada")',
+        )
+    for label in namespace:
+        if isinstance(label, str) and label and "." not in label and _is_text(label):
+            continue
+        raise InvalidNamespaceError(
+            f"Invalid namespace label {label!r} found in {namespace!r}: {_what_is_wrong(label)}",
+            do="use labels of one or more characters without '.' and NUL",
+        )
+
+
+def check_key(key: Any) -> None:
+    """Refuse a key that some store can't hold.
+
+    Raises:
+        InvalidStoreOperationError: it is no text, has a NUL, or can't be written as UTF-8.
+    """
+    if not isinstance(key, str) or not _is_text(key):
+        raise InvalidStoreOperationError(
+            f"key {key!r} can't be stored", do="use text without NUL and lone surrogates"
+        )
+
+
+def whole_ops(ops: Iterable[Op]) -> list[Op]:
+    """The operations of a batch, each of them checked."""
+    found = list(ops)
+    for op in found:
+        check_op(op)
+    return found
+
+
+def _is_text(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _what_is_wrong(label: object) -> str:
+    if not isinstance(label, str):
+        return f"Namespace labels must be strings, but got {type(label).__name__}."
+    if not label:
+        return "Namespace labels cannot be empty strings."
+    if "." in label:
+        return "Namespace labels cannot contain periods ('.')."
+    if "\0" in label:
+        return "Namespace labels cannot contain NUL bytes."
+    return "Namespace labels cannot contain lone surrogates."
+
+
+def _check_listing(op: ListNamespacesOp) -> None:
+    _check_page(op.limit, op.offset)
+    if op.max_depth is not None:
+        _check_count("max_depth", op.max_depth)
+    for condition in op.match_conditions or ():
+        check_labels(condition.path)
+        if condition.match_type not in ("prefix", "suffix"):
+            raise InvalidStoreOperationError(
+                f"Unsupported match type: {condition.match_type!r}", do='use "prefix" or "suffix"'
+            )
+
+
+def _check_page(limit: Any, offset: Any) -> None:
+    _check_count("limit", limit)
+    _check_count("offset", offset)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if type(value) is not int or not 0 <= value <= INTEGER_MAX:
+        raise InvalidStoreOperationError(f"{name}={value!r}", do="use a whole number from 0 on")
+
+
+def _check_query(query: Any) -> None:
+    if query is not None and not isinstance(query, str):
+        raise InvalidStoreOperationError(f"query={query!r} is no text", do="pass text, or None")
+
+
+def _check_ttl(ttl: Any) -> None:
+    if ttl is not None and (
+        isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 <= ttl < INTEGER_MAX
+    ):
+        raise InvalidStoreOperationError(
+            f"ttl={ttl!r}", do="use minutes from 0 on, or None for ever"
+        )
+
+
+def _check_filter(wanted: Any) -> None:
+    if wanted is None:
+        return
+    if not isinstance(wanted, Mapping):
+        raise InvalidStoreOperationError(
+            f"filter is a {type(wanted).__name__}", do='use a dict, such as {"kind": "note"}'
+        )
+    _check_fields(wanted)
+
+
+def _check_fields(wanted: Any) -> None:
+    """Operators are known ones, and stand where a field's value stands; keys are text."""
+    if isinstance(wanted, list | tuple):
+        for part in wanted:
+            _check_condition(part)
+        return
+    if not isinstance(wanted, Mapping):
+        return
+    for name, condition in wanted.items():
+        if not isinstance(name, str):
+            raise InvalidStoreOperationError(
+                f"filter has the key {name!r}", do="use the names of fields, which are text"
+            )
+        _check_condition(condition)
+
+
+def _check_condition(condition: Any) -> None:
+    if not isinstance(condition, Mapping) or not any(
+        isinstance(name, str) and name.startswith("$") for name in condition
+    ):
+        _check_fields(condition)
+        return
+    for name in condition:
+        if name not in OPERATORS:
+            raise InvalidStoreOperationError(
+                f"Unsupported operator: {name!r}",
+                do=f"use {', '.join(OPERATORS)}; a field of that name is compared by "
+                '{"$eq": {...}} of the value around it',
+            )

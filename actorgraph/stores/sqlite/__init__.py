@@ -1,0 +1,1 @@
+"""SqliteStore: items in an SQLite file."""
