@@ -1,6 +1,7 @@
 """Stores: what outlives threads, by namespace and key. Nothing of a run is kept in one."""
 
 from actorgraph.stores.base import BaseStore
+from actorgraph.stores.batched import AsyncBatchedBaseStore
 from actorgraph.stores.embedding import (
     AEmbeddingsFunc,
     Embeddings,
@@ -40,6 +41,7 @@ from actorgraph.stores.sqlite.store import AsyncSqliteStore, SqliteStore
 __all__ = [
     "NOT_PROVIDED",
     "AEmbeddingsFunc",
+    "AsyncBatchedBaseStore",
     "AsyncSqliteStore",
     "BaseStore",
     "EmbeddingError",

@@ -60,7 +60,7 @@ class BaseStore(ABC):
         Raises:
             InvalidNamespaceError: a label can't be used.
         """
-        return cast("Item | None", self.batch([self._get(namespace, key, refresh_ttl)])[0])
+        return cast("Item | None", self._one(self._get(namespace, key, refresh_ttl)))
 
     def search(
         self,
@@ -86,7 +86,7 @@ class BaseStore(ABC):
             InvalidStoreOperationError: the filter, the limit or the offset can't.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        return cast("list[SearchItem]", self.batch([op])[0])
+        return cast("list[SearchItem]", self._one(op))
 
     def put(
         self,
@@ -107,7 +107,7 @@ class BaseStore(ABC):
             InvalidNamespaceError: the namespace can't be used. ItemValueError: the value can't.
             UnsupportedByStoreError: the store has no time to live.
         """
-        self.batch([self._put(namespace, key, value, index, ttl)])
+        self._one(self._put(namespace, key, value, index, ttl))
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Remove an item, if it is there.
@@ -115,7 +115,7 @@ class BaseStore(ABC):
         Raises:
             InvalidNamespaceError: a label can't be used.
         """
-        self.batch([_deletion(namespace, key)])
+        self._one(_deletion(namespace, key))
 
     def list_namespaces(
         self,
@@ -136,14 +136,14 @@ class BaseStore(ABC):
             InvalidNamespaceError: a label can't be used.
         """
         op = _listing(prefix, suffix, max_depth, limit, offset)
-        return cast("list[Namespace]", self.batch([op])[0])
+        return cast("list[Namespace]", self._one(op))
 
     async def aget(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """`get` without blocking the event loop."""
-        found = await self.abatch([self._get(namespace, key, refresh_ttl)])
-        return cast("Item | None", found[0])
+        found = await self._aone(self._get(namespace, key, refresh_ttl))
+        return cast("Item | None", found)
 
     async def asearch(
         self,
@@ -158,7 +158,7 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """`search` without blocking the event loop."""
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        return cast("list[SearchItem]", (await self.abatch([op]))[0])
+        return cast("list[SearchItem]", await self._aone(op))
 
     async def aput(
         self,
@@ -170,11 +170,11 @@ class BaseStore(ABC):
         ttl: Ttl = NOT_PROVIDED,
     ) -> None:
         """`put` without blocking the event loop."""
-        await self.abatch([self._put(namespace, key, value, index, ttl)])
+        await self._aone(self._put(namespace, key, value, index, ttl))
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
         """`delete` without blocking the event loop."""
-        await self.abatch([_deletion(namespace, key)])
+        await self._aone(_deletion(namespace, key))
 
     async def alist_namespaces(
         self,
@@ -187,7 +187,13 @@ class BaseStore(ABC):
     ) -> list[Namespace]:
         """`list_namespaces` without blocking the event loop."""
         op = _listing(prefix, suffix, max_depth, limit, offset)
-        return cast("list[Namespace]", (await self.abatch([op]))[0])
+        return cast("list[Namespace]", await self._aone(op))
+
+    def _one(self, op: Op) -> Result:
+        return self.batch([op])[0]
+
+    async def _aone(self, op: Op) -> Result:
+        return (await self.abatch([op]))[0]
 
     def _get(self, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:
         check_labels(namespace)

@@ -91,11 +91,19 @@ def check_key(key: Any) -> None:
 
 
 def whole_ops(ops: Iterable[Op]) -> list[Op]:
-    """The operations of a batch, each of them checked."""
-    found = list(ops)
+    """The operations of a batch, each of them checked; LangGraph's as ours."""
+    found = [_ours(op) for op in ops]
     for op in found:
         check_op(op)
     return found
+
+
+_KINDS = {kind.__name__: kind for kind in (GetOp, SearchOp, PutOp, ListNamespacesOp)}
+
+
+def _ours(op: Any) -> Any:
+    kind = _KINDS.get(type(op).__name__)
+    return op if kind is None or isinstance(op, kind) else kind(*op)
 
 
 def _is_text(text: str) -> bool:

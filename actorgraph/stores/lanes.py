@@ -1,17 +1,16 @@
-"""Lanes: how batches of one event loop reach a store's connection: together, by one thread.
+"""Lanes: how batches of one event loop reach a store's connection: together, one hop at a time.
 
-What waits while a thread is away goes with the next one, in one transaction. So a thousand tasks
+What waits while a hop is away goes with the next one, in one transaction. So a thousand tasks
 need one worker thread, and one commit for many of them. A task that is cancelled while its batch
 is away waits for the outcome; one that waits for its turn takes its batch back.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import anyio
-import anyio.to_thread
-from anyio.lowlevel import RunVar
+from anyio.lowlevel import RunVar, cancel_shielded_checkpoint
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
@@ -45,12 +44,18 @@ class Lanes(Generic[JobT, ResultT]):
     """One lane for each event loop that the store is used in.
 
     Args:
-        carry_out: the results of some jobs; called in a worker thread. What it raises, every
-            caller of these jobs gets.
+        carry_out: the results of some jobs. What it raises, every caller of these jobs gets.
+        gathers: whether the first job waits for those that other tasks have at the same moment.
     """
 
-    def __init__(self, carry_out: Callable[[list[JobT]], list[ResultT]]) -> None:
+    def __init__(
+        self,
+        carry_out: Callable[[list[JobT]], Awaitable[list[ResultT]]],
+        *,
+        gathers: bool = False,
+    ) -> None:
         self._carry_out = carry_out
+        self._gathers = gathers
         self._lane: RunVar[_Lane[JobT, ResultT]] = RunVar(f"actorgraph-lane-{id(self)}")
 
     async def run(self, job: JobT) -> ResultT:
@@ -84,14 +89,14 @@ class Lanes(Generic[JobT, ResultT]):
             raise
 
     async def _lead(self, lane: _Lane[JobT, ResultT]) -> None:
-        """Take what waits to the thread; then the next one leads."""
+        """Take along what waits; then the next one leads."""
         lane.led = True
+        if self._gathers:
+            await cancel_shielded_checkpoint()
         taken = [lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX))]
         try:
             with anyio.CancelScope(shield=True):
-                results = await anyio.to_thread.run_sync(
-                    self._carry_out, [one.job for one in taken]
-                )
+                results = await self._carry_out([one.job for one in taken])
                 for one, result in zip(taken, results, strict=True):
                     one.result = result
         except BaseException as error:  # noqa: BLE001 - every one of them gets it

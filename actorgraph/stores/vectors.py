@@ -20,8 +20,7 @@ def ranked(query: bytes, vectors: Iterable[tuple[AddressT, bytes]]) -> list[tupl
     fitting = [(address, vector) for address, vector in vectors if len(vector) == len(query)]
     best: dict[AddressT, float] = {}
     for (address, _), score in zip(fitting, _cosines(query, [v for _, v in fitting]), strict=True):
-        if score > best.get(address, -math.inf):
-            best[address] = score
+        best[address] = max(best.get(address, -1.0), min(score, 1.0))
     return sorted(best.items(), key=lambda entry: -entry[1])
 
 

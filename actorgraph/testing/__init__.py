@@ -8,6 +8,7 @@ from actorgraph.testing.faults import (
     sqlite_failure,
 )
 from actorgraph.testing.gated import GatedSaver
+from actorgraph.testing.stores import store_checks
 
 __all__ = [
     "FaultPlan",
@@ -16,4 +17,5 @@ __all__ = [
     "When",
     "failing_connection",
     "sqlite_failure",
+    "store_checks",
 ]

@@ -2,7 +2,7 @@
 
 Async callers hop into a worker thread, the same on asyncio and trio. A store is used from nodes,
 tools and other threads without being opened in a loop, so it has no connection per event loop, as
-savers have (docs/decisions/0033).
+savers have (docs/decisions/0032).
 """
 
 import os
@@ -11,8 +11,11 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+import anyio.to_thread
 
 from actorgraph.errors import (
     FormatVersionError,
@@ -24,7 +27,7 @@ from actorgraph.errors import (
 from actorgraph.stores.engine import Batch, carry_out, changes
 from actorgraph.stores.lanes import Lanes
 from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
-from actorgraph.stores.sqlite import home as sql
+from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.home import SqliteHome, add_functions
 from actorgraph.stores.store import OwnStore
 
@@ -72,7 +75,7 @@ class SqliteStore(OwnStore):
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
-        self._lanes = Lanes(self._carry_out_all)
+        self._lanes = Lanes(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @classmethod
     def from_conn_string(
@@ -173,17 +176,17 @@ class SqliteStore(OwnStore):
         _use_wal(connection, self._busy_timeout_s)
         connection.execute("PRAGMA synchronous = NORMAL")
         add_functions(connection)
-        if connection.execute(sql.SELECT_TABLES).fetchone() is not None:
-            (version,) = connection.execute(sql.SELECT_VERSION).fetchone()
-            if version > sql.SCHEMA_VERSION:
+        if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
+            (version,) = connection.execute(schema.SELECT_VERSION).fetchone()
+            if version > schema.SCHEMA_VERSION:
                 raise FormatVersionError(
                     f"the store in {self.path!r} has version {version}; this version of "
-                    f"actorgraph knows {sql.SCHEMA_VERSION}",
+                    f"actorgraph knows {schema.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statement in sql.SETUP.split(";\n"):
+            for statement in schema.SETUP.split(";\n"):
                 connection.execute(statement)
         except BaseException:
             connection.execute("ROLLBACK")

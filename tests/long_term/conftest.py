@@ -1,0 +1,19 @@
+"""A place for items of each kind."""
+
+import pytest
+
+from tests.long_term.shelves import KINDS, Shelf
+
+
+@pytest.fixture(params=KINDS)
+def shelf(request, tmp_path):
+    """A place for items; the test runs once per kind."""
+    made = Shelf(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(shelf):
+    """An empty store; the test runs once per kind."""
+    return shelf.open()
