@@ -1,0 +1,1 @@
+"""Checkpoints in PostgreSQL, through synchronous psycopg in worker threads."""

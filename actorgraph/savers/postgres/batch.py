@@ -1,0 +1,303 @@
+"""One batch, one transaction: `run_batch` over a plain psycopg connection, in one thread hop.
+
+Two round trips: the first begins, locks the saver's own row and the rows of the batch's threads
+(sorted, so that two savers don't wait for each other) and asks what `judge` needs; the second
+writes what was accepted, one statement per table, marks the batch as stored and commits.
+
+A batch may be sent again after its connection was lost. Its transaction first locks the saver's
+own row, so it waits for the one that was lost to end; if that one was committed, the row has
+the batch's number and nothing is written again.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from psycopg import Connection, Cursor
+from psycopg.rows import tuple_row
+
+from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.failures import Kind, RowError, kind_of
+from actorgraph.savers.postgres.retention import keep
+from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
+from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.retention import CopyThread
+
+Link = Connection[Any]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What every transaction of a writer begins with.
+
+    Attributes:
+        search_path: the schema, quoted.
+        lock_timeout: with its unit, as PostgreSQL writes it.
+        synchronous_commit: None for the server's own, but never "off".
+        writer: the saver's key in `writers`.
+    """
+
+    search_path: str
+    lock_timeout: str
+    synchronous_commit: str | None
+    writer: bytes
+
+
+class Turn(msgspec.Struct):
+    """A batch on its way, over all attempts.
+
+    Attributes:
+        number: the batch's number in `writers`.
+        outcomes: what the attempt whose COMMIT went out would have stored.
+        unsure: whether a COMMIT went out and nothing came back.
+        alone: whether each request gets a savepoint, as one of them was refused.
+        skips: whether to leave out threads that somebody else has locked.
+    """
+
+    number: int
+    outcomes: list[Outcome] | None = None
+    unsure: bool = False
+    alone: bool = False
+    skips: bool = False
+
+
+def run_batch(
+    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn
+) -> list[Outcome]:
+    """Store a batch durably, or find that an earlier attempt has done so.
+
+    Args:
+        connection: in autocommit mode, used by nobody else meanwhile.
+        turn: changed to how far the attempt came.
+    Returns: one outcome per request.
+    Raises:
+        psycopg.Error, RowError: nothing was stored, unless `turn.unsure`.
+    """
+    try:
+        return _attempt(connection, batch, settings, turn)
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _attempt(
+    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn
+) -> list[Outcome]:
+    work = _Work(connection, turn)
+    groups = [[r] for r in batch] if turn.alone else _groups(batch)
+    stored = work.begin(batch, groups[0], settings)
+    if turn.outcomes is not None and stored == turn.number:
+        work.run([(sql.ROLLBACK, ())])
+        turn.unsure = False
+        return turn.outcomes
+    turn.unsure = False  # the transaction of an earlier attempt has ended, and left no mark
+    outcomes: list[Outcome] = []
+    for place, group in enumerate(groups):
+        if place:
+            work.read(group)
+        outcomes += work.alone(group[0]) if turn.alone else work.together(group)
+    turn.outcomes = outcomes
+    turn.unsure = True
+    try:
+        work.commit((sql.MARK_WRITER, (turn.number, settings.writer)))
+    except Exception as error:
+        turn.unsure = kind_of(error, connection) is Kind.LOST
+        raise
+    turn.unsure = False
+    return outcomes
+
+
+def _roll_back(connection: Link) -> None:
+    """End the transaction of an attempt that failed; a connection that can't is closed."""
+    try:
+        connection.rollback()
+    except Exception:  # noqa: BLE001 - the first error is what counts
+        connection.close()
+
+
+def _groups(batch: Sequence[Request]) -> list[list[Request]]:
+    """A batch in parts that are written at once: runs of commits, each other request alone."""
+    groups: list[list[Request]] = []
+    for request in batch:
+        if groups and isinstance(request, Commit) and isinstance(groups[-1][0], Commit):
+            groups[-1].append(request)
+        else:
+            groups.append([request])
+    return groups
+
+
+class _Work:
+    """The transaction of one attempt."""
+
+    def __init__(self, connection: Link, turn: Turn) -> None:
+        self._connection = connection
+        self._turn = turn
+        self._threads: dict[str, ThreadState] = {}
+        self._facts = Facts()
+        self._waiting: list[Statement] = []
+
+    def run(self, statements: Sequence[Statement]) -> list[Cursor[Any]]:
+        """Send statements in one go; their cursors, with the answers."""
+        cursors: list[Cursor[Any]] = []
+        with self._connection.pipeline():
+            for text, values in statements:
+                cursor = self._connection.cursor(row_factory=tuple_row, binary=True)
+                cursors.append(cursor.execute(text, values, prepare=True))
+        return cursors
+
+    def begin(self, batch: Sequence[Request], first: list[Request], settings: Settings) -> int:
+        """Begin, lock what the batch is about, read what the first group needs.
+
+        Returns: the number of the batch that this saver stored last.
+        """
+        names = {request.thread_id for request in batch}
+        names.update(request.source for request in batch if isinstance(request, CopyThread))
+        found = sorted(filter(storable, names))
+        lock = sql.LOCK_FREE_THREADS if self._turn.skips else sql.LOCK_THREADS
+        values = (settings.search_path, settings.lock_timeout, settings.synchronous_commit)
+        head: list[Statement] = [
+            (sql.BEGIN, ()),
+            (sql.SETTINGS, values),
+            (sql.LOCK_WRITER, (settings.writer,)),
+            (sql.ADD_THREADS, (found,)),
+            (lock, (found,)),
+        ]
+        asked = _questions(first)
+        cursors = self.run([*head, *asked])
+        for name, row, epoch, run, next_seq, newest in cursors[len(head) - 1].fetchall():
+            self._threads[name] = ThreadState(name, row, epoch, run, next_seq, {"": newest})
+        self._learn(asked, cursors[len(head) :])
+        marked = cursors[2].fetchone()
+        if marked is None and self._turn.unsure:
+            raise SaverBrokenError(
+                "the saver's row in the table `writers` is gone: nothing says whether the last "
+                "commit was stored",
+                do="close the saver and open it again; leave the rows of open savers alone",
+            )
+        if marked is None:
+            self.run([(sql.ADD_WRITER, (settings.writer,))])
+        return marked[0] if marked else 0
+
+    def read(self, group: list[Request]) -> None:
+        """Read what a later group needs, after what was written before it."""
+        asked = _questions(group)
+        if asked:
+            self._send()
+        self._learn(asked, self.run(asked) if asked else [])
+
+    def _learn(self, asked: list[Statement], cursors: list[Cursor[Any]]) -> None:
+        self._facts = Facts()
+        for (text, _), cursor in zip(asked, cursors, strict=True):
+            self._facts.take(text, cursor.fetchall())
+
+    def together(self, group: list[Request]) -> list[Outcome]:
+        """Judge a group; its rows wait for the next round trip."""
+        request = group[0]
+        if not isinstance(request, Commit):
+            named = [request.thread_id]
+            if isinstance(request, CopyThread):
+                named.append(request.source)
+            if not self._threads.keys() >= set(named):
+                return [Refused(_unlocked(request))]
+            self._send()
+            return [keep(self._connection, request, self._threads)]
+        rows = Rows(self._facts.counts)
+        outcomes = [self._judge(request, rows) for request in group if isinstance(request, Commit)]
+        self._waiting += rows.statements()
+        return outcomes
+
+    def _judge(self, commit: Commit, rows: Rows) -> Outcome:
+        thread = self._threads.get(commit.thread_id)
+        if thread is None:
+            return Refused(_unlocked(commit))
+        place = (commit.thread_id, commit.namespace)
+        thread.heads.setdefault(commit.namespace, self._facts.heads.get(place))
+        before = thread.run
+        answers = [_key(commit, row) for row in answer_rows(commit)]
+        answered = any(k in self._facts.answered or k in rows.answers for k in answers)
+        base = branches_off(commit)
+        key = (*place, base)
+        based = base is None or key in self._facts.bases or key in rows.points
+        sequence, error = judge(commit, thread, answered=answered, based=based)
+        if error is not None:
+            return Refused(error)
+        if commit.claim is not None and before is not None:
+            rows.supersede(before)
+        rows.add(thread, commit, sequence)
+        return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
+
+    def alone(self, request: Request) -> list[Outcome]:
+        """Write one request behind a savepoint; if a row is refused, the request is."""
+        known = self._threads.get(request.thread_id)
+        before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})
+        self.run([(sql.SAVEPOINT, ())])
+        try:
+            outcomes = self.together([request])
+            self._send()
+        except Exception as error:
+            if kind_of(error, self._connection) is not Kind.ROW:
+                raise
+            self._waiting.clear()
+            self.run([(sql.ROLLBACK_TO, ())])
+            if before is not None:
+                self._threads[request.thread_id] = before
+            outcomes = [Refused(_refused(request, error))]
+        self.run([(sql.RELEASE, ())])
+        return outcomes
+
+    def commit(self, mark: Statement) -> None:
+        """Write what waits, mark the batch as stored, commit."""
+        *_, last = self.run([*self._waiting, mark, (sql.COMMIT, ())])
+        assert last.statusmessage == "COMMIT", last.statusmessage
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.run(waiting)
+
+
+def _questions(group: list[Request]) -> list[Statement]:
+    """What must be read before a group can be judged."""
+    commits = [request for request in group if isinstance(request, Commit)]
+    nested = {(c.thread_id, c.namespace) for c in commits if c.namespace}
+    answers = [_key(c, row) for c in commits for row in answer_rows(c)]
+    based = [(c.thread_id, c.namespace, branches_off(c)) for c in commits]
+    lists = {
+        (c.thread_id, c.namespace, part.channel, part.lineage, part.start)
+        for c in commits
+        for point in c.checkpoints
+        for part in point.ranges
+        if part.before
+    }
+    return questions(nested, answers, [base for base in based if base[2]], lists)
+
+
+def _key(commit: Commit, row: Any) -> tuple[Any, ...]:
+    place = (commit.thread_id, commit.namespace)
+    return (*place, row.base, row.task, row.index, row.generation)
+
+
+def storable(name: str) -> bool:
+    """Whether PostgreSQL takes a text: it has no NUL and is Unicode."""
+    return "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def _unlocked(request: Request) -> StorageError:
+    """Why a thread's row could not be locked."""
+    if not storable(request.thread_id):
+        return _refused(request, RowError("its id is no text that PostgreSQL takes"))
+    return StorageBusyError(
+        f"another process holds the lock of thread {request.thread_id!r}",
+        do="let it finish its transaction, or raise busy_timeout_s; nothing of this save was stored",
+    )
+
+
+def _refused(request: Request, error: Exception) -> StorageError:
+    refused = StorageError(
+        f"PostgreSQL refused a row of thread {request.thread_id!r}: {error}",
+        do="make the value smaller (the limit for a value is 1 GB), leave out NUL characters from "
+        "names, or store less of it",
+    )
+    refused.__cause__ = error
+    return refused

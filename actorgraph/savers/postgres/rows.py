@@ -1,0 +1,207 @@
+"""What a batch writes, as rows per table, and the statements that write them.
+
+A statement takes all rows of its table as one array per column, so a batch is about ten
+statements, however many requests are in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, LiteralString
+
+from psycopg.types.numeric import Int8
+
+from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.failures import RowError
+from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
+
+Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
+_Row = tuple[Any, ...]
+RangeKey = tuple[str, str, str, int, int]
+"""Thread id, namespace, channel, lineage, start."""
+
+
+def arrays(rows: Iterable[_Row]) -> list[list[Any]]:
+    """Rows as columns. Integers say their type: the server prepares a statement per types."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return [[*map(Int8, c)] if isinstance(c[0], int) else c for c in columns]
+
+
+class Growing:
+    """Items that a batch puts behind those of one stored row, or a new row.
+
+    Attributes:
+        before: items of the stored row; 0 for a new one.
+    """
+
+    __slots__ = ("before", "count", "key", "parts")
+
+    def __init__(self, key: _Row, before: int) -> None:
+        self.key = key
+        self.before = before
+        self.count = 0
+        self.parts: list[bytes] = []
+
+    @property
+    def row(self) -> _Row:
+        """Its row: thread, namespace, channel, lineage, start, count, payload."""
+        return (*self.key, self.count, b"".join(self.parts))
+
+
+class Rows:
+    """The rows of the accepted requests of a batch, by table.
+
+    Args:
+        counts: how many items the stored rows of lists have that the batch extends.
+    """
+
+    def __init__(self, counts: dict[RangeKey, int]) -> None:
+        self._counts = counts
+        self._superseded: list[bytes] = []
+        self._runs: dict[bytes | None, _Row] = {}
+        self._ended: dict[bytes | None, _Row] = {}
+        self._checkpoints: list[_Row] = []
+        self._blobs: dict[_Row, bytes] = {}
+        self._writes: list[_Row] = []
+        self._interrupts: list[_Row] = []
+        self._growing: dict[RangeKey, Growing] = {}
+        self._merges: list[tuple[_Row, MergeRow]] = []
+        self._threads: dict[int | None, ThreadState] = {}
+        self.answers: set[_Row] = set()
+        self.points: set[_Row] = set()
+
+    def add(self, thread: ThreadState, commit: Commit, sequence: int) -> None:
+        """The rows of one accepted commit.
+
+        Raises:
+            RowError: a list isn't stored as the commit says.
+        """
+        key, namespace = thread.row, commit.namespace
+        self._threads[key] = thread
+        claim = commit.claim
+        if claim is not None:
+            head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
+            run = (commit.run, key, namespace, claim.mode, head, claim.input, claim.resumes)
+            self._runs[commit.run] = (*run, thread.epoch)
+        for row in commit.ledger:
+            place = (row.base, row.task, row.index, row.generation)
+            self._writes.append((key, namespace, *place, row.path, row.payload))
+            self.answers.add((commit.thread_id, namespace, *place))
+            if row.asks:
+                self._interrupts.append((key, namespace, row.base))
+        for offset, point in enumerate(commit.checkpoints):
+            self.points.add((commit.thread_id, namespace, point.id))
+            self._add_checkpoint(thread, namespace, sequence + offset, point)
+        if commit.ends is not None:
+            self._ended[commit.run] = (commit.ends, commit.run)
+
+    def supersede(self, run: bytes) -> None:
+        """A run has lost the claim of its thread."""
+        self._superseded.append(run)
+
+    def _add_checkpoint(
+        self, thread: ThreadState, namespace: str, sequence: int, row: CheckpointRow
+    ) -> None:
+        key = thread.row
+        self._checkpoints.append(
+            (
+                key,
+                namespace,
+                sequence,
+                row.id,
+                row.parent,
+                row.step,
+                row.source,
+                row.run,
+                row.next,
+                row.created,
+                row.metadata,
+                row.record,
+            )
+        )
+        for blob in row.blobs:
+            self._blobs[key, namespace, blob.channel, blob.version] = blob.payload
+        for part in row.ranges:
+            self._grow(thread, namespace, part)
+        for merge in row.merges:
+            self._merges.append(((key, namespace), merge))
+
+    def _grow(self, thread: ThreadState, namespace: str, part: RangeRow) -> None:
+        where = (thread.thread_id, namespace, part.channel, part.lineage, part.start)
+        growing = self._growing.get(where)
+        known = self._counts.get(where, 0) if growing is None else growing.before + growing.count
+        if part.before != known:
+            msg = f"the list {part.channel!r} has {known} items at {part.start}, not {part.before}"
+            raise RowError(msg)
+        if growing is None:
+            growing = self._growing[where] = Growing((thread.row, *where[1:]), known)
+        growing.count += part.count
+        growing.parts.append(part.payload)
+
+    def statements(self) -> list[Statement]:
+        """What to execute, in order."""
+        blobs = [(*key, payload) for key, payload in self._blobs.items()]
+        growing = self._growing.values()
+        threads = [(t.next_seq, t.heads.get(""), t.run, k) for k, t in self._threads.items()]
+        tables: tuple[tuple[LiteralString, Iterable[_Row]], ...] = (
+            (sql.SUPERSEDE_RUNS, [(run,) for run in self._superseded]),
+            (sql.INSERT_RUNS, self._runs.values()),
+            (sql.INSERT_CHECKPOINTS, self._checkpoints),
+            (sql.INSERT_BLOBS, blobs),
+            (sql.INSERT_WRITES, self._writes),
+            (sql.MARK_INTERRUPTS, self._interrupts),
+            (sql.END_RUNS, self._ended.values()),
+            (sql.INSERT_RANGES, [g.row for g in growing if not g.before]),
+            (sql.EXTEND_RANGES, [g.row for g in growing if g.before]),
+        )
+        found: list[Statement] = [(text, arrays(rows)) for text, rows in tables if rows]
+        found += [_merge(place, merge) for place, merge in self._merges]
+        return [*found, (sql.UPDATE_THREADS, arrays(threads))] if threads else found
+
+
+def _merge(place: _Row, merge: MergeRow) -> Statement:
+    thread, namespace = place
+    return sql.MERGE_RANGES, {
+        "thread": Int8(thread),
+        "namespace": namespace,
+        "channel": merge.channel,
+        "lineage": Int8(merge.lineage),
+        "start": Int8(merge.start),
+        "end": Int8(merge.end),
+    }
+
+
+class Facts:
+    """What the store must be asked so that a batch's commits can be judged.
+
+    Attributes:
+        heads: (thread id, namespace) -> newest checkpoint, of nested namespaces.
+        answered, bases: the ledger rows and the checkpoints that are stored.
+        counts: the items of stored rows of lists.
+    """
+
+    def __init__(self) -> None:
+        self.heads: dict[_Row, bytes] = {}
+        self.answered: set[_Row] = set()
+        self.bases: set[_Row] = set()
+        self.counts: dict[RangeKey, int] = {}
+
+    def take(self, text: str, rows: Sequence[_Row]) -> None:
+        """Note the answer to one of the questions of `questions`."""
+        if text is sql.SELECT_HEADS:
+            self.heads.update({row[:2]: row[2] for row in rows})
+        elif text is sql.SELECT_ANSWERED:
+            self.answered.update(rows)
+        elif text is sql.SELECT_BASES:
+            self.bases.update(rows)
+        else:
+            self.counts.update({row[:5]: row[5] for row in rows})
+
+
+def questions(
+    nested: Iterable[_Row], answers: Iterable[_Row], bases: Iterable[_Row], lists: Iterable[_Row]
+) -> list[Statement]:
+    """The statements that find out about a batch, most often none."""
+    asked = ((sql.SELECT_HEADS, nested), (sql.SELECT_ANSWERED, answers))
+    more = ((sql.SELECT_BASES, bases), (sql.SELECT_COUNTS, lists))
+    return [(text, arrays(rows)) for text, rows in chain(asked, more) if rows]

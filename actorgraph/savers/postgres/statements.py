@@ -1,0 +1,203 @@
+"""What a batch says to the server, as SQL text. Lists of rows travel as one array per column."""
+
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+SETTINGS = """
+SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
+       set_config('synchronous_commit', coalesce(
+           %s, nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
+"""
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVEPOINT = "SAVEPOINT alone"
+ROLLBACK_TO = "ROLLBACK TO alone"
+RELEASE = "RELEASE alone"
+
+ADD_WRITER = "INSERT INTO writers (writer) VALUES (%s) ON CONFLICT DO NOTHING"
+LOCK_WRITER = "SELECT batch FROM writers WHERE writer = %s FOR UPDATE"
+MARK_WRITER = "UPDATE writers SET batch = %s, seen = now() WHERE writer = %s"
+FORGET_WRITER = """
+DELETE FROM writers WHERE writer = %s OR seen < now() - interval '30 days'
+"""
+
+ADD_THREADS = """
+INSERT INTO threads (thread_id)
+SELECT w.thread_id FROM unnest(%s::text[]) AS w (thread_id)
+WHERE NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = w.thread_id)
+ORDER BY w.thread_id COLLATE "C" ON CONFLICT DO NOTHING
+"""
+_THREADS = """
+SELECT thread_id, thread, epoch, run, next_seq, head FROM threads
+WHERE thread_id = ANY(%s) ORDER BY thread_id FOR UPDATE"""
+LOCK_THREADS = _THREADS
+LOCK_FREE_THREADS = _THREADS + " SKIP LOCKED"
+SELECT_HEADS = """
+SELECT t.thread_id, w.namespace, h.id
+FROM unnest(%s::text[], %s::text[]) AS w (thread_id, namespace)
+JOIN threads t ON t.thread_id = w.thread_id
+CROSS JOIN LATERAL (
+    SELECT c.id FROM checkpoints c WHERE c.thread = t.thread AND c.namespace = w.namespace
+    ORDER BY c.seq DESC LIMIT 1) AS h
+"""
+SELECT_ANSWERED = """
+SELECT t.thread_id, r.namespace, r.checkpoint, r.task, r.idx, r.generation
+FROM unnest(%s::text[], %s::text[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[])
+    AS w (thread_id, namespace, checkpoint, task, idx, generation)
+JOIN threads t ON t.thread_id = w.thread_id
+JOIN writes r ON r.thread = t.thread AND r.namespace = w.namespace
+    AND r.checkpoint = w.checkpoint AND r.task = w.task AND r.idx = w.idx
+    AND r.generation = w.generation
+"""
+SELECT_BASES = """
+SELECT t.thread_id, w.namespace, w.id
+FROM unnest(%s::text[], %s::text[], %s::bytea[]) AS w (thread_id, namespace, id)
+JOIN threads t ON t.thread_id = w.thread_id
+WHERE EXISTS (SELECT FROM checkpoints c
+              WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = w.id)
+"""
+SELECT_COUNTS = """
+SELECT t.thread_id, r.namespace, r.channel, r.lineage, r.start, r.count
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
+    AS w (thread_id, namespace, channel, lineage, start)
+JOIN threads t ON t.thread_id = w.thread_id
+JOIN ranges r ON r.thread = t.thread AND r.namespace = w.namespace
+    AND r.channel = w.channel AND r.lineage = w.lineage AND r.start = w.start
+"""
+
+SUPERSEDE_RUNS = "UPDATE runs SET status = 'lost' WHERE run = ANY(%s) AND status = 'running'"
+INSERT_RUNS = """
+INSERT INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch)
+SELECT run, thread, namespace, mode, 'running', head, input, resumes, epoch
+FROM unnest(%s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::bytea[], %s::bytea[],
+            %s::text[], %s::bigint[])
+    AS w (run, thread, namespace, mode, head, input, resumes, epoch)
+ON CONFLICT (run) DO UPDATE SET (thread, namespace, mode, status, head, input, resumes, epoch) =
+    (excluded.thread, excluded.namespace, excluded.mode, excluded.status, excluded.head,
+     excluded.input, excluded.resumes, excluded.epoch)
+"""
+END_RUNS = """
+UPDATE runs r SET status = w.status, input = NULL
+FROM unnest(%s::text[], %s::bytea[]) AS w (status, run) WHERE r.run = w.run
+"""
+INSERT_CHECKPOINTS = """
+INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
+                         created, metadata, record)
+SELECT thread, namespace, seq, id, parent, step, source, run, next::json,
+       created, metadata::json, record::json
+FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[],
+            %s::text[], %s::bytea[], %s::text[], %s::bigint[], %s::text[], %s::text[])
+    AS w (thread, namespace, seq, id, parent, step, source, run, next, created, metadata, record)
+"""
+MARK_INTERRUPTS = """
+UPDATE checkpoints c SET has_interrupts = true
+FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, id)
+WHERE c.thread = w.thread AND c.namespace = w.namespace AND c.id = w.id
+"""
+INSERT_BLOBS = """
+INSERT INTO blobs
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bytea[])
+ON CONFLICT (thread, namespace, channel, version) DO UPDATE SET payload = excluded.payload
+"""
+INSERT_WRITES = """
+INSERT INTO writes
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::bigint[],
+                     %s::bigint[], %s::text[], %s::bytea[])
+ON CONFLICT DO NOTHING
+"""
+INSERT_RANGES = """
+INSERT INTO ranges
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],
+                     %s::bigint[], %s::bytea[])
+"""
+EXTEND_RANGES = """
+UPDATE ranges r SET count = r.count + w.count, payload = r.payload || w.payload
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
+            %s::bytea[]) AS w (thread, namespace, channel, lineage, start, count, payload)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
+"""
+MERGE_RANGES = """
+WITH gone AS (
+    DELETE FROM ranges
+    WHERE thread = %(thread)s AND namespace = %(namespace)s AND channel = %(channel)s
+        AND lineage = %(lineage)s AND start >= %(start)s AND start < %(end)s
+    RETURNING start, count, payload)
+INSERT INTO ranges
+SELECT %(thread)s, %(namespace)s, %(channel)s, %(lineage)s, %(start)s,
+       sum(count)::bigint, string_agg(payload, ''::bytea ORDER BY start)
+FROM gone HAVING count(*) > 0
+"""
+UPDATE_THREADS = """
+UPDATE threads t SET next_seq = w.next_seq, head = w.head, run = w.run, deleted = false
+FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])
+    AS w (next_seq, head, run, thread)
+WHERE t.thread = w.thread
+"""
+
+DELETE_THREAD = (
+    "DELETE FROM checkpoints WHERE thread = %s",
+    "DELETE FROM blobs WHERE thread = %s",
+    "DELETE FROM ranges WHERE thread = %s",
+    "DELETE FROM writes WHERE thread = %s",
+    "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = %s)",
+    "DELETE FROM runs WHERE thread = %s",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, deleted = true
+    WHERE thread = %s""",
+)
+COPY_THREAD = (
+    """INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
+                                has_interrupts, created, metadata, record)
+    SELECT %(target)s, namespace, seq, id, parent, step, source, run, next,
+           has_interrupts, created, metadata, record
+    FROM checkpoints WHERE thread = %(source)s""",
+    """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload
+    FROM blobs WHERE thread = %(source)s""",
+    """INSERT INTO ranges SELECT %(target)s, namespace, channel, lineage, start, count, payload
+    FROM ranges WHERE thread = %(source)s""",
+    """INSERT INTO writes
+    SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload
+    FROM writes WHERE thread = %(source)s""",
+)
+SELECT_ANY = "SELECT 1 FROM checkpoints WHERE thread = %s LIMIT 1"
+SELECT_HEAD = """
+SELECT id FROM checkpoints WHERE thread = %s AND namespace = '' ORDER BY seq DESC LIMIT 1
+"""
+SELECT_POINTS = """
+SELECT namespace, seq, id, parent, run, metadata::text, record::text FROM checkpoints
+WHERE thread = %s ORDER BY seq
+"""
+DELETE_CHECKPOINTS = """
+DELETE FROM checkpoints c
+USING unnest(%s::text[], %s::bigint[]) AS w (namespace, seq)
+WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
+"""
+DELETE_WRITES = """
+DELETE FROM writes r
+USING unnest(%s::text[], %s::bytea[]) AS w (namespace, id)
+WHERE r.thread = %s AND r.namespace = w.namespace AND r.checkpoint = w.id
+"""
+UPDATE_PARENTS = """
+UPDATE checkpoints c SET parent = w.parent
+FROM unnest(%s::bytea[], %s::text[], %s::bigint[]) AS w (parent, namespace, seq)
+WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
+"""
+SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = %s"
+DELETE_BLOBS = """
+DELETE FROM blobs b
+USING unnest(%s::text[], %s::text[], %s::bigint[]) AS w (namespace, channel, version)
+WHERE b.thread = %s AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
+"""
+SELECT_RANGE_KEYS = "SELECT namespace, channel, lineage, start FROM ranges WHERE thread = %s"
+DELETE_RANGES = """
+DELETE FROM ranges r
+USING unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
+    AS w (namespace, channel, lineage, start)
+WHERE r.thread = %s AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
+"""
+RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1 WHERE thread = %s"
+DELETE_RUNS = """
+DELETE FROM runs WHERE thread = %s AND run IS DISTINCT FROM %s
+    AND run NOT IN (SELECT c.run FROM checkpoints c WHERE c.thread = runs.thread
+                    AND c.run IS NOT NULL)
+"""
