@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.tasks import TaskFunction, task
     from actorgraph.api.node_builder import NodeBuilder
+    from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
@@ -152,6 +153,7 @@ __all__ = [
     "AlreadyResumed",
     "AsyncGraphRunStream",
     "AsyncMessageStream",
+    "AsyncPostgresSaver",
     "AsyncSqliteSaver",
     "AsyncSubgraphRunStream",
     "BaseCache",
@@ -217,6 +219,7 @@ __all__ = [
     "NodeTimeoutError",
     "Overwrite",
     "ParentCommand",
+    "PostgresSaver",
     "Pregel",
     "PregelTask",
     "ProtocolEvent",
@@ -316,6 +319,8 @@ _LATER = {
     "TaskFunction": "actorgraph.api.functional.tasks",
     "task": "actorgraph.api.functional.tasks",
     "NodeBuilder": "actorgraph.api.node_builder",
+    "AsyncPostgresSaver": "actorgraph.api.postgres_saver",
+    "PostgresSaver": "actorgraph.api.postgres_saver",
     "Pregel": "actorgraph.api.pregel",
     "push_message": "actorgraph.api.push",
     "BaseCache": "actorgraph.caches",

@@ -4,29 +4,32 @@
 kind. `store.saver()` opens nothing; `store.again()` is what a new process would make.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actorgraph import InMemorySaver, SqliteSaver
+from actorgraph import InMemorySaver, PostgresSaver, SqliteSaver
+from tests.postgres import PostgresServer
 
-KINDS = ["memory", "sqlite", "sqlite-memory"]
+KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 
 
 class Store:
     """A place for checkpoints, and savers over it."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, url: str = "", schema: str = "") -> None:
         self.kind = kind
         self.path = folder / "runs.db"
+        self.url = url
+        self.schema = schema
         self._saver: Any = None
 
     @property
     def on_disk(self) -> bool:
         """Whether what is stored outlives the saver object."""
-        return self.kind == "sqlite"
+        return self.kind in {"sqlite", "postgres"}
 
     def saver(self) -> Any:
         """The saver over this place."""
@@ -41,13 +44,20 @@ class Store:
     def _make(self) -> Any:
         if self.kind == "memory":
             return InMemorySaver()
+        if self.kind == "postgres":
+            return PostgresSaver(self.url, schema=self.schema)
         return SqliteSaver(self.path if self.on_disk else ":memory:")
 
 
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A place for checkpoints; the test runs once per kind."""
-    return Store(request.param, tmp_path)
+    if request.param != "postgres":
+        yield Store(request.param, tmp_path)
+        return
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    with postgres.borrow("saver") as schema:
+        yield Store(request.param, tmp_path, postgres.url, schema)
 
 
 @pytest.fixture

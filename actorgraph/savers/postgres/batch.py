@@ -19,11 +19,12 @@ from psycopg.rows import tuple_row
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, RowError, kind_of
 from actorgraph.savers.postgres.retention import keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
-from actorgraph.values.retention import CopyThread
+from actorgraph.values.retention import CopyThread, Vacuum
 
 Link = Connection[Any]
 
@@ -77,7 +78,7 @@ def run_batch(
     try:
         return _attempt(connection, batch, settings, turn)
     except BaseException:
-        _roll_back(connection)
+        roll_back(connection)
         raise
 
 
@@ -106,14 +107,6 @@ def _attempt(
         raise
     turn.unsure = False
     return outcomes
-
-
-def _roll_back(connection: Link) -> None:
-    """End the transaction of an attempt that failed; a connection that can't is closed."""
-    try:
-        connection.rollback()
-    except Exception:  # noqa: BLE001 - the first error is what counts
-        connection.close()
 
 
 def _groups(batch: Sequence[Request]) -> list[list[Request]]:
@@ -151,7 +144,7 @@ class _Work:
 
         Returns: the number of the batch that this saver stored last.
         """
-        names = {request.thread_id for request in batch}
+        names = {request.thread_id for request in batch if not isinstance(request, Vacuum)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = sorted(filter(storable, names))
         lock = sql.LOCK_FREE_THREADS if self._turn.skips else sql.LOCK_THREADS
@@ -195,6 +188,8 @@ class _Work:
         """Judge a group; its rows wait for the next round trip."""
         request = group[0]
         if not isinstance(request, Commit):
+            if isinstance(request, Vacuum):  # its work is done after the batch
+                return [Stored()]
             named = [request.thread_id]
             if isinstance(request, CopyThread):
                 named.append(request.source)
@@ -232,6 +227,7 @@ class _Work:
         known = self._threads.get(request.thread_id)
         before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})
         self.run([(sql.SAVEPOINT, ())])
+        outcomes: list[Outcome]
         try:
             outcomes = self.together([request])
             self._send()
@@ -289,7 +285,7 @@ def _unlocked(request: Request) -> StorageError:
         return _refused(request, RowError("its id is no text that PostgreSQL takes"))
     return StorageBusyError(
         f"another process holds the lock of thread {request.thread_id!r}",
-        do="let it finish its transaction, or raise busy_timeout_s; nothing of this save was stored",
+        do="let it finish its transaction, or raise busy_timeout_s; nothing of this was stored",
     )
 
 

@@ -1,4 +1,4 @@
-"""Bringing a schema's tables to this version: each migration once, whoever asks at the same time."""
+"""Bringing a schema's tables to this version: each migration once, whoever else asks for it."""
 
 from typing import Any
 

@@ -6,16 +6,21 @@ from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres import removals as sql
+from actorgraph.savers.postgres.migrations import quoted
 from actorgraph.savers.postgres.rows import arrays
-from actorgraph.savers.retention import Cut, Point, cut
+from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
+from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.values.commits import Outcome, Refused, Stored
-from actorgraph.values.retention import CopyThread, DeleteThread, Removal
+from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal
+
+Kept = DeleteThread | CopyThread | Removal | HoldWhole
 
 
 def keep(
     connection: Connection[Any],
-    request: DeleteThread | CopyThread | Removal,
+    request: Kept,
     threads: dict[str, ThreadState],
 ) -> Outcome:
     """Carry out a request about what a thread keeps.
@@ -29,7 +34,27 @@ def keep(
         return _delete(cursor, thread)
     if isinstance(request, CopyThread):
         return _copy(cursor, request, threads[request.source], thread)
+    if isinstance(request, HoldWhole):
+        return _hold(cursor, request, thread)
     return _remove(cursor, request, thread)
+
+
+def vacuum(connection: Connection[Any], schema: str) -> None:
+    """Rewrite the tables without what was removed; outside of transactions, each table locked.
+
+    What the server has written ahead of the tables (WAL) may hold it for longer.
+    """
+    with connection.transaction():
+        connection.execute(USE_SCHEMA, (quoted(schema),))
+        connection.execute(sql.FORGET_DELETED)
+    path = connection.execute("SELECT current_setting('search_path')").fetchall()
+    connection.execute("SELECT set_config('search_path', %s, false)", (quoted(schema),))
+    try:
+        for statement in sql.VACUUM:
+            connection.execute(statement)
+    finally:
+        (before,) = path
+        connection.execute("SELECT set_config('search_path', %s, false)", [*before])
 
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
@@ -57,9 +82,21 @@ def _copy(
     return Stored()
 
 
+def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outcome:
+    where = (thread.row, request.namespace, request.id)
+    found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
+    held = found and held_whole(request, found[1])
+    if found and held:
+        text, blobs = held
+        rows = [(thread.row, request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        cursor.execute(INSERT_BLOBS, arrays(rows))
+        cursor.execute(sql.UPDATE_RECORD, (text, thread.row, request.namespace, found[0]))
+    return Stored()
+
+
 def _update(cursor: Cursor[Any], thread: ThreadState) -> None:
     row = (thread.next_seq, thread.heads.get(""), thread.run, thread.row)
-    cursor.execute(sql.UPDATE_THREADS, arrays([row]))
+    cursor.execute(UPDATE_THREADS, arrays([row]))
 
 
 def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outcome:
@@ -69,20 +106,23 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
         cursor.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
         thread.run = None
-    if found.gone:
-        _take_out(cursor, thread, found)
+    freed = 0
+    if found.clears:
+        freed = _take_out(cursor, thread, found)
         head = cursor.execute(sql.SELECT_HEAD, (thread.row,)).fetchone()
         thread.heads = {"": head[0] if head else None}
     if found.stops or found.gone:
         _update(cursor, thread)
         cursor.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone))
+    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> None:
-    row = thread.row
+def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
+    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+    row, writes = thread.row, 0
     gone = [(point.namespace, point.sequence) for point in found.gone]
-    cursor.execute(sql.DELETE_CHECKPOINTS, (*arrays(gone), row))
+    if gone:
+        cursor.execute(sql.DELETE_CHECKPOINTS, (*arrays(gone), row))
     if found.ledgers:
         cursor.execute(sql.DELETE_WRITES, (*arrays(found.ledgers), row))
     if found.parents:
@@ -92,8 +132,12 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> None:
     unnamed = [key for key in blobs if key not in found.blobs]
     if unnamed:
         cursor.execute(sql.DELETE_BLOBS, (*arrays(unnamed), row))
+    if found.kept is not None:
+        writes = cursor.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
+    beyond: list[tuple[Any, ...]] = []
     if thread.run is None:  # a run may go on with a list that only it remembers
         ranges = cursor.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [key for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         if beyond:
             cursor.execute(sql.DELETE_RANGES, (*arrays(beyond), row))
+    return len(unnamed) + len(beyond) + writes

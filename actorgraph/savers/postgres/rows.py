@@ -5,7 +5,6 @@ statements, however many requests are in it.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any, LiteralString
 
 from psycopg.types.numeric import Int8
@@ -202,6 +201,10 @@ def questions(
     nested: Iterable[_Row], answers: Iterable[_Row], bases: Iterable[_Row], lists: Iterable[_Row]
 ) -> list[Statement]:
     """The statements that find out about a batch, most often none."""
-    asked = ((sql.SELECT_HEADS, nested), (sql.SELECT_ANSWERED, answers))
-    more = ((sql.SELECT_BASES, bases), (sql.SELECT_COUNTS, lists))
-    return [(text, arrays(rows)) for text, rows in chain(asked, more) if rows]
+    asked: tuple[tuple[LiteralString, Iterable[_Row]], ...] = (
+        (sql.SELECT_HEADS, nested),
+        (sql.SELECT_ANSWERED, answers),
+        (sql.SELECT_BASES, bases),
+        (sql.SELECT_COUNTS, lists),
+    )
+    return [(text, arrays(rows)) for text, rows in asked if rows]

@@ -2,7 +2,7 @@
 
 The tables are those of SQLite. Text that is a key sorts by code point (COLLATE "C"), as in
 Python. `record`, `metadata` and `next` are `json` and not `jsonb`: that keeps the text as it was
-written, and takes `\\u0000`. `writers` has one row per open saver with the number of the batch
+written, and takes an escaped NUL. `writers` has one row per open saver with the number of the batch
 that it stored last: after a lost connection it says whether a COMMIT was done.
 """
 
@@ -52,6 +52,7 @@ CREATE TABLE checkpoints (
 );
 CREATE UNIQUE INDEX idx_checkpoints_thread ON checkpoints (thread, namespace, seq);
 CREATE INDEX idx_checkpoints_lookup ON checkpoints (thread, namespace, id, seq);
+CREATE INDEX idx_checkpoints_created ON checkpoints (created, thread);
 
 CREATE TABLE blobs (
     thread    bigint NOT NULL,

@@ -1,0 +1,111 @@
+"""PostgresSaver: the saver for programs with a PostgreSQL server."""
+
+from collections.abc import Awaitable, Generator
+from typing import Any, Self
+
+import anyio.to_thread
+
+from actorgraph.api.savers import HostedSaver
+from actorgraph.codec import Codec
+from actorgraph.runtime.mailbox import running_loop
+from actorgraph.savers.postgres.saver import PostgresBackend
+
+
+class PostgresSaver(HostedSaver, PostgresBackend):
+    """Keeps checkpoints in a PostgreSQL database, durable before they are acknowledged.
+
+    Use it as `async with PostgresSaver(url) as saver`, as `with PostgresSaver(url) as saver` in
+    blocking programs, or unopened at module level; on asyncio and on trio alike. It has one
+    connection for writing and a few for reading, opened when they are needed. Lost connections
+    are replaced, and a batch whose COMMIT got no answer is looked up before it is sent again.
+
+    Args:
+        conn: a connection string; or a `psycopg.Connection` or `psycopg_pool.ConnectionPool` of
+            the program's, used in autocommit mode and never closed. Reads and writes over one
+            connection wait for each other, and a lost one can't be replaced.
+        schema: where the tables are. Default "actorgraph"; made if it doesn't exist.
+        migrate: whether opening makes the tables, or brings them to this version. If not,
+            `setup()` does.
+        read_connections: how many reads may go on at once. Default 4.
+        busy_timeout_s: seconds to wait for a thread that another process has locked. Default 5.
+        answer_timeout_s: seconds after which a connection without an answer is given up.
+            Default 30. Not for a connection or a pool that the program brought.
+        reconnect_timeout_s: seconds in which a lost connection is replaced before the save fails.
+            Default 30.
+        synchronous_commit: PostgreSQL's setting. Default: the server's own, but never "off": an
+            acknowledged commit survives a crash of the server.
+        codec: how values are stored; default one with no types beyond the graph's own.
+    Raises:
+        InvalidConfigError: an argument is out of range, or `conn` can't be used.
+        MissingExtraError: psycopg isn't installed.
+    """
+
+    def __init__(
+        self,
+        conn: Any,
+        *,
+        schema: str = "actorgraph",
+        migrate: bool = True,
+        read_connections: int = 4,
+        busy_timeout_s: float = 5.0,
+        answer_timeout_s: float = 30.0,
+        reconnect_timeout_s: float = 30.0,
+        synchronous_commit: str | None = None,
+        codec: Codec | None = None,
+    ) -> None:
+        PostgresBackend.__init__(
+            self,
+            conn,
+            schema=schema,
+            migrate=migrate,
+            read_connections=read_connections,
+            busy_timeout_s=busy_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+            reconnect_timeout_s=reconnect_timeout_s,
+            synchronous_commit=synchronous_commit,
+            codec=codec,
+        )
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        pipeline: bool = False,  # noqa: ARG003 - see below
+    ) -> Self:
+        """The saver of a database; LangGraph's way to make one.
+
+        Args:
+            pipeline: taken for LangGraph's programs; batches always travel in a pipeline.
+        Returns: a saver to open with `async with` or `with`.
+        """
+        return cls(conn_string)
+
+    def setup(self) -> Awaitable[None]:
+        """Make the tables, or bring them to this version; each migration is done once.
+
+        Opening the saver does so too, unless `migrate=False`: then call this once, with a role
+        that may make tables. Several processes may call it at the same time.
+
+        Returns: something to await. Inside an event loop the work begins when it is awaited:
+            `await saver.setup()`; elsewhere it is done already.
+        Raises:
+            FormatVersionError: a later version of actorgraph has made the tables.
+            StorageError: the server refused.
+        """
+        if running_loop():
+            return anyio.to_thread.run_sync(self._engine.set_up)
+        self._engine.set_up()
+        return _Done()
+
+
+class _Done:
+    """An awaitable with nothing left to do."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return iter(())  # pyright: ignore[reportReturnType]
+
+
+AsyncPostgresSaver = PostgresSaver
+
+__all__ = ["AsyncPostgresSaver", "PostgresSaver"]

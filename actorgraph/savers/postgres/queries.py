@@ -1,0 +1,121 @@
+"""SQL text of reads. A list of loads is one statement, and the values of what it finds another."""
+
+from typing import LiteralString
+
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+COMMIT = "COMMIT"
+
+COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
+    c.source, c.run, c.next::text, c.metadata::text, c.record::text"""
+SELECT_LOADS: LiteralString = f"""
+SELECT w.place, t.epoch, h.id, CASE WHEN c.seq = h.seq THEN NULL ELSE h.record::text END,
+       r.run, r.head, r.mode, r.input, {COLUMNS}
+FROM unnest(%s::text[], %s::text[], %s::bytea[]) WITH ORDINALITY
+    AS w (thread_id, namespace, id, place)
+JOIN threads t ON t.thread_id = w.thread_id
+LEFT JOIN runs r ON r.run = t.run AND r.status = 'running'
+LEFT JOIN LATERAL (
+    SELECT h.id, h.seq, h.record FROM checkpoints h
+    WHERE h.thread = t.thread AND h.namespace = w.namespace
+    ORDER BY h.seq DESC LIMIT 1) AS h ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM checkpoints c
+    WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = coalesce(w.id, h.id)
+    ORDER BY c.seq DESC LIMIT 1) AS c ON true
+"""  # noqa: S608 - the only thing put in is the constant above
+
+_WHERE: LiteralString = """
+    (%(step)s::text IS NULL OR c.step::text = %(step)s)
+    AND (%(source)s::text IS NULL OR c.source = %(source)s)
+    AND (%(before)s::bytea IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM checkpoints b
+        WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = %(before)s))
+    AND NOT EXISTS (
+        SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
+        WHERE (c.metadata -> m.key)::text IS DISTINCT FROM m.value)"""
+_THREAD: LiteralString = "t.thread_id = %(thread)s"
+_NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
+_PAGE: LiteralString = f"""
+SELECT {COLUMNS} FROM checkpoints c JOIN threads t USING (thread) WHERE {_WHERE}"""  # noqa: S608
+_ONE: LiteralString = f"{_PAGE} AND {_THREAD}"
+_OF_NAMESPACE: LiteralString = f"{_ONE} AND {_NAMESPACE}"
+_OF_ALL_THREADS: LiteralString = f"{_PAGE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
+_BY_SEQ: dict[bool, LiteralString] = {
+    False: " ORDER BY c.seq DESC LIMIT %(limit)s",
+    True: " ORDER BY c.seq LIMIT %(limit)s",
+}
+_BY_ID: dict[bool, LiteralString] = {
+    False: " ORDER BY c.id DESC, c.thread, c.seq DESC LIMIT %(limit)s",
+    True: " ORDER BY c.id, c.thread, c.seq LIMIT %(limit)s",
+}
+SELECT_PAGE: dict[bool, LiteralString] = {o: _OF_NAMESPACE + by for o, by in _BY_SEQ.items()}
+SELECT_PAGE_OF_ALL: dict[bool, LiteralString] = {o: _ONE + by for o, by in _BY_SEQ.items()}
+SELECT_PAGE_OF_THREADS: dict[bool, LiteralString] = {
+    o: _OF_ALL_THREADS + by for o, by in _BY_ID.items()
+}
+"""Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
+
+SELECT_ANCESTORS: LiteralString = f"""
+WITH RECURSIVE chain (depth, id, parent) AS (
+    SELECT 1, c.id, c.parent FROM checkpoints c
+    WHERE c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = %(parent)s
+    UNION
+    SELECT chain.depth + 1, c.id, c.parent FROM chain
+    JOIN checkpoints c
+        ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.parent
+    WHERE chain.depth < %(depth)s)
+SELECT {COLUMNS} FROM chain
+JOIN checkpoints c ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.id
+JOIN threads t USING (thread)
+ORDER BY chain.depth
+"""  # noqa: S608 - as above
+
+# kind, thread, namespace, channel or path, checkpoint, task, three numbers, payload
+SELECT_VALUES = """
+SELECT 'blob', b.thread, b.namespace, b.channel, NULL::bytea, NULL::bytea, b.version, 0::bigint,
+       0::bigint, b.payload
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[])
+    AS w (thread, namespace, channel, version)
+JOIN blobs b ON b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
+UNION ALL
+SELECT 'range', w.thread, w.namespace, w.channel, NULL, NULL, w.lineage, r.start, r.count, r.payload
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
+    AS w (thread, namespace, channel, lineage, upto)
+CROSS JOIN LATERAL (
+    SELECT r.start, r.count, r.payload FROM ranges r
+    WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+        AND r.lineage = w.lineage AND r.start < w.upto
+    UNION ALL SELECT last.start, last.count, NULL FROM (
+        SELECT r.start, r.count FROM ranges r
+        WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+            AND r.lineage = w.lineage
+        ORDER BY r.start DESC LIMIT 1) AS last
+    WHERE last.start >= w.upto) AS r
+UNION ALL
+SELECT 'write', d.thread, d.namespace, d.path, d.checkpoint, d.task, d.idx, d.generation, 0,
+       d.payload
+FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, checkpoint)
+JOIN writes d ON d.thread = w.thread AND d.namespace = w.namespace AND d.checkpoint = w.checkpoint
+"""
+
+SELECT_THREAD_IDS = """
+SELECT thread_id FROM threads t
+WHERE EXISTS (SELECT FROM checkpoints c WHERE c.thread = t.thread)
+    AND (%(older)s::bigint IS NULL OR EXISTS (
+        SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
+ORDER BY thread_id
+"""
+SELECT_THREADS_OF_RUNS = """
+SELECT thread_id FROM threads t
+WHERE (t.run = ANY(%(runs)s) OR EXISTS (
+        SELECT FROM checkpoints c WHERE c.thread = t.thread AND (
+            c.run = ANY(%(runs)s) OR (c.metadata -> 'run_id')::text = ANY(%(texts)s))))
+    AND (%(older)s::bigint IS NULL OR EXISTS (
+        SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
+ORDER BY thread_id
+"""
+COUNT_CHECKPOINTS = """
+SELECT count(*) FROM checkpoints c JOIN threads t USING (thread)
+WHERE t.thread_id = %(thread)s AND (%(namespace)s::text IS NULL OR c.namespace = %(namespace)s)
+"""

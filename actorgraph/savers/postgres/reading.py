@@ -1,0 +1,243 @@
+"""Reads, as plain functions over a connection of their own.
+
+Each list of queries runs inside one read-only transaction that sees one state of the database.
+It takes two statements: one finds the checkpoints, the other all values and ledgers of them. The
+transaction ends before the answer is used, so a reader that pauses holds nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, LiteralString
+
+import msgspec
+from psycopg import Connection
+from psycopg.rows import tuple_row
+
+from actorgraph.codec.records import Record, decode_record, encode_json
+from actorgraph.errors import ActorGraphError
+from actorgraph.savers.postgres import queries as sql
+from actorgraph.savers.postgres.connections import roll_back
+from actorgraph.savers.postgres.failures import Kind, kind_of
+from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.savers.postgres.values import Needs, Values, row_of
+from actorgraph.values.commits import (
+    CheckpointRow,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    OpenRun,
+    Query,
+    StoredCheckpoint,
+)
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.retention import CountCheckpoints, ListThreads
+
+_COLUMNS = frozenset({"source", "step"})
+
+
+def run_queries(
+    connection: Connection[Any], queries: Sequence[Query], search_path: str
+) -> list[Any]:
+    """Answer the queries, in order.
+
+    Args:
+        connection: in autocommit mode, used by nobody else meanwhile.
+        search_path: the schema, quoted.
+    Returns: answers; the error in the place of one that its query alone deserves.
+    Raises:
+        psycopg.Error: the server refused.
+    """
+    try:
+        return _run(connection, queries, search_path)
+    except Exception as error:
+        roll_back(connection)
+        if not _own(error):
+            raise
+        if len(queries) == 1:
+            return [error]
+    return [run_queries(connection, [query], search_path)[0] for query in queries]
+
+
+def _own(error: Exception) -> bool:
+    """Whether an error is a query's own: its batch is other people's."""
+    if isinstance(error, ActorGraphError | ValueError | TypeError):
+        return True
+    return kind_of(error) is Kind.ROW
+
+
+def _run(connection: Connection[Any], queries: Sequence[Query], search_path: str) -> list[Any]:
+    reader = _Reader(connection)
+    reader.ask((sql.BEGIN, ()), (USE_SCHEMA, (search_path,)))
+    loads = [query for query in queries if isinstance(query, LoadCheckpoint)]
+    loaded = iter(reader.load(loads)) if loads else iter(())
+    answers = [
+        next(loaded) if isinstance(query, LoadCheckpoint) else reader.answer(query)
+        for query in queries
+    ]
+    reader.ask((sql.COMMIT, ()))
+    return answers
+
+
+Asked = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
+
+
+class _Found(msgspec.Struct):
+    """A checkpoint that was found, with the part of its record that says which values to read."""
+
+    columns: tuple[Any, ...]
+    row: CheckpointRow
+    record: Record
+    whole: Record
+    ancestors: "list[_Found]" = []
+
+
+class _Reader:
+    """One read transaction."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self._first: list[Asked] = []
+
+    def ask(self, *statements: Asked) -> list[tuple[Any, ...]]:
+        """Send statements; the rows of the last. What opens the transaction goes with the next."""
+        if statements[0][0] is sql.BEGIN:
+            self._first = list(statements)
+            return []
+        asked, self._first = [*self._first, *statements], []
+        if len(asked) == 1:
+            last = self._cursor().execute(*asked[0], prepare=True)
+        else:
+            with self._connection.pipeline():
+                cursors = [self._cursor().execute(*one, prepare=True) for one in asked]
+            last = cursors[-1]
+        return last.fetchall() if last.description else []
+
+    def _cursor(self) -> Any:
+        return self._connection.cursor(row_factory=tuple_row, binary=True)
+
+    def load(self, queries: Sequence[LoadCheckpoint]) -> list[Loaded]:
+        """The answers to several `LoadCheckpoint`."""
+        asked = [(q.thread_id, q.namespace, q.id) for q in queries]
+        columns = [list(column) for column in zip(*asked, strict=True)]
+        rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
+        points = {place: row[7:] for place, row in rows.items() if row[7] is not None}
+        wholes = self._find(points.values(), [queries[place].ancestors for place in points])
+        stored = dict(zip(points, self._read(wholes), strict=True))
+        floors = {place: whole.whole.floor for place, whole in zip(points, wholes, strict=True)}
+        return [
+            _loaded(rows[place], stored.get(place), floors.get(place, 0))
+            if place in rows
+            else Loaded()
+            for place in range(len(queries))
+        ]
+
+    def answer(self, query: Query) -> Any:
+        """The answer to a query for several things."""
+        if isinstance(query, ListCheckpoints):
+            return self._page(query)
+        if isinstance(query, CountCheckpoints):
+            where = {"thread": query.thread_id, "namespace": query.namespace}
+            return self.ask((sql.COUNT_CHECKPOINTS, where))[0][0]
+        assert isinstance(query, ListThreads)
+        return [thread_id for (thread_id,) in self.ask(_threads(query))]
+
+    def _page(self, query: ListCheckpoints) -> list[StoredCheckpoint]:
+        where = dict(query.where)
+        if not isinstance(where.get("source", ""), str):
+            return []
+        metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
+        if query.thread_id is None:
+            statement = sql.SELECT_PAGE_OF_THREADS
+        else:
+            one = query.namespace is not None
+            statement = sql.SELECT_PAGE if one else sql.SELECT_PAGE_OF_ALL
+        values = {
+            "thread": query.thread_id,
+            "namespace": query.namespace,
+            "before": query.before,
+            "step": encode_json(where["step"]) if "step" in where else None,
+            "source": where.get("source"),
+            "keys": list(metadata),
+            "values": [encode_json(value) for value in metadata.values()],
+            "limit": query.limit,
+        }
+        rows = self.ask((statement[query.oldest_first], values))
+        if query.bare:
+            none = Values([])
+            return [none.checkpoint(columns, row_of(columns), Record()) for columns in rows]
+        return self._read(self._find(rows, [query.ancestors] * len(rows)))
+
+    def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
+        """Checkpoints with, where asked for, the ancestors that their deltas need."""
+        found: list[_Found] = []
+        for columns, deep in zip(rows, ancestors, strict=True):
+            row = row_of(columns)
+            record = decode_record(row.record)
+            above = self._ancestors(columns, row, record) if deep and record.deltas else []
+            found.append(_Found(columns, row, record, record, above))
+        return found
+
+    def _ancestors(
+        self, columns: tuple[Any, ...], row: CheckpointRow, record: Record
+    ) -> "list[_Found]":
+        where = {
+            "thread": columns[0],
+            "namespace": columns[2],
+            "parent": row.parent,
+            "depth": record.depth,
+        }
+        left, found = set(record.deltas), list[_Found]()
+        for above in self.ask((sql.SELECT_ANCESTORS, where)):
+            point = row_of(above)
+            whole = decode_record(point.record)
+            ends = left.difference(whole.deltas)
+            left -= ends
+            found.append(_Found(above, point, whole.only(ends), whole))
+        return found
+
+    def _read(self, found: "list[_Found]") -> list[StoredCheckpoint]:
+        """The values and ledgers of all that was found, in one statement."""
+        if not found:
+            return []
+        needs = Needs()
+        for one in (each for top in found for each in (top, *top.ancestors)):
+            needs.add(one.columns, one.record)
+        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())))
+        return [
+            values.checkpoint(
+                top.columns,
+                top.row,
+                top.record,
+                tuple(
+                    values.checkpoint(a.columns, a.row, a.record, written=True)
+                    for a in top.ancestors
+                ),
+            )
+            for top in found
+        ]
+
+
+def _loaded(row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int) -> Loaded:
+    epoch, head, text, run, run_head, mode, claimed = row[:7]
+    return Loaded(
+        epoch=epoch,
+        checkpoint=stored,
+        head=head,
+        open_run=None if run is None else OpenRun(run, run_head, mode, claimed),
+        version_floor=decode_record(text).floor if text else floor,
+    )
+
+
+def _threads(query: ListThreads) -> Asked:
+    if query.runs is None:
+        return sql.SELECT_THREAD_IDS, {"older": query.older}
+    runs = sorted(query.runs)
+    texts = [encode_json(run) for run in runs]
+    named = [_bytes_of(run) for run in runs]
+    return sql.SELECT_THREADS_OF_RUNS, {"older": query.older, "runs": named, "texts": texts}
+
+
+def _bytes_of(run: str) -> bytes:
+    try:
+        return as_bytes(run)
+    except ValueError:
+        return b""  # an id of a program's own: only metadata has it

@@ -1,0 +1,147 @@
+"""PostgresBackend: one writing worker thread, a few reading ones, over synchronous psycopg.
+
+Synchronous, because psycopg's asynchronous half runs on asyncio only, and a batch of hundreds of
+saves is one hop to a thread. The threads' limits are the saver's own, so nodes that fill anyio's
+worker threads don't hold up a commit. Works without psycopg until one is made.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from actorgraph.codec import Codec
+from actorgraph.errors import (
+    InvalidConfigError,
+    MissingExtraError,
+    SaverBrokenError,
+    SaverClosedError,
+)
+from actorgraph.values.commits import Outcome, Query, Request
+
+if TYPE_CHECKING:
+    from actorgraph.savers.postgres.engine import Engine
+
+T = TypeVar("T")
+SCHEMA_BYTES_MAX = 63
+COMMIT_SETTINGS = ("off", "local", "remote_write", "on", "remote_apply")
+
+
+class PostgresBackend:
+    """Stores checkpoints in a schema of a PostgreSQL database.
+
+    Args: see `PostgresSaver`.
+    """
+
+    durable = True
+    immediate = False
+
+    def __init__(
+        self,
+        conn: Any,
+        *,
+        schema: str = "actorgraph",
+        migrate: bool = True,
+        read_connections: int = 4,
+        busy_timeout_s: float = 5.0,
+        answer_timeout_s: float = 30.0,
+        reconnect_timeout_s: float = 30.0,
+        synchronous_commit: str | None = None,
+        codec: Codec | None = None,
+    ) -> None:
+        self.codec = codec or Codec()
+        _check(schema, read_connections, synchronous_commit)
+        _check_seconds("busy_timeout_s", busy_timeout_s)
+        _check_seconds("answer_timeout_s", answer_timeout_s)
+        _check_seconds("reconnect_timeout_s", reconnect_timeout_s)
+        self.schema = schema
+        self.reads_at_once = read_connections
+        self._engine = _engine(
+            conn,
+            schema=schema,
+            migrate=migrate,
+            busy_timeout_s=busy_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+            reconnect_timeout_s=reconnect_timeout_s,
+            synchronous_commit=synchronous_commit,
+        )
+        self._is_open = False
+        self._broken: SaverBrokenError | None = None
+        self._writing = anyio.CapacityLimiter(1)
+        self._reading = anyio.CapacityLimiter(read_connections)
+
+    async def open(self) -> None:
+        """Connect, bring the tables to this version, tell the server who writes."""
+        if self._is_open:
+            return
+        # A limiter belongs to one event loop, and a saver may be opened again in another.
+        self._writing = anyio.CapacityLimiter(1)
+        self._reading = anyio.CapacityLimiter(self.reads_at_once)
+        try:
+            await anyio.to_thread.run_sync(self._engine.start, limiter=self._writing)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._engine.close, limiter=self._writing)
+            raise
+        self._is_open, self._broken = True, None
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """See `ports.Saver.commit`."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            return await self._run(self._engine.write, batch, self._writing)
+        except SaverBrokenError as error:
+            self._broken = error
+            raise
+
+    async def query(self, queries: Sequence[Query]) -> list[Any]:
+        """See `ports.Saver.query`. May be called again before the last call has returned."""
+        return await self._run(self._engine.read, queries, self._reading)
+
+    async def close(self) -> None:
+        """Close the saver's own connections; what a program lent stays open."""
+        if self._is_open:
+            self._is_open = False
+            await anyio.to_thread.run_sync(self._engine.close, limiter=self._writing)
+
+    async def _run(
+        self, work: Callable[[Any], T], argument: object, limiter: anyio.CapacityLimiter
+    ) -> T:
+        if not self._is_open:
+            raise SaverClosedError(
+                "the PostgreSQL saver is not open", do="use it inside its `with` block"
+            )
+        return await anyio.to_thread.run_sync(work, argument, limiter=limiter)
+
+
+def _engine(conn: Any, **options: Any) -> "Engine":
+    try:
+        from actorgraph.savers.postgres.engine import Engine, Options
+    except ImportError as error:
+        raise MissingExtraError(
+            "PostgresSaver needs psycopg 3, which isn't installed",
+            do="pip install 'actorgraph[postgres]'",
+        ) from error
+    return Engine(conn, Options(**options))
+
+
+def _check(schema: str, readers: int, synchronous_commit: str | None) -> None:
+    if not schema or "\0" in schema or len(schema.encode()) > SCHEMA_BYTES_MAX:
+        raise InvalidConfigError(
+            f"schema={schema!r} is no name of a schema",
+            do=f"use 1 to {SCHEMA_BYTES_MAX} bytes without NUL",
+        )
+    if type(readers) is not int or readers < 1:
+        raise InvalidConfigError(f"read_connections={readers!r}", do="use 1 or more")
+    if synchronous_commit not in (None, *COMMIT_SETTINGS):
+        raise InvalidConfigError(
+            f"synchronous_commit={synchronous_commit!r} is no setting of PostgreSQL",
+            do=f"use one of {', '.join(COMMIT_SETTINGS)}",
+        )
+
+
+def _check_seconds(name: str, seconds: float) -> None:
+    if not seconds > 0:
+        raise InvalidConfigError(f"{name}={seconds!r} is no time", do="use more than 0 seconds")

@@ -1,0 +1,129 @@
+"""The values of checkpoints: which rows they need, and what becomes of the rows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from psycopg.types.numeric import Int8
+
+from actorgraph.codec.records import Record
+from actorgraph.savers.judge import newest_rows
+from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+
+_Row = tuple[Any, ...]
+
+
+def row_of(columns: _Row) -> CheckpointRow:
+    """A checkpoint's row out of the columns that `queries.COLUMNS` names."""
+    _, _, _, _, identifier, parent, step, source, run, following, metadata, text = columns
+    return CheckpointRow(
+        id=identifier,
+        parent=parent,
+        step=step,
+        source=source,
+        run=run,
+        next=following,
+        record=text,
+        metadata=metadata,
+    )
+
+
+class Needs:
+    """The rows that some checkpoints need, each once, however many checkpoints name it."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[_Row, None] = {}
+        self._lists: dict[_Row, int] = {}
+        self._ledgers: dict[_Row, None] = {}
+
+    def add(self, columns: _Row, record: Record) -> None:
+        """What a record names, and the ledger of its checkpoint."""
+        place = (columns[0], columns[2])
+        for channel in record.blobs:
+            self._blobs[*place, channel, record.channel_versions[channel]] = None
+        for channel, chain in record.lists.items():
+            for lineage, end in chain:
+                key = (*place, channel, lineage)
+                self._lists[key] = max(end, self._lists.get(key, 0))
+        self._ledgers[*place, columns[4]] = None
+
+    def arrays(self) -> list[list[Any]]:
+        """The parameters of `queries.SELECT_VALUES`."""
+        lists = [(*key, end) for key, end in self._lists.items()]
+        return [
+            *_arrays(self._blobs, "nttn"),
+            *_arrays(lists, "nttnn"),
+            *_arrays(self._ledgers, "ntb"),
+        ]
+
+
+def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
+    """Rows as columns, of numbers (n) or others; no rows are empty columns."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in kinds]
+    pairs = zip(kinds, columns, strict=True)
+    return [[*map(Int8, column)] if kind == "n" else column for kind, column in pairs]
+
+
+class Values:
+    """The rows of `queries.SELECT_VALUES`, by what names them."""
+
+    def __init__(self, rows: Iterable[_Row]) -> None:
+        self._blobs: dict[_Row, bytes] = {}
+        self._lists: dict[_Row, list[tuple[int, int, bytes | None]]] = {}
+        self._ledgers: dict[_Row, list[LedgerRow]] = {}
+        for kind, thread, namespace, name, point, task, first, second, third, payload in rows:
+            if kind == "blob":
+                self._blobs[thread, namespace, name, first] = payload
+            elif kind == "range":
+                parts = self._lists.setdefault((thread, namespace, name, first), [])
+                parts.append((second, third, payload))
+            else:
+                asks = first == CONTROL_INDEX[INTERRUPT]
+                entry = LedgerRow(point, task, name, first, second, payload, asks)
+                self._ledgers.setdefault((thread, namespace, point), []).append(entry)
+        for parts in self._lists.values():
+            parts.sort(key=lambda part: part[0])
+
+    def checkpoint(
+        self,
+        columns: _Row,
+        row: CheckpointRow,
+        record: Record,
+        ancestors: tuple[StoredCheckpoint, ...] = (),
+        *,
+        written: bool = False,
+    ) -> StoredCheckpoint:
+        """A checkpoint with the values that a record, its own or a part of it, names.
+
+        Args:
+            written: whether with the writes of its ledger only, without control rows.
+        """
+        place = (columns[0], columns[2])
+        versions = record.channel_versions
+        ranges: dict[tuple[str, int], list[StoredRange]] = {}
+        ends: dict[tuple[str, int], int] = {}
+        for channel, chain in record.lists.items():
+            for lineage, end in chain:
+                parts = self._lists.get((*place, channel, lineage), [])
+                ranges[channel, lineage] = [
+                    StoredRange(start, count, payload)
+                    for start, count, payload in parts
+                    if start < end and payload is not None
+                ]
+                ends[channel, lineage] = sum(parts[-1][:2]) if parts else 0
+        ledger = self._ledgers.get((*place, row.id), [])
+        return StoredCheckpoint(
+            thread_id=columns[1],
+            namespace=place[1],
+            sequence=columns[3],
+            row=row,
+            blobs={
+                channel: self._blobs[key]
+                for channel in record.blobs
+                if (key := (*place, channel, versions[channel])) in self._blobs
+            },
+            ranges=ranges,
+            ends=ends,
+            ledger=newest_rows([e for e in ledger if e.index >= 0 or not written]),
+            ancestors=ancestors,
+        )

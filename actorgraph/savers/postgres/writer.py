@@ -1,0 +1,145 @@
+"""The writing half of the saver: a batch, again and again until it is stored or can't be.
+
+Lost connections are replaced, with growing pauses, within a time limit. What the server rolled
+back for reasons of the moment is sent again, a bounded number of times. An attempt that finds the
+mark of an earlier one stores nothing twice (see `batch`).
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg import Connection
+
+from actorgraph.errors import StorageError
+from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
+from actorgraph.savers.postgres.connections import OwnConnections, Source
+from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, translate
+from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.values.commits import Outcome, Request
+
+T = TypeVar("T")
+ATTEMPTS_MAX = 10
+_FIRST_PAUSE_S = 0.02
+_PAUSE_MAX_S = 1.0
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A connection as the server knows it, so that another one can end it."""
+
+    pid: int
+    began: Any
+
+
+class Writer:
+    """Stores batches over a source's connections; used by one thread at a time.
+
+    Args:
+        reconnect_timeout_s: how long lost connections are replaced before the batch is given up.
+    """
+
+    def __init__(self, source: Source, settings: Settings, *, reconnect_timeout_s: float) -> None:
+        self._source = source
+        self._settings = settings
+        self._timeout_s = reconnect_timeout_s
+        self._number = 0
+        self._session: Session | None = None
+
+    def register(self) -> None:
+        """Make the saver's row in `writers`, and remove those of savers long gone."""
+
+        def work(connection: Connection[Any]) -> None:
+            with connection.transaction():
+                self._use_schema(connection)
+                connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
+                connection.execute(sql.ADD_WRITER, (self._settings.writer,))
+
+        self._repeat(work, Turn(0))
+
+    def unregister(self) -> None:
+        """Remove the saver's row; one that is left is removed by others after a month."""
+        with (
+            suppress(psycopg.Error, StorageError),
+            self._source.lease() as connection,
+            connection.transaction(),
+        ):
+            self._use_schema(connection)
+            connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
+
+    def run(self, batch: Sequence[Request]) -> list[Outcome]:
+        """Store a batch.
+
+        Returns: one outcome per request.
+        Raises:
+            StorageBusyError, StorageFullError, StorageError: nothing is stored.
+            SaverBrokenError: whether it is stored is unknown.
+        """
+        self._number += 1
+        turn = Turn(self._number)
+        return self._repeat(lambda c: run_batch(c, batch, self._settings, turn), turn)
+
+    def _repeat(self, work: Callable[[Connection[Any]], T], turn: Turn) -> T:
+        attempt, end = 0, 0.0
+        while True:
+            attempt += 1
+            connection: Connection[Any] | None = None
+            try:
+                with self._source.lease() as connection:
+                    self._greet(connection)
+                    return work(connection)
+            except (psycopg.Error, RowError, UnicodeError, OverflowError) as error:
+                kind = kind_of(error, connection)
+                if kind is Kind.LOST or turn.unsure:
+                    end = end or time.monotonic() + self._timeout_s
+                    again = self._source.renews and time.monotonic() < end
+                else:
+                    again = _again(kind, turn, attempt)
+                if not again:
+                    raise translate(error, kind, unsure=turn.unsure) from error
+            if turn.unsure or kind not in (Kind.ROW, Kind.BUSY):
+                time.sleep(pause(attempt))  # in the writer's thread
+
+    def _greet(self, connection: Connection[Any]) -> None:
+        """End the session that a new connection replaces: its transaction may hold locks."""
+        if not isinstance(self._source, OwnConnections):
+            return
+        known, pid = self._session, connection.info.backend_pid
+        if known is not None and known.pid == pid:
+            return
+        if known is not None:
+            connection.execute(_END_SESSION, (known.pid, known.began))
+        row = connection.execute(_SELECT_SESSION).fetchone()
+        self._session = None if row is None else Session(pid, row[0])
+
+    def _use_schema(self, connection: Connection[Any]) -> None:
+        connection.execute(USE_SCHEMA, (self._settings.search_path,))
+
+
+def _again(kind: Kind, turn: Turn, attempt: int) -> bool:
+    """Whether to send a batch again that was rolled back; notes in its turn how."""
+    if kind is Kind.AGAIN:
+        return attempt < ATTEMPTS_MAX
+    if kind is Kind.ROW and not turn.alone:
+        turn.alone = True
+        return True
+    if kind is Kind.BUSY and not turn.skips:
+        turn.skips = True
+        return True
+    return False
+
+
+_SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
+"""
+
+
+def pause(attempt: int) -> float:
+    """Seconds before the next attempt: growing, and not the same for all who were disturbed."""
+    longest = min(_PAUSE_MAX_S, _FIRST_PAUSE_S * 2**attempt)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
