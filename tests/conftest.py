@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres import postgres, schema
+from tests.stores import left_out
 
 __all__ = ["postgres", "schema"]
 
@@ -25,3 +26,8 @@ def anyio_backend(request):
     The event loop of an async test; of module scope, so that fixtures may be wider than a test.
     """
     return request.param
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what runs on PostgreSQL and needn't."""
+    items[:] = [item for item in items if not left_out(item)]

@@ -15,6 +15,24 @@ from tests.postgres import PostgresServer
 
 KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 
+ON_POSTGRES = {
+    *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
+    *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
+    *("test_delta", "test_addresses"),
+}
+"""The modules outside of tests/savers that run on PostgreSQL too, on asyncio: a server takes time,
+and what they show needs one store of each kind."""
+
+
+def left_out(item: pytest.Item) -> bool:
+    """Whether a test would run on PostgreSQL and needn't."""
+    ids = item.name.rpartition("[")[2].rstrip("]").split("-")
+    if "postgres" not in ids:
+        return False
+    if item.path.parent.name == "savers":
+        return "trio" in ids and "TestRandomThreads" in item.nodeid
+    return "trio" in ids or item.path.stem not in ON_POSTGRES
+
 
 class Store:
     """A place for checkpoints, and savers over it."""

@@ -28,7 +28,7 @@ def migrate(connection: Connection[Any], schema: str) -> None:
         cursor.execute(sql.LOCK_MIGRATIONS, (schema,))
         cursor.execute(sql.SELECT_SCHEMA, (quoted(schema),))
         if cursor.fetchone() == (None,):
-            cursor.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
+            cursor.execute(SQL("CREATE SCHEMA ") + Identifier(schema))
         cursor.execute(sql.USE_SCHEMA, (quoted(schema),))
         cursor.execute(sql.CREATE_LIST)
         done = _newest(cursor)

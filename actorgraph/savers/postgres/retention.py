@@ -58,13 +58,10 @@ def vacuum(connection: Connection[Any], schema: str) -> None:
 
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
-    removed = 0
-    for statement in sql.DELETE_THREAD:
-        cursor.execute(statement, (thread.row,))
-        removed = removed or cursor.rowcount  # the first statement's: the checkpoints
+    counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=removed)
+    return Stored(removed=counts[0])  # the first statement's: the checkpoints
 
 
 def _copy(
