@@ -1,7 +1,6 @@
 """Homes of names that are not built yet; the list must end empty."""
 
 PENDING = {
-    "actorgraph.AsyncPostgresSaver",
     "actorgraph.BaseCheckpointSaver",
     "actorgraph.ChannelVersions",
     "actorgraph.Checkpoint",
@@ -9,7 +8,6 @@ PENDING = {
     "actorgraph.CheckpointTuple",
     "actorgraph.Checkpointer",
     "actorgraph.FullKey",
-    "actorgraph.PostgresSaver",
     "actorgraph.SerializerProtocol",
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
