@@ -131,12 +131,19 @@ if TYPE_CHECKING:
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.tasks import TaskFunction, task
     from actorgraph.api.node_builder import NodeBuilder
+    from actorgraph.api.operations.audit import AuditedSaver
+    from actorgraph.api.operations.audit_log import AuditHead, AuditLog, verify_audit_log
+    from actorgraph.api.operations.guard import GuardedSaver
+    from actorgraph.api.operations.limits import LimitedSaver
+    from actorgraph.api.operations.metrics import MeteredSaver, SaverCall
+    from actorgraph.api.operations.principals import acting_as, current_principal
     from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
     from actorgraph.runtime.steps import astep, get_idempotency_key, step
+    from actorgraph.values.listing import CheckpointSummary
 
 __version__ = "0.1.0"
 
@@ -156,6 +163,9 @@ __all__ = [
     "AsyncPostgresSaver",
     "AsyncSqliteSaver",
     "AsyncSubgraphRunStream",
+    "AuditHead",
+    "AuditLog",
+    "AuditedSaver",
     "BaseCache",
     "CachePolicy",
     "CacheWarning",
@@ -163,6 +173,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointPayload",
     "CheckpointStreamPart",
+    "CheckpointSummary",
     "CheckpointsTransformer",
     "CipherProtocol",
     "Codec",
@@ -194,6 +205,7 @@ __all__ = [
     "GraphRecursionError",
     "GraphResumeEvent",
     "GraphRunStream",
+    "GuardedSaver",
     "InMemoryCache",
     "InMemorySaver",
     "Interrupt",
@@ -205,12 +217,14 @@ __all__ = [
     "Latest",
     "LifecyclePayload",
     "LifecycleTransformer",
+    "LimitedSaver",
     "LostErrorWarning",
     "MemorySaver",
     "MessageStream",
     "MessagesState",
     "MessagesStreamPart",
     "MessagesTransformer",
+    "MeteredSaver",
     "MissingExtraError",
     "MissingNodeError",
     "NodeBuilder",
@@ -230,6 +244,7 @@ __all__ = [
     "RunControl",
     "RunningLoopError",
     "Runtime",
+    "SaverCall",
     "SaverClosedError",
     "SaverRequiredError",
     "Send",
@@ -269,9 +284,11 @@ __all__ = [
     "UpdatesTransformer",
     "ValuesStreamPart",
     "ValuesTransformer",
+    "acting_as",
     "add_messages",
     "astep",
     "channels",
+    "current_principal",
     "default_retry_on",
     "entrypoint",
     "get_config",
@@ -290,6 +307,7 @@ __all__ = [
     "step",
     "task",
     "thread_id_for",
+    "verify_audit_log",
 ]
 
 # What few programs use, or none at their start, is imported at its first use.
@@ -332,6 +350,17 @@ _LATER = {
     "new_thread_id": "actorgraph.api.thread_ids",
     "thread_id_for": "actorgraph.api.thread_ids",
     "parse_thread_id": "actorgraph.api.thread_ids",
+    "MeteredSaver": "actorgraph.api.operations.metrics",
+    "SaverCall": "actorgraph.api.operations.metrics",
+    "LimitedSaver": "actorgraph.api.operations.limits",
+    "GuardedSaver": "actorgraph.api.operations.guard",
+    "AuditedSaver": "actorgraph.api.operations.audit",
+    "AuditLog": "actorgraph.api.operations.audit_log",
+    "AuditHead": "actorgraph.api.operations.audit_log",
+    "verify_audit_log": "actorgraph.api.operations.audit_log",
+    "acting_as": "actorgraph.api.operations.principals",
+    "current_principal": "actorgraph.api.operations.principals",
+    "CheckpointSummary": "actorgraph.values.listing",
 }
 
 

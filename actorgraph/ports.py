@@ -7,6 +7,7 @@ needs no lock; queries come one batch at a time too, on their own connection.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from actorgraph.errors import CheckpointError
 from actorgraph.values.commits import Outcome, Query, Request
 
 CacheKey = tuple[tuple[str, ...], str]
@@ -49,6 +50,25 @@ class Saver(Protocol):
 
     async def close(self) -> None:
         """Release everything; commit and query are not called again before `open`."""
+        ...
+
+
+class Watch(Protocol):
+    """Sees what is asked of a saver, in the caller's context, before the saver does.
+
+    A saver that has one in its attribute `watch` is asked through it.
+    """
+
+    def handed_over(self, request: Request) -> CheckpointError | None:
+        """A request is about to be handed over; an error refuses it. Must not block."""
+        ...
+
+    def asked(self, query: Query) -> Query:
+        """The query to ask instead; most often the same. Raises what refuses it."""
+        ...
+
+    def answered(self, query: Query, answer: Any) -> Any:
+        """The answer to show for the query that was first asked."""
         ...
 
 

@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.operations.requests import stored_bytes
 from actorgraph.api.removals_log import told
 from actorgraph.codec.records import decode_json
 from actorgraph.errors import InvalidConfigError, NotSupportedError
@@ -78,7 +79,7 @@ class UpkeepMethods:
         place = address_of(config, needs_thread=True)
         query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)
         loaded: Loaded = await self._ask(query)
-        return 0 if loaded.checkpoint is None else _bytes_of(loaded.checkpoint)
+        return 0 if loaded.checkpoint is None else stored_bytes(loaded.checkpoint)
 
     async def aretention(self, max_age: timedelta | float, keep_last: int = 1) -> int:
         """Remove what is older than `max_age` from all threads; call it once an hour or a day.
@@ -203,12 +204,3 @@ def _summary(stored: StoredCheckpoint) -> CheckpointSummary:
         created_at=iso(row.created),
         metadata=decode_json(row.metadata),
     )
-
-
-def _bytes_of(stored: StoredCheckpoint) -> int:
-    """What a checkpoint takes; the rows of its lists that it shares count in full."""
-    row = stored.row
-    texts = len(row.record.encode()) + len(row.metadata.encode()) + len(row.next.encode())
-    parts = [part for rows in stored.ranges.values() for part in rows]
-    values = sum(map(len, stored.blobs.values())) + sum(len(part.payload) for part in parts)
-    return texts + values + sum(len(entry.payload) for entry in stored.ledger)

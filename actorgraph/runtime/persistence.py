@@ -27,7 +27,7 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageError,
 )
-from actorgraph.ports import Saver
+from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.failed_saves import tell_failed
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
@@ -94,6 +94,7 @@ class PersistenceActor:
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._watch: Watch | None = getattr(saver, "watch", None)
         self._inbox: Mailbox[Posted | None] = Mailbox()
         self._active: dict[str, bytes] = {}
         self._lock = threading.RLock()
@@ -104,6 +105,11 @@ class PersistenceActor:
     def post(self, request: Request, receipts: Receipts) -> None:
         """Hand over a request. Never waits; the answer comes through the receipts."""
         posted = Posted(request, receipts)
+        if self._watch is not None:
+            refused = self._watch.handed_over(request)
+            if refused is not None:
+                self._fail(posted, refused)
+                return
         if self._saver.immediate:
             with self._lock:
                 self._commit_now(posted)

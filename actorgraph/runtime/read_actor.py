@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from actorgraph.errors import CheckpointError
-from actorgraph.ports import Saver
+from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, closed_error
 from actorgraph.values.commits import Query
@@ -33,6 +33,7 @@ class ReadActor:
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._watch: Watch | None = getattr(saver, "watch", None)
         self._queries = self._batches = 0
         self._inbox: Mailbox[tuple[Query, Mailbox[Any]] | None] = Mailbox()
         self._closed: CheckpointError | None = None
@@ -43,6 +44,12 @@ class ReadActor:
         Raises:
             StorageError, SaverClosedError: there is none.
         """
+        if self._watch is None:
+            return await self._ask(query)
+        answer = await self._ask(self._watch.asked(query))
+        return self._watch.answered(query, answer)
+
+    async def _ask(self, query: Query) -> Any:
         if self._saver.immediate:
             query_now: Any = getattr(self._saver, "query_now")  # noqa: B009 - as above
             return query_now([query])[0]

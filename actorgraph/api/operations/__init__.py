@@ -1,0 +1,1 @@
+"""Savers around savers: measuring, limiting, guarding, and keeping a log of who did what."""

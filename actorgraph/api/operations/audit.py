@@ -1,0 +1,92 @@
+"""AuditedSaver: who did what to which thread, in a log that can't be changed unseen."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio.to_thread
+
+from actorgraph.api.operations.audit_log import AuditLog
+from actorgraph.api.operations.principals import current_principal
+from actorgraph.api.operations.requests import ids_of, name_of
+from actorgraph.api.operations.wrapping import WrappedSaver
+from actorgraph.errors import CheckpointError
+from actorgraph.ports import Saver
+from actorgraph.values.commits import Commit, Outcome, Query, Request
+
+
+class AuditedSaver(WrappedSaver):
+    """Notes every read, save and removal in a log before it is done.
+
+    What is stored durably has its entry on the disk first. A resume's entry names the questions
+    that it answers, and its actor is who answered them. Around a `GuardedSaver` it notes what
+    that refuses too, as "denied".
+
+    Args:
+        saver: the saver to watch.
+        log: where entries go.
+        actor: who is acting; default `current_principal`, that of `acting_as`. All saves of a
+            run belong to whoever began it.
+    """
+
+    def __init__(
+        self,
+        saver: Saver,
+        log: AuditLog,
+        *,
+        actor: Callable[[], str | None] = current_principal,
+    ) -> None:
+        super().__init__(saver)
+        self.log = log
+        self._actor = actor
+        self._runs: dict[bytes, str | None] = {}
+        self._inner = self.watch
+        self.watch = self
+
+    def handed_over(self, request: Request) -> CheckpointError | None:
+        """See `ports.Watch`."""
+        actor, op, ids = self._actor_of(request), name_of(request), ids_of(request)
+        refused = None if self._inner is None else self._inner.handed_over(request)
+        if refused is not None:
+            op = f"denied {op}"
+        try:
+            self.log.append(actor, op, request.thread_id, ids)
+        except CheckpointError as error:
+            return error
+        return refused
+
+    def asked(self, query: Query) -> Query:
+        """See `ports.Watch`."""
+        where = (getattr(query, "thread_id", None) or "", ids_of(query))
+        try:
+            wanted = query if self._inner is None else self._inner.asked(query)
+        except CheckpointError:
+            self.log.append(self._actor(), f"denied {name_of(query)}", *where)
+            raise
+        self.log.append(self._actor(), name_of(query), *where)
+        return wanted
+
+    def answered(self, query: Query, answer: Any) -> Any:
+        """See `ports.Watch`."""
+        return answer if self._inner is None else self._inner.answered(query, answer)
+
+    async def open(self) -> None:
+        """See `ports.Saver.open`."""
+        self.log.open()
+        await self.saver.open()
+
+    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+        """See `ports.Saver.commit`."""
+        await anyio.to_thread.run_sync(self.log.sync)
+        return await self.saver.commit(batch)
+
+    def _actor_of(self, request: Request) -> str | None:
+        """Whoever began the run that the request belongs to, or is acting here."""
+        if not isinstance(request, Commit) or not request.run:
+            return self._actor()
+        if request.claim is None and request.run in self._runs:
+            actor = self._runs[request.run]
+        else:
+            actor = self._runs[request.run] = self._actor()
+        if request.ends is not None:
+            self._runs.pop(request.run, None)
+        return actor

@@ -1,0 +1,205 @@
+"""AuditLog: an append-only file of entries, each with the hash of the one before.
+
+An entry is one line of JSON: n, time (ISO 8601, UTC), actor, op, thread, id, prev, hash. `hash` is
+the SHA-256 of the line's other fields, so a change, a removal or an insertion breaks the chain
+from there on. Cutting the end off leaves a shorter valid chain: keep `log.head` somewhere else
+from time to time, and give it to `verify`.
+"""
+
+import errno
+import json
+import os
+import stat
+import threading
+from datetime import UTC, datetime
+from hashlib import sha256
+from io import FileIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actorgraph.errors import AuditError
+
+_START = "0" * 64
+
+
+class AuditHead(NamedTuple):
+    """The newest entry of a log: its number, from 1, and its hash."""
+
+    number: int
+    hash: str
+
+
+class AuditLog:
+    """A log in a file. Safe to use from several threads; one process at a time writes it.
+
+    Args:
+        path: the file, made with mode 0600 if it doesn't exist.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._file: FileIO | None = None
+        self._head = AuditHead(0, _START)
+
+    @property
+    def head(self) -> AuditHead:
+        """The newest entry; 0 and zeros for an empty log."""
+        self.open()
+        return self._head
+
+    def open(self) -> None:
+        """Verify the file and get ready to append; no-op if it is open.
+
+        Raises:
+            AuditError: it was changed, can't be written, or another process writes it.
+        """
+        with self._lock:
+            if self._file is None:
+                self._open()
+
+    def append(self, actor: str | None, op: str, thread: str, ids: str) -> None:
+        """Add an entry; `sync` makes it durable.
+
+        Args:
+            ids: checkpoints or questions, or the source of a copy.
+        Raises:
+            AuditError: the file can't be written.
+        """
+        self.open()
+        with self._lock:
+            number = self._head.number + 1
+            now = datetime.now(UTC).isoformat()
+            fields = {"n": number, "time": now, "actor": actor, "op": op, "thread": thread}
+            entry = {**fields, "id": ids, "prev": self._head.hash}
+            digest = _hash(entry)
+            line = json.dumps({**entry, "hash": digest}, ensure_ascii=True) + "\n"
+            try:
+                self._write(line.encode())
+            except OSError as error:
+                raise AuditError(
+                    f"the audit log {str(self.path)!r} can't be written: {error}",
+                    do="free some space; until then nothing is read or stored",
+                ) from error
+            self._head = AuditHead(number, digest)
+
+    def sync(self) -> None:
+        """Return once every entry is on the disk.
+
+        Raises:
+            AuditError: the disk refused.
+        """
+        self.open()
+        with self._lock:
+            try:
+                if self._file is not None:
+                    os.fsync(self._file.fileno())
+            except OSError as error:
+                raise AuditError(
+                    f"the audit log {str(self.path)!r} can't be written: {error}",
+                    do="check the disk",
+                ) from error
+
+    def close(self) -> None:
+        """Close the file; another process may write it then."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _write(self, line: bytes) -> None:
+        """All of a line, or nothing of it."""
+        if self._file is None:
+            raise AuditError(f"the audit log {str(self.path)!r} is closed", do="open it again")
+        size = self.path.stat().st_size
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(self._file.fileno(), size)
+            raise
+
+    def _open(self) -> None:
+        try:
+            descriptor = os.open(
+                self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR
+            )
+        except OSError as error:
+            raise AuditError(
+                f"the audit log {str(self.path)!r} can't be opened: {error}",
+                do="make its folder, or choose another path",
+            ) from error
+        file = os.fdopen(descriptor, "ab", buffering=0)
+        try:
+            _lock(file, self.path)
+            _cut_torn_line(self.path)
+            self._head = verify_audit_log(self.path)
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+
+
+def verify_audit_log(path: str | os.PathLike[str], head: AuditHead | None = None) -> AuditHead:
+    """Read a log and check its chain.
+
+    Args:
+        head: an entry that must be in it, e.g. the newest one of yesterday.
+    Returns: its newest entry.
+    Raises:
+        AuditError: the number of the first line that is not as it was written; or the entry
+            `head` is missing.
+    """
+    known, found = AuditHead(0, _START), head is None or head == (0, _START)
+    with Path(path).open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            known = _checked(line, number, known)
+            found = found or known == head
+    if not found:
+        raise AuditError(
+            f"the audit log {str(path)!r} ends at entry {known.number} and has no entry {head}",
+            do="its end was cut off, or it was written anew: look for a copy",
+        )
+    return known
+
+
+def _checked(line: bytes, number: int, before: AuditHead) -> AuditHead:
+    try:
+        entry: Any = json.loads(line)
+        digest = entry.pop("hash")
+        fits = (entry["n"], entry["prev"], digest) == (number, before.hash, _hash(entry))
+    except (ValueError, KeyError, AttributeError, TypeError):
+        fits, digest = False, ""
+    if not fits or not line.endswith(b"\n"):
+        raise AuditError(
+            f"line {number} of the audit log is not as it was written",
+            do="compare it with a copy; what stands before that line is unchanged",
+        )
+    return AuditHead(number, digest)
+
+
+def _hash(entry: dict[str, Any]) -> str:
+    return sha256(json.dumps(entry, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Take away a last line that a power cut has left unfinished: nothing was done for it yet."""
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        os.truncate(path, data.rfind(b"\n") + 1)
+
+
+def _lock(file: FileIO, path: Path) -> None:
+    """Keep other processes from writing the file too, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise AuditError(
+            f"the audit log {str(path)!r} is in use",
+            do="give each process a log of its own",
+        ) from error

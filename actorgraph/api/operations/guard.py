@@ -1,0 +1,115 @@
+"""GuardedSaver: each principal reads, changes and sees their own threads only."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from actorgraph.api.operations.principals import current_principal
+from actorgraph.api.operations.requests import name_of
+from actorgraph.api.operations.wrapping import WrappedSaver
+from actorgraph.errors import AccessDeniedError
+from actorgraph.ports import Saver
+from actorgraph.values.commits import Commit, ListCheckpoints, Query, Request, StoredCheckpoint
+from actorgraph.values.retention import CopyThread, ListThreads, Vacuum
+
+Authorize = Callable[[str | None, str | None, str], bool]
+_OPS = {"put_writes": "put", "resume": "put", "end": "put", "count": "get", "list_threads": "list"}
+
+
+class GuardedSaver(WrappedSaver):
+    """Asks whether a principal may do what is asked, in the caller's context, before it is done.
+
+    A run is asked about when it begins: its saves then belong to whoever began it. Lists of all
+    threads and of checkpoints of all threads show those that may be listed.
+
+    Args:
+        saver: the saver to guard. Use only the guarded one as `checkpointer=`.
+        authorize: `(principal, thread_id, op) -> bool`, called often; must not block. `op` is
+            "get", "list", "put", "delete", "copy" (asked for the source and for the target), or,
+            with None for the thread, "vacuum" and "backup", which concern all of them.
+        principal: who is acting; default `current_principal`, that of `acting_as`. It may be
+            None: `authorize` decides.
+
+    What is refused raises AccessDeniedError, a PermissionError.
+    """
+
+    def __init__(
+        self,
+        saver: Saver,
+        authorize: Authorize,
+        *,
+        principal: Callable[[], str | None] = current_principal,
+    ) -> None:
+        super().__init__(saver)
+        self._authorize = authorize
+        self._principal = principal
+        self._inner = self.watch
+        self.watch = self
+
+    def handed_over(self, request: Request) -> AccessDeniedError | Any:
+        """See `ports.Watch`."""
+        try:
+            self._check_request(request)
+        except AccessDeniedError as error:
+            return error
+        return None if self._inner is None else self._inner.handed_over(request)
+
+    def asked(self, query: Query) -> Query:
+        """See `ports.Watch`."""
+        if isinstance(query, ListCheckpoints) and query.thread_id is None:
+            query = msgspec.structs.replace(query, limit=None)  # it counts what may be shown
+        elif not isinstance(query, ListThreads) and query.thread_id is not None:
+            self._check(query.thread_id, _op(query))
+        return query if self._inner is None else self._inner.asked(query)
+
+    def answered(self, query: Query, answer: Any) -> Any:
+        """See `ports.Watch`."""
+        if self._inner is not None:
+            answer = self._inner.answered(query, answer)
+        if isinstance(query, ListThreads):
+            return [thread for thread in answer if self._may(thread, "list")]
+        if isinstance(query, ListCheckpoints) and query.thread_id is None:
+            rows: list[StoredCheckpoint] = answer
+            may = {t: self._may(t, "list") for t in {row.thread_id for row in rows}}
+            return [row for row in rows if may[row.thread_id]][: query.limit]
+        return answer
+
+    @property
+    def copy_to_file(self) -> Callable[[str], None] | None:
+        """How the saver is copied to a file; None where it can't be."""
+        copy = super().copy_to_file
+        if copy is None:
+            return None
+
+        def checked(dest: str) -> None:
+            self._check(None, "backup")
+            copy(dest)
+
+        return checked
+
+    def _check_request(self, request: Request) -> None:
+        if isinstance(request, Commit) and request.run and request.claim is None:
+            return  # the store takes it from the run that holds the thread's claim alone
+        if isinstance(request, Vacuum):
+            self._check(None, "vacuum")
+            return
+        if isinstance(request, CopyThread):
+            self._check(request.source, "copy")
+        self._check(request.thread_id, _op(request))
+
+    def _may(self, thread_id: str | None, op: str) -> bool:
+        return bool(self._authorize(self._principal(), thread_id, op))
+
+    def _check(self, thread_id: str | None, op: str) -> None:
+        if not self._may(thread_id, op):
+            what = "all threads" if thread_id is None else f"thread {thread_id!r}"
+            raise AccessDeniedError(
+                f"{self._principal()!r} may not {op} {what}",
+                do="act as its owner: `with acting_as(principal): ...`",
+            )
+
+
+def _op(request: Request | Query) -> str:
+    name = name_of(request)
+    return _OPS.get(name, name)

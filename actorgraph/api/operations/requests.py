@@ -1,0 +1,108 @@
+"""What requests and queries are called, how many bytes they carry, whom they concern."""
+
+from typing import Any
+
+from actorgraph.values.commits import (
+    CheckpointRow,
+    Commit,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    Query,
+    Request,
+    StoredCheckpoint,
+)
+from actorgraph.values.ids import as_text
+from actorgraph.values.retention import (
+    CopyThread,
+    CountCheckpoints,
+    DeleteCheckpoints,
+    HoldWhole,
+    Vacuum,
+)
+
+
+def name_of(request: Request | Query) -> str:
+    """One of get, list, list_threads, count; put, put_writes, end, resume; delete, copy, vacuum.
+
+    An `end` only says that a run has left. A claim that answers questions is a `resume`.
+    """
+    match request:
+        case Commit(claim=claim) if claim is not None and claim.resumes:
+            return "resume"
+        case Commit(checkpoints=(_, *_)) | HoldWhole():
+            return "put"
+        case Commit(ledger=(_, *_)):
+            return "put_writes"
+        case Commit(claim=None):
+            return "end"
+        case Commit():
+            return "put"
+        case LoadCheckpoint():
+            return "get"
+        case ListCheckpoints():
+            return "list"
+        case CountCheckpoints():
+            return "count"
+        case CopyThread():
+            return "copy"
+        case Vacuum():
+            return "vacuum"
+        case _:
+            return "list_threads" if not hasattr(request, "size") else "delete"
+
+
+def ids_of(request: Request | Query) -> str:
+    """The checkpoints, or the questions answered, that it names; comma separated."""
+    match request:
+        case Commit(claim=claim) if claim is not None and claim.resumes:
+            return claim.resumes
+        case Commit(checkpoints=(_, *_) as rows):
+            return as_text(rows[-1].id)
+        case Commit(ledger=(row, *_)):
+            return as_text(row.base)
+        case DeleteCheckpoints(ids=ids):
+            return ",".join(sorted(as_text(i) for i in ids))
+        case LoadCheckpoint(id=bytes() as one) | HoldWhole(id=one):
+            return as_text(one)
+        case CopyThread(source=source):
+            return source
+        case _:
+            return ""
+
+
+def bytes_of(request: Request) -> int:
+    """The bytes of its values, writes, records and metadata."""
+    if isinstance(request, HoldWhole):
+        return sum(map(len, request.values.values()))
+    if not isinstance(request, Commit):
+        return 0
+    given = request.claim.input if request.claim is not None else None
+    rows = sum(len(row.payload) for row in request.ledger) + len(given or b"")
+    return rows + sum(map(_bytes_of_row, request.checkpoints))
+
+
+def _bytes_of_row(row: CheckpointRow) -> int:
+    texts = len(row.record) + len(row.metadata) + len(row.next)
+    parts = sum(len(part.payload) for part in row.ranges)
+    return texts + parts + sum(len(blob.payload) for blob in row.blobs)
+
+
+def bytes_read(answer: Any) -> int:
+    """The bytes of an answer's values, writes, records and metadata."""
+    if isinstance(answer, Loaded):
+        return 0 if answer.checkpoint is None else stored_bytes(answer.checkpoint)
+    if isinstance(answer, list):
+        points: list[Any] = answer
+        return sum(stored_bytes(p) for p in points if isinstance(p, StoredCheckpoint))
+    return 0
+
+
+def stored_bytes(stored: StoredCheckpoint) -> int:
+    """What a checkpoint takes with its ancestors; rows that it shares count in full."""
+    row = stored.row
+    texts = len(row.record) + len(row.metadata) + len(row.next)
+    parts = [part for rows in stored.ranges.values() for part in rows]
+    values = sum(map(len, stored.blobs.values())) + sum(len(part.payload) for part in parts)
+    writes = sum(len(entry.payload) for entry in stored.ledger)
+    return texts + values + writes + sum(map(stored_bytes, stored.ancestors))

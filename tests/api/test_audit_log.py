@@ -1,0 +1,95 @@
+"""The chain of an audit log: what was changed is found."""
+
+import json
+
+import pytest
+
+from actorgraph import AuditHead, AuditLog, verify_audit_log
+from actorgraph.errors import AuditError
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log with five entries, closed."""
+    log = AuditLog(tmp_path / "audit.log")
+    for number in range(5):
+        log.append("ada", "put", f"t{number}", "")
+    log.sync()
+    log.close()
+    return log
+
+
+def changed(line: bytes) -> bytes:
+    """The line with another actor, and a hash that fits."""
+    from actorgraph.api.operations.audit_log import _hash
+
+    entry = json.loads(line) | {"actor": "bob"}
+    del entry["hash"]
+    return json.dumps({**entry, "hash": _hash(entry)}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("forge", "place"),
+    [
+        (lambda lines: [lines[0].replace(b"ada", b"eve"), *lines[1:]], 1),
+        (lambda lines: [changed(lines[0]), *lines[1:]], 2),
+        (lambda lines: [*lines[:2], *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[1], *lines[2:]], 3),
+        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]], 3),
+        (lambda lines: [*lines, b"{}\n"], 6),
+        (lambda lines: [*lines, b"[1]\n"], 6),
+    ],
+)
+def test_what_was_changed_is_found(log, forge, place):
+    """
+    A changed, removed, repeated, moved or added line is named. Promise: S208.
+    """
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    log.path.write_bytes(b"".join(forge(lines)))
+
+    with pytest.raises(AuditError, match=f"line {place} "):
+        verify_audit_log(log.path)
+    with pytest.raises(AuditError, match=f"line {place} "):
+        log.open()
+
+
+def test_a_cut_end_shows_against_a_known_head(log):
+    """
+    Without its end the chain is valid, and lacks the entry that was kept elsewhere.
+    Promise: S208.
+    """
+    head = verify_audit_log(log.path)
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    log.path.write_bytes(b"".join(lines[:3]))
+
+    assert head.number == 5
+    assert verify_audit_log(log.path, AuditHead(0, "0" * 64)).number == 3
+    with pytest.raises(AuditError, match="no entry"):
+        verify_audit_log(log.path, head)
+
+
+def test_it_is_gone_on_with(log):
+    """
+    A new process goes on with the chain, and takes away a line that a power cut left unfinished.
+    """
+    with log.path.open("ab") as file:
+        file.write(b'{"n": 6, "time"')
+    again = AuditLog(log.path)
+    again.append(None, "get", "t", "")
+    again.close()
+
+    assert verify_audit_log(log.path).number == 6
+    assert log.path.stat().st_mode & 0o077 == 0
+
+
+def test_one_process_writes_it(log):
+    """
+    A second writer is refused: two chains can't be one.
+    """
+    first, second = AuditLog(log.path), AuditLog(log.path)
+    first.open()
+    with pytest.raises(AuditError, match="in use"):
+        second.open()
+    first.close()
+    second.open()
+    second.close()
