@@ -52,7 +52,7 @@ def beat_nothing() -> None:
     """The heartbeat of a node without an idle timeout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: Runtime[Ctx](...) sets an attribute
 class Runtime(Generic[ContextT]):
     """What a node is handed besides the state: `async def node(state, runtime: Runtime[Ctx])`.
 

@@ -130,7 +130,7 @@ def _seconds(name: str, value: Any) -> float | None:
     return float(given)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: CachePolicy[F](...) sets an attribute
 class CachePolicy(Generic[KeyFuncT]):
     """What a node did for one input is taken for its result when the same input comes again.
 

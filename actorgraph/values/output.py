@@ -9,7 +9,7 @@ from actorgraph.values.constants import INTERRUPT
 OutputT = TypeVar("OutputT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: GraphOutput[T](...) sets an attribute
 class GraphOutput(Generic[OutputT]):
     """A run's output and its open questions, apart from each other.
 

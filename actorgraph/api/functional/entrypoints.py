@@ -22,7 +22,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: Final[R, S](...) sets an attribute
 class Final(Generic[R, S]):
     """What an entrypoint returns when its caller gets one value and the next run another.
 
