@@ -128,6 +128,7 @@ if TYPE_CHECKING:
         SubgraphRunStream,
     )
     from actorgraph.api.events.subgraphs import SubgraphTransformer
+    from actorgraph.api.foreign import ForeignSaver
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.tasks import TaskFunction, task
     from actorgraph.api.node_builder import NodeBuilder
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from actorgraph.api.push import push_message
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
+    from actorgraph.errors import ForeignSaverWarning, NotSupportedError
     from actorgraph.runtime.steps import astep, get_idempotency_key, step
     from actorgraph.values.listing import CheckpointSummary
 
@@ -194,6 +196,8 @@ __all__ = [
     "EncryptionError",
     "ErrorCode",
     "ExecutionInfo",
+    "ForeignSaver",
+    "ForeignSaverWarning",
     "GraphBubbleUp",
     "GraphBuildError",
     "GraphCallbackHandler",
@@ -231,6 +235,7 @@ __all__ = [
     "NodeCancelledError",
     "NodeError",
     "NodeTimeoutError",
+    "NotSupportedError",
     "Overwrite",
     "ParentCommand",
     "PostgresSaver",
@@ -361,6 +366,9 @@ _LATER = {
     "acting_as": "actorgraph.api.operations.principals",
     "current_principal": "actorgraph.api.operations.principals",
     "CheckpointSummary": "actorgraph.values.listing",
+    "ForeignSaver": "actorgraph.api.foreign",
+    "ForeignSaverWarning": "actorgraph.errors",
+    "NotSupportedError": "actorgraph.errors",
 }
 
 

@@ -72,6 +72,33 @@ class Watch(Protocol):
         ...
 
 
+class PlainSaver(Protocol):
+    """A saver with LangGraph's methods, or with their async twins alone.
+
+    The twins are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
+    """
+
+    def get_tuple(self, config: Any) -> Any:
+        """The addressed checkpoint, or the newest one; None if there is none."""
+        ...
+
+    def list(self, config: Any, *, filter: Any, before: Any, limit: Any) -> Any:
+        """Checkpoints, newest first."""
+        ...
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        """Store a checkpoint."""
+        ...
+
+    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> Any:
+        """Store writes of a task beside a checkpoint."""
+        ...
+
+
+Checkpointer = Saver | PlainSaver | bool | None
+"""What `compile(checkpointer=...)` takes: a saver, or whose saver to use; see there."""
+
+
 @runtime_checkable
 class Store(Protocol):
     """A home of what outlives threads: what nodes keep and look up by namespace and key.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from actorgraph.api import config as configs
+from actorgraph.api.adopting import adopted
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.values.configs import merged
@@ -46,5 +47,6 @@ class BindingMethods(CompiledBase):
         if "name" in changes:
             changes["plan"] = replace(self.plan, name=changes.pop("name"))
         if "checkpointer" in changes:
+            changes["checkpointer"] = adopted(changes["checkpointer"])
             changes["_codec"] = self._codec_for(changes["checkpointer"])
         return self._changed(**changes)

@@ -1,5 +1,6 @@
 """What `compile` is handed, checked."""
 
+from actorgraph.api.adopting import is_foreign
 from actorgraph.errors import GraphBuildError
 from actorgraph.ports import Cache, Saver, Store
 
@@ -22,7 +23,9 @@ def check_saver(saver: object) -> None:
         GraphBuildError: it isn't.
     """
     is_class = isinstance(saver, type)
-    if not isinstance(saver, (Saver, bool, type(None))) or is_class:
+    if is_class or not isinstance(saver, (Saver, bool, type(None))):
+        if not is_class and is_foreign(saver):
+            return
         raise GraphBuildError(
             f"Invalid checkpointer provided: {saver!r} is "
             f"{'a class' if is_class else 'no object with the methods of a saver'}",

@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.adopting import adopted
 from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
@@ -17,7 +18,7 @@ from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.graph import Plan
-from actorgraph.ports import Cache, Saver, Store
+from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.caching import Identities, ResultCache
 from actorgraph.runtime.clock import IDS
@@ -80,7 +81,7 @@ class CompiledBase:
     def __init__(
         self,
         plan: Plan,
-        checkpointer: Saver | bool | None,
+        checkpointer: Checkpointer,
         durability: Durability | None = None,
         *,
         store: Store | None = None,
@@ -90,7 +91,7 @@ class CompiledBase:
         self.subgraphs = subgraphs_of(plan)
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
-        self.checkpointer = checkpointer
+        self.checkpointer = adopted(checkpointer)
         self.store = store
         self.cache = cache
         self.identities = Identities()
@@ -99,7 +100,7 @@ class CompiledBase:
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
-        self._codec = self._codec_for(checkpointer)
+        self._codec = self._codec_for(self.checkpointer)
 
     def _codec_for(self, saver: object) -> Codec:
         own = getattr(saver, "codec", None)
@@ -182,7 +183,9 @@ class CompiledBase:
         """The cache of the graph's own nodes: its own, or that of the graph above."""
         above = place.scope.lineage.cache if place is not None else None
         cache = self.cache or (above.cache if above is not None else None)
-        return None if cache is None else ResultCache(cache, codec, self.graph_id, self.identities)
+        if cache is None:
+            return None
+        return ResultCache(cache, codec.at_rest, self.graph_id, self.identities)
 
     def _changed(self, **attributes: Any) -> Self:
         """The same graph with other attributes; this one stays as it is."""

@@ -12,7 +12,7 @@ from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import policies
 from actorgraph.plan.raw import RawGraph, RawNode, make_raw_plan
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Checkpointer, Store
 from actorgraph.values.configs import Config
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy
 from actorgraph.values.policies import All, StreamMode
@@ -52,7 +52,7 @@ class Pregel(CompiledStateGraph):
         stream_channels: str | Sequence[str] | None = None,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
         debug: bool = False,
-        checkpointer: Saver | bool | None = None,
+        checkpointer: Checkpointer = None,
         store: Store | None = None,
         interrupt_before_nodes: All | Sequence[str] = (),
         interrupt_after_nodes: All | Sequence[str] = (),

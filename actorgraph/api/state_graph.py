@@ -10,7 +10,7 @@ from actorgraph.errors import UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
-from actorgraph.ports import Cache, Saver, Store
+from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.policies import All
 
 
@@ -28,7 +28,7 @@ class StateGraph(GraphBuilder):
 
     def compile(
         self,
-        checkpointer: Saver | bool | None = None,
+        checkpointer: Checkpointer = None,
         *,
         cache: Cache | None = None,
         store: Store | None = None,

@@ -29,6 +29,10 @@ class LastValueAfterFinish(Channel[T]):
         """To be seen now."""
         return UNCHANGED if value is EMPTY or value[1] else (value[0], True)
 
+    def load(self, stored: Any) -> Any:
+        """The pair again; a serializer may have made a list of it."""
+        return tuple(stored)
+
     def consume(self, value: Any) -> Any:
         """Empty once the node that waited has run."""
         return EMPTY if value is not EMPTY and value[1] else UNCHANGED
@@ -60,3 +64,8 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
     def consume(self, value: Any) -> Any:
         """Closed again once the node that waited has run."""
         return EMPTY if value == (self.names, True) else UNCHANGED
+
+    def load(self, stored: Any) -> Any:
+        """The pair again; a serializer may have made a list of it."""
+        seen, is_open = stored
+        return (frozenset(seen), is_open)

@@ -43,6 +43,10 @@ class NamedBarrierValue(Channel[str]):
         """Closed again: a name that arrives in the same superstep counts for the next round."""
         return EMPTY if value is not EMPTY and value == self.names else UNCHANGED
 
+    def load(self, stored: Any) -> Any:
+        """The frozenset again; a serializer may have made a list of it."""
+        return frozenset(stored)
+
     def same_rule(self, other: Channel[Any]) -> bool:
         """Whether the other one waits for the same names."""
         return isinstance(other, NamedBarrierValue) and self.names == other.names

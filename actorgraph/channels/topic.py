@@ -57,6 +57,13 @@ class Topic(Channel[Sequence[T]]):
             return EMPTY
         return ([], value[1]) if value[0] else UNCHANGED
 
+    def load(self, stored: Any) -> Any:
+        """What was stored; a serializer may have made a list of a pair."""
+        if not self.unique:
+            return stored
+        values, seen = stored
+        return (values, frozenset(seen))
+
 
 def _flatten(writes: Sequence[Any]) -> Iterable[Any]:
     for write in writes:

@@ -93,6 +93,11 @@ class Codec:
         """Whether stored values are encrypted."""
         return self._envelope is not None and self._envelope.cipher is not None
 
+    @property
+    def at_rest(self) -> "Codec":
+        """The codec for bytes that are kept as bytes, as in caches: itself."""
+        return self
+
     def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
         known = self._types.values()

@@ -31,3 +31,7 @@ class LostErrorWarning(ActorGraphWarning):
 
 class UnsafeSettingWarning(ActorGraphWarning):
     """A setting gives up a guarantee."""
+
+
+class ForeignSaverWarning(ActorGraphWarning):
+    """The checkpointer is a saver of LangGraph's interface, which can promise less than ours."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, GraphBuildError
-from actorgraph.ports import Saver, Store
+from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
 from actorgraph.prebuilt.chat import (
     changed,
@@ -47,7 +47,7 @@ def create_react_agent(
     post_model_hook: Callable[..., Any] | None = None,
     state_schema: Any = None,
     context_schema: Any = None,
-    checkpointer: Saver | bool | None = None,
+    checkpointer: Checkpointer = None,
     store: Store | None = None,
     interrupt_before: Sequence[str] | None = None,
     interrupt_after: Sequence[str] | None = None,

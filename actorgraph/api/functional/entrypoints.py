@@ -14,7 +14,7 @@ from actorgraph.plan import calls, policies
 from actorgraph.plan.graph import NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store, parameters_of
 from actorgraph.plan.schema import types_in
-from actorgraph.ports import Cache, Saver, Store
+from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.constants import END, PREVIOUS, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -55,7 +55,7 @@ class entrypoint:  # noqa: N801 - a decorator
 
     def __init__(  # noqa: PLR0917 - as in LangGraph
         self,
-        checkpointer: Saver | bool | None = None,
+        checkpointer: Checkpointer = None,
         store: Store | None = None,
         cache: Cache | None = None,
         context_schema: Any = None,

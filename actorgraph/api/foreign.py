@@ -1,0 +1,57 @@
+"""`ForeignSaver`: a saver that somebody else wrote, with the methods of ours."""
+
+import threading
+import warnings
+from typing import Any
+from weakref import WeakSet
+
+from actorgraph.api.savers import HostedSaver
+from actorgraph.errors import ForeignSaverWarning, GraphBuildError
+from actorgraph.savers.foreign.backend import LIMITS, ForeignBackend
+from actorgraph.savers.foreign.calls import missing
+
+_WARNED: WeakSet[type] = WeakSet()
+_LOCK = threading.Lock()
+
+
+class ForeignSaver(HostedSaver, ForeignBackend):
+    """Makes a saver of LangGraph's interface a checkpointer; `compile` does it by itself.
+
+    What such a saver can't promise: see `limits`. Of two runs of this process on one thread one
+    gets a ConflictError; runs of other processes are noticed only when a run begins.
+
+    Args:
+        saver: an object with `put`, `put_writes`, `get_tuple` and `list`, or their async twins.
+    Attributes:
+        saver: that object.
+        limits: what it can't promise, in a few words.
+    Raises:
+        GraphBuildError: its class lacks one of the methods.
+    Warns:
+        ForeignSaverWarning: once for each class.
+    """
+
+    limits = LIMITS
+
+    def __init__(self, saver: Any) -> None:
+        kind = type(saver).__name__
+        if absent := missing(saver):
+            raise GraphBuildError(
+                f"{kind} can't be a checkpointer: it has no {', '.join(absent)}",
+                do="give the class these methods, or their async twins (aget_tuple, ...)",
+            )
+        super().__init__(saver)
+        with _LOCK:
+            known = type(saver) in _WARNED
+            _WARNED.add(type(saver))
+        if not known:
+            warnings.warn(
+                f"{kind} works as a checkpointer with LangGraph's guarantees: {', '.join(LIMITS)}\n"
+                "  Do this: nothing, or move its threads to one of actorgraph's savers; see "
+                "docs/migrating.md",
+                ForeignSaverWarning,
+                stacklevel=6,
+            )
+
+    def __repr__(self) -> str:
+        return f"ForeignSaver({self.saver!r})"

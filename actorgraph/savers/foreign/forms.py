@@ -1,0 +1,73 @@
+"""What LangGraph's serializers and tools know by LangGraph's own classes, and back.
+
+Sends, questions and Overwrites become LangGraph's where the program has imported it, so that its
+tools read what is stored. Nothing is imported here.
+"""
+
+import sys
+from typing import Any, cast
+
+from actorgraph.values.commands import Interrupt, Send
+from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.overwrite import Overwrite
+
+_TYPES = "langgraph.types"
+
+
+def outgoing(value: Any) -> Any:
+    """A value in LangGraph's classes: itself, or the items of a list or tuple."""
+    types = sys.modules.get(_TYPES)
+    return value if types is None else _mapped(value, lambda item: _theirs(types, item))
+
+
+def incoming(value: Any) -> Any:
+    """A value in our classes."""
+    return _mapped(value, _ours)
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    if type(value) is list:
+        return [change(item) for item in cast("list[Any]", value)]
+    if type(value) is tuple:
+        return tuple(change(item) for item in cast("tuple[Any, ...]", value))
+    return change(value)
+
+
+def _theirs(types: Any, item: Any) -> Any:
+    if type(item) is Send:
+        limit = TimeoutPolicy.coerce(item.timeout)
+        if limit is None:
+            return types.Send(item.node, item.arg)
+        made = types.TimeoutPolicy(
+            run_timeout=limit.run_timeout,
+            idle_timeout=limit.idle_timeout,
+            refresh_on=limit.refresh_on,
+        )
+        return types.Send(item.node, item.arg, timeout=made)
+    if type(item) is Interrupt:
+        schema = item.response_schema
+        more = {} if schema is None else {"response_schema": schema}
+        return types.Interrupt(value=item.value, id=item.id, **more)
+    if type(item) is Overwrite:
+        return types.Overwrite(value=item.value)
+    return item
+
+
+def _ours(item: Any) -> Any:
+    kind = type(item)
+    if not kind.__module__.startswith("langgraph."):
+        return item
+    if kind.__name__ == "Send":
+        limit = getattr(item, "timeout", None)
+        return Send(item.node, item.arg, None if limit is None else _policy(limit))
+    if kind.__name__ == "Interrupt":
+        return Interrupt(item.value, item.id, getattr(item, "response_schema", None))
+    if kind.__name__ == "Overwrite":
+        return Overwrite(item.value)
+    if kind.__name__ == "_DeltaSnapshot":
+        return item.value
+    return item
+
+
+def _policy(limit: Any) -> TimeoutPolicy:
+    return TimeoutPolicy(limit.run_timeout, limit.idle_timeout, limit.refresh_on)

@@ -1,0 +1,118 @@
+"""A tuple of LangGraph's saver interface as the rows that the runtime reads."""
+
+from typing import Any
+
+import msgspec
+
+from actorgraph.codec.records import Record, encode_json, encode_record
+from actorgraph.savers.foreign.forms import incoming
+from actorgraph.savers.foreign.ledger import rows_of
+from actorgraph.savers.foreign.live import held
+from actorgraph.savers.foreign.versions import numbers_of
+from actorgraph.savers.judge import newest_rows
+from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
+from actorgraph.values.constants import CHECKPOINT_FORMAT
+from actorgraph.values.ids import as_bytes, ticks_of
+
+EXTRA = "actorgraph"
+"""The key of a checkpoint's metadata under which stands what LangGraph has no place for."""
+
+COUNTERS = "counters_since_delta_snapshot"
+_COLUMNS = frozenset({"source", "step", "run_id", COUNTERS, EXTRA})
+
+
+def place_of(found: Any) -> tuple[str, str, bytes]:
+    """Thread, namespace and id of a tuple."""
+    place = found.config["configurable"]
+    checkpoint = as_bytes(found.checkpoint["id"])
+    return str(place["thread_id"]), place.get("checkpoint_ns") or "", checkpoint
+
+
+def parent_of(found: Any) -> bytes | None:
+    """The id of a tuple's parent."""
+    text = ((found.parent_config or {}).get("configurable") or {}).get("checkpoint_id")
+    return as_bytes(text) if text else None
+
+
+def record_of(found: Any) -> Record:
+    """The record of a tuple's checkpoint: all values are held, each as a row of its own."""
+    checkpoint, metadata = found.checkpoint, found.metadata or {}
+    extra = metadata.get(EXTRA) or {}
+    values = checkpoint["channel_values"]
+    counters = metadata.get(COUNTERS) or {}
+    updated = checkpoint.get("updated_channels")
+    return Record(
+        graph=extra.get("graph", ""),
+        highest=extra.get("highest", 0),
+        channel_versions=numbers_of(checkpoint["channel_versions"]),
+        versions_seen={n: numbers_of(seen) for n, seen in checkpoint["versions_seen"].items()},
+        updated_channels=None if updated is None else list(updated),
+        blobs=sorted(values),
+        deltas={c: (n, points) for c, (n, points) in counters.items() if c not in values},
+        folds=extra.get("folds", metadata.get("source") == "loop"),
+        shape=checkpoint.get("v", CHECKPOINT_FORMAT),
+    )
+
+
+def stored_of(found: Any) -> StoredCheckpoint:
+    """The rows of a tuple.
+
+    Raises:
+        SerializationError: its versions are no numbers.
+    """
+    thread_id, namespace, checkpoint = place_of(found)
+    metadata = dict(found.metadata or {})
+    extra = metadata.get(EXTRA) or {}
+    run = _run_of(metadata)
+    if run is not None:
+        metadata.pop("run_id")
+    if not metadata.get("parents"):
+        metadata.pop("parents", None)
+    row = CheckpointRow(
+        id=checkpoint,
+        parent=parent_of(found),
+        step=int(metadata.get("step", -1)),
+        source=str(metadata.get("source", "loop")),
+        run=run,
+        next=encode_json(list(extra.get("next", ()))),
+        record=encode_record(record_of(found)),
+        metadata=_as_json({k: v for k, v in metadata.items() if k not in _COLUMNS}, metadata),
+    )
+    values = found.checkpoint["channel_values"]
+    return StoredCheckpoint(
+        thread_id=thread_id,
+        namespace=namespace,
+        sequence=ticks_of(checkpoint),
+        row=row,
+        blobs={channel: held(incoming(value)) for channel, value in values.items()},
+        ranges={},
+        ends={},
+        ledger=newest_rows(rows_of(checkpoint, found.pending_writes or ())),
+    )
+
+
+def matches(found: Any, query: ListCheckpoints) -> bool:
+    """Whether a tuple is one that a listing asks for."""
+    thread_id, namespace, checkpoint = place_of(found)
+    if query.thread_id not in (None, thread_id) or query.namespace not in (None, namespace):
+        return False
+    if query.before is not None and checkpoint >= query.before:
+        return False
+    metadata = found.metadata or {}
+    return all(
+        key in metadata and encode_json(metadata[key]) == encode_json(value)  # true is not 1
+        for key, value in query.where
+    )
+
+
+def _run_of(metadata: dict[str, Any]) -> bytes | None:
+    try:
+        return as_bytes(str(metadata.get("run_id") or ""))
+    except ValueError:
+        return None
+
+
+def _as_json(shown: dict[str, Any], metadata: dict[str, Any]) -> str:
+    if "run_id" in metadata:  # a run id that is no UUID
+        shown["run_id"] = metadata["run_id"]
+    return msgspec.json.encode(shown, enc_hook=str).decode()

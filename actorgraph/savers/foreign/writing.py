@@ -1,0 +1,139 @@
+"""Checkpoint rows as LangGraph's checkpoints: whole values, made from the parent's and what is new.
+
+What a run has stored last is remembered for as long as it goes on, so that only a run's first
+checkpoint reads its parent.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.savers.foreign.forms import outgoing
+from actorgraph.savers.foreign.live import value_of
+from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
+from actorgraph.savers.foreign.versions import Known, Style, number_of
+from actorgraph.values.commits import CheckpointRow, RangeRow
+from actorgraph.values.ids import as_text
+
+
+class Last(msgspec.Struct):
+    """A namespace's newest checkpoint, as it was stored.
+
+    Attributes:
+        values: in our classes.
+        lists: channel -> the growing list that its rows add to.
+    """
+
+    id: bytes | None
+    values: dict[str, Any]
+    versions: Mapping[str, Any]
+    seen: Mapping[str, Mapping[str, Any]]
+    lists: dict[str, list[Any]]
+
+
+class Put(msgspec.Struct, frozen=True):
+    """The arguments of `put`, without the config."""
+
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    new_versions: dict[str, Any]
+
+
+def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
+    """What stores a checkpoint.
+
+    Args:
+        last: its parent; one without an id where it has none. Not changed.
+    """
+    record = decode_record(row.record)
+    known = Known(style, last.versions, last.seen)
+    lists = _grown(row, record, last)
+    values = _values(row, record, last, lists)
+    versions = known.all_written(record.channel_versions)
+    seen = {node: known.all_written(at) for node, at in record.versions_seen.items()}
+    checkpoint = {
+        "v": record.shape,
+        "id": as_text(row.id),
+        "ts": _iso(row.created),
+        "channel_values": {channel: outgoing(value) for channel, value in values.items()},
+        "channel_versions": versions,
+        "versions_seen": seen,
+        "updated_channels": record.updated_channels,
+    }
+    numbers = record.channel_versions
+    held = {c for c in numbers if c not in values or c in last.values}
+    new = {c: v for c, v in versions.items() if not (c in held and known.has(c, numbers[c]))}
+    put = Put(checkpoint, _metadata(row, record), new)
+    return put, Last(row.id, values, versions, seen, lists)
+
+
+def missing(row: CheckpointRow, last: Last) -> dict[str, int]:
+    """The channels whose value is neither new nor the parent's, with their versions.
+
+    A copy of a checkpoint is the child of that one's parent, and so are its values not.
+    """
+    record = decode_record(row.record)
+    new = {blob.channel for blob in row.blobs} | {part.channel for part in row.ranges}
+    full = [c for c, chain in record.lists.items() if chain[-1][1] and c not in last.lists]
+    old = {c for c in (*record.blobs, *full) if c not in new}
+    numbers = record.channel_versions
+    return {
+        channel: numbers[channel]
+        for channel in old
+        if channel not in last.values or number_of(last.versions[channel]) != numbers[channel]
+    }
+
+
+def _grown(row: CheckpointRow, record: Record, last: Last) -> dict[str, list[Any]]:
+    """The growing lists with the items that are new; new objects, as the saver may keep its own."""
+    lists = dict(last.lists)
+    begun: set[str] = set()
+    for part in row.ranges:
+        if part.channel not in begun:
+            begun.add(part.channel)
+            lists[part.channel] = list(lists.get(part.channel, ())[: _start(part)])
+        lists[part.channel].extend(value_of(part.payload))
+    for channel, chain in record.lists.items():
+        end = chain[-1][1]
+        if channel not in begun and (channel in lists or not end):
+            lists[channel] = lists.get(channel, [])[:end]  # one without items has no rows
+    return lists
+
+
+def _start(part: RangeRow) -> int:
+    return part.start + part.before
+
+
+def _values(
+    row: CheckpointRow, record: Record, last: Last, lists: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    new = {blob.channel: value_of(blob.payload) for blob in row.blobs}
+    values = dict(record.values)
+    for channel in record.blobs:
+        values[channel] = new[channel] if channel in new else last.values[channel]
+    for channel in record.lists:  # whose items are all of this run
+        values[channel] = lists[channel] if channel in lists else last.values[channel]
+    return values
+
+
+def _metadata(row: CheckpointRow, record: Record) -> dict[str, Any]:
+    extra: dict[str, Any] = {"graph": record.graph, "next": decode_json(row.next)}
+    if record.highest:
+        extra["highest"] = record.highest
+    if record.deltas:
+        extra["folds"] = record.folds
+    metadata = {"parents": {}, **decode_json(row.metadata)}
+    metadata.update(source=row.source, step=row.step)
+    if row.run:
+        metadata["run_id"] = as_text(row.run)
+    if record.deltas:
+        metadata[COUNTERS] = {c: list(counts) for c, counts in record.deltas.items()}
+    return {**metadata, EXTRA: extra}
+
+
+def _iso(created: int) -> str:
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return (epoch + dt.timedelta(microseconds=created)).isoformat()
