@@ -254,10 +254,13 @@ async def _at(
 
 
 def _emptied(found: Found) -> Found:
-    """The same place in a namespace without what the state there was: nothing is that old."""
+    """The same place in a namespace without what the state there was: nothing is that old.
+
+    Nor where it is stored: the next checkpoint would name it.
+    """
     assert found.restored is not None
-    restored = msgspec.structs.replace(found.restored, values={}, ledger=())
-    return msgspec.structs.replace(found, restored=restored)
+    restored = msgspec.structs.replace(found.restored, values={}, deltas={}, ledger=())
+    return msgspec.structs.replace(found, restored=restored, placement=None)
 
 
 def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:

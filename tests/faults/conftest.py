@@ -9,6 +9,8 @@ HEADS = {
     "| tasks left | changed after the return | acknowledged lost | wrong",
     "kill -9": "mode | event loop | kills | acknowledged | lost | run again | wrong",
     "many at once": "what | event loop | figures",
+    "removals during runs": "store | interleavings | runs that ended | refused | rows after delete "
+    "| checkpoints that can't be read",
 }
 
 

@@ -22,6 +22,9 @@ PAD = "." * 300
 """What makes the text a row of its own."""
 
 
+KINDS = ["delete", "prune", "last", "copy", "expire", "sweep", "run", "points"]
+
+
 class Checked(TypedDict, total=False):
     """The same in three ways."""
 
@@ -38,7 +41,7 @@ class Inner(TypedDict, total=False):
 
 
 def graph_of(saver: Any, pause: Any) -> Any:
-    """in -> a -> inner (one -> two) -> b -> c.
+    """In -> a -> inner (one -> two) -> b -> c.
 
     Args:
         pause: awaited in each node.
@@ -158,7 +161,9 @@ async def _operations(choose: Random, saver: Any, thread: str) -> bool:
     for number in range(choose.randrange(1, 4)):
         for _ in range(choose.randrange(12)):
             await anyio.lowlevel.checkpoint()
-        kind = choose.choice(["delete", "prune", "last", "copy", "expire", "sweep", "run", "points"])
+        kind = choose.choice(
+            ["delete", "prune", "last", "copy", "expire", "sweep", "run", "points"]
+        )
         found = await saver.alist_metadata(thread)
         if kind == "delete":
             await saver.adelete_thread(thread)
