@@ -36,12 +36,14 @@ from actorgraph.stores.ops import (
     TTLConfig,
 )
 from actorgraph.stores.paths import get_text_at_path, tokenize_path
+from actorgraph.stores.postgres.store import AsyncPostgresStore, PostgresStore
 from actorgraph.stores.sqlite.store import AsyncSqliteStore, SqliteStore
 
 __all__ = [
     "NOT_PROVIDED",
     "AEmbeddingsFunc",
     "AsyncBatchedBaseStore",
+    "AsyncPostgresStore",
     "AsyncSqliteStore",
     "BaseStore",
     "EmbeddingError",
@@ -61,6 +63,7 @@ __all__ = [
     "NamespacePath",
     "NotProvided",
     "Op",
+    "PostgresStore",
     "PutOp",
     "Result",
     "SearchItem",

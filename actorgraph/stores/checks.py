@@ -7,6 +7,7 @@ from actorgraph.stores.errors import InvalidNamespaceError, InvalidStoreOperatio
 from actorgraph.stores.ops import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
 
 INTEGER_MAX = 2**63 - 1
+TTL_MAX = 10**11
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 
@@ -151,10 +152,10 @@ def _check_query(query: Any) -> None:
 
 def _check_ttl(ttl: Any) -> None:
     if ttl is not None and (
-        isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 <= ttl < INTEGER_MAX
+        isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 <= ttl <= TTL_MAX
     ):
         raise InvalidStoreOperationError(
-            f"ttl={ttl!r}", do="use minutes from 0 on, or None for ever"
+            f"ttl={ttl!r}", do=f"use minutes from 0 to {TTL_MAX}, or None for ever"
         )
 
 

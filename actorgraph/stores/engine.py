@@ -183,12 +183,12 @@ def carry_out(home: Home, batch: Batch, now: int, ttl: TTLConfig | None) -> list
 
 def expiry(ttl: float | None, now: int) -> int | None:
     """When a time to live that begins now is over."""
-    return None if ttl is None else min(now + int(ttl * _MINUTE), INTEGER_MAX)
+    return None if ttl is None else now + int(ttl * _MINUTE)
 
 
 def changes(batch: Batch) -> bool:
-    """Whether a batch may write; a read does where it lets items live anew."""
-    return bool(batch.puts) or any(getattr(op, "refresh_ttl", False) for op in batch.ops)
+    """Whether a batch writes, but for letting what it reads live anew."""
+    return bool(batch.puts)
 
 
 def _search(

@@ -29,7 +29,12 @@ def to_text(value: Any, what: str) -> str:
             f"{what}{path} {said}, so it can't be stored",
             do="store dicts with text keys, lists, text, finite numbers, bools and None",
         )
-    return _Encoder(value)
+    try:
+        return _Encoder(value)
+    except ValueError as error:
+        raise ItemValueError(
+            f"{what} can't be written as JSON: {error}", do="store such a number as text"
+        ) from error
 
 
 def from_text(text: str | bytes) -> Any:

@@ -12,7 +12,5 @@ PENDING = {
     "actorgraph.create_checkpoint",
     "actorgraph.empty_checkpoint",
     "actorgraph.get_checkpoint_id",
-    "actorgraph.stores.AsyncPostgresStore",
-    "actorgraph.stores.PostgresStore",
     "actorgraph.uuid6",
 }

@@ -7,9 +7,9 @@ what a new process would make.
 from pathlib import Path
 from typing import Any
 
-from actorgraph.stores import InMemoryStore, SqliteStore
+from actorgraph.stores import InMemoryStore, PostgresStore, SqliteStore
 
-KINDS = ["memory", "sqlite", "sqlite-memory"]
+KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 
 
 class Clock:
@@ -29,8 +29,9 @@ class Clock:
 class Shelf:
     """A place for items, and stores over it."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, address: str = "", schema: str = "") -> None:
         self.kind = kind
+        self.address, self.schema = address, schema
         self.path = folder / "items.db"
         self.made: list[Any] = []
 
@@ -53,4 +54,6 @@ class Shelf:
     def _make(self, **settings: Any) -> Any:
         if self.kind == "memory":
             return InMemoryStore(**settings)
+        if self.kind == "postgres":
+            return PostgresStore(self.address, schema=self.schema, **settings)
         return SqliteStore(self.path if self.lasts else ":memory:", **settings)

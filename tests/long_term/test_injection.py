@@ -11,9 +11,9 @@ ATTACKS = [
     "' OR '1'='1",
     "') OR 1=1 --",
     '") OR 1=1 --',
-    "x'; DROP TABLE items; --",
-    "1; DELETE FROM items",
-    "') UNION SELECT namespace, key, value, 1, 1, NULL, NULL FROM items --",
+    "x'; DROP TABLE memory_items; --",
+    "1; DELETE FROM memory_items",
+    "') UNION SELECT namespace, key, value, 1, 1, NULL, NULL FROM memory_items --",
     "a\n",
     "a') IS NOT NULL OR json_extract(value, '$",
     '$."secret"',
@@ -98,4 +98,4 @@ def test_the_schema_is_as_it_was(shelf):
         with sqlite3.connect(shelf.path) as connection:
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
         connection.close()
-        assert {"items", "item_vectors", "store_format"} <= names
+        assert {"memory_items", "memory_vectors", "memory_format"} <= names

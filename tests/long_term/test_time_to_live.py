@@ -97,7 +97,7 @@ class TestExpiry:
         """
         Minutes are a number from 0 on; a store without a time to live says so.
         """
-        wrong: list = [-1, float("nan"), float("inf"), "1", True]
+        wrong: list = [-1, float("nan"), float("inf"), "1", True, 1e12]
         for ttl in wrong:
             with pytest.raises(InvalidStoreOperationError):
                 store.put(("a",), "k", {}, ttl=ttl)

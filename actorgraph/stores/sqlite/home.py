@@ -18,10 +18,16 @@ from actorgraph.stores.texts import from_text, to_text
 
 
 class SqliteHome:
-    """The rows of one connection."""
+    """The rows of one connection, for one transaction.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    Args:
+        writes: whether the transaction may write; else `touched` says what is to live anew.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, writes: bool) -> None:
         self._connection = connection
+        self._writes = writes
+        self.touched: list[Address] = []
 
     def get(self, address: Address, visible_from: int | None) -> Row | None:
         """See `Home.get`."""
@@ -71,10 +77,16 @@ class SqliteHome:
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
         """See `Home.touch`."""
-        for namespace, key in addresses:
-            where = joined(namespace), key
-            (ttl,) = self._connection.execute(schema.SELECT_TTL, where).fetchone()
-            self._connection.execute(schema.UPDATE_EXPIRY, (expiry(ttl, now), *where))
+        self.touched += addresses
+        if self._writes:
+            self.touch_now(now)
+
+    def touch_now(self, now: int) -> None:
+        """Let the rows live anew that a transaction which only reads has found."""
+        for namespace, key in self.touched:
+            where = {"namespace": joined(namespace), "key": key, "now": now}
+            self._connection.execute(schema.UPDATE_EXPIRY, where)
+        self.touched.clear()
 
     def sweep(self, now: int) -> int:
         """Remove what has expired; how many rows."""

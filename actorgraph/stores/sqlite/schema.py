@@ -2,10 +2,10 @@
 
 SCHEMA_VERSION = 1
 SETUP = """
-CREATE TABLE IF NOT EXISTS store_format (version INTEGER NOT NULL);
-INSERT INTO store_format SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM store_format);
+CREATE TABLE IF NOT EXISTS memory_format (version INTEGER NOT NULL);
+INSERT INTO memory_format SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM memory_format);
 -- Times are microseconds since 1970. `seq` is the order of the last puts.
-CREATE TABLE IF NOT EXISTS items (
+CREATE TABLE IF NOT EXISTS memory_items (
     namespace TEXT NOT NULL,     -- labels joined by periods
     key       TEXT NOT NULL,
     value     TEXT NOT NULL,     -- JSON
@@ -16,9 +16,10 @@ CREATE TABLE IF NOT EXISTS items (
     expires   INTEGER,
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS idx_items_seq ON items (seq);
-CREATE INDEX IF NOT EXISTS idx_items_expires ON items (expires) WHERE expires IS NOT NULL;
-CREATE TABLE IF NOT EXISTS item_vectors (
+CREATE UNIQUE INDEX IF NOT EXISTS idx_memory_items_seq ON memory_items (seq);
+CREATE INDEX IF NOT EXISTS idx_memory_items_expires ON memory_items (expires)
+    WHERE expires IS NOT NULL;
+CREATE TABLE IF NOT EXISTS memory_vectors (
     namespace TEXT NOT NULL,
     key       TEXT NOT NULL,
     path      TEXT NOT NULL,     -- which text of the value
@@ -26,46 +27,49 @@ CREATE TABLE IF NOT EXISTS item_vectors (
     PRIMARY KEY (namespace, key, path)
 ) WITHOUT ROWID;
 """
-SELECT_VERSION = "SELECT version FROM store_format"
-SELECT_TABLES = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'store_format'"
+SELECT_VERSION = "SELECT version FROM memory_format"
+SELECT_TABLES = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory_format'"
 
 _COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires"
 _VISIBLE = "(:visible IS NULL OR i.expires IS NULL OR i.expires > :visible)"
 _BELOW = "(:prefix = '' OR i.namespace = :prefix OR (i.namespace >= :first AND i.namespace < :end))"
 _FITS = "(:filter IS NULL OR actorgraph_matches(i.value, :filter))"
 SELECT_ITEM = f"""
-SELECT {_COLUMNS} FROM items i WHERE namespace = :namespace AND key = :key AND {_VISIBLE}
+SELECT {_COLUMNS} FROM memory_items i WHERE namespace = :namespace AND key = :key AND {_VISIBLE}
 """  # noqa: S608 - the only things put in are constants of this file
 SELECT_ALL = f"""
-SELECT {_COLUMNS} FROM items i WHERE {_VISIBLE} AND {_FITS} ORDER BY i.seq DESC LIMIT :rows_max
+SELECT {_COLUMNS} FROM memory_items i WHERE {_VISIBLE} AND {_FITS}
+ORDER BY i.seq DESC LIMIT :rows_max
 """  # noqa: S608 - as above
 SELECT_BELOW = f"""
 SELECT {_COLUMNS} FROM (
-    SELECT * FROM items WHERE namespace = :prefix
-    UNION ALL SELECT * FROM items WHERE namespace >= :first AND namespace < :end
+    SELECT * FROM memory_items WHERE namespace = :prefix
+    UNION ALL SELECT * FROM memory_items WHERE namespace >= :first AND namespace < :end
 ) i WHERE {_VISIBLE} AND {_FITS} ORDER BY i.seq DESC LIMIT :rows_max
 """  # noqa: S608 - as above
 SELECT_VECTORS = f"""
-SELECT v.namespace, v.key, v.vector FROM items i
-JOIN item_vectors v ON v.namespace = i.namespace AND v.key = i.key
+SELECT v.namespace, v.key, v.vector FROM memory_items i
+JOIN memory_vectors v ON v.namespace = i.namespace AND v.key = i.key
 WHERE {_BELOW} AND {_VISIBLE} AND {_FITS} ORDER BY i.seq DESC, v.path
 """  # noqa: S608 - as above
 SELECT_NAMESPACES = f"""
-SELECT DISTINCT i.namespace FROM items i WHERE {_BELOW} AND {_VISIBLE}
+SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
 """  # noqa: S608 - as above
 PUT_ITEM = """
-INSERT INTO items VALUES (:namespace, :key, :value, :now, :now,
-    (SELECT coalesce(max(seq), 0) + 1 FROM items), :ttl, :expires)
+INSERT INTO memory_items VALUES (:namespace, :key, :value, :now, :now,
+    (SELECT coalesce(max(seq), 0) + 1 FROM memory_items), :ttl, :expires)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
     seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires
 """
-DELETE_ITEM = "DELETE FROM items WHERE namespace = ? AND key = ?"
-DELETE_VECTORS = "DELETE FROM item_vectors WHERE namespace = ? AND key = ?"
-PUT_VECTOR = "INSERT OR REPLACE INTO item_vectors VALUES (?, ?, ?, ?)"
-SELECT_TTL = "SELECT ttl FROM items WHERE namespace = ? AND key = ?"
-UPDATE_EXPIRY = "UPDATE items SET expires = ? WHERE namespace = ? AND key = ?"
-DELETE_EXPIRED_VECTORS = """
-DELETE FROM item_vectors WHERE (namespace, key) IN (
-    SELECT namespace, key FROM items WHERE expires IS NOT NULL AND expires <= ?)
+DELETE_ITEM = "DELETE FROM memory_items WHERE namespace = ? AND key = ?"
+DELETE_VECTORS = "DELETE FROM memory_vectors WHERE namespace = ? AND key = ?"
+PUT_VECTOR = "INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?, ?)"
+UPDATE_EXPIRY = """
+UPDATE memory_items SET expires = :now + CAST(ttl * 60000000 AS INTEGER)
+WHERE namespace = :namespace AND key = :key AND ttl IS NOT NULL
 """
-DELETE_EXPIRED = "DELETE FROM items WHERE expires IS NOT NULL AND expires <= ?"
+DELETE_EXPIRED_VECTORS = """
+DELETE FROM memory_vectors WHERE (namespace, key) IN (
+    SELECT namespace, key FROM memory_items WHERE expires IS NOT NULL AND expires <= ?)
+"""
+DELETE_EXPIRED = "DELETE FROM memory_items WHERE expires IS NOT NULL AND expires <= ?"

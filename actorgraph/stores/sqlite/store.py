@@ -10,7 +10,8 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -132,14 +133,12 @@ class SqliteStore(OwnStore):
         with self._lock:
             connection = self._open()
             try:
-                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                try:
-                    result = work(SqliteHome(connection))
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+                home = SqliteHome(connection, writes=writes)
+                with _transaction(connection, writes=writes):
+                    result = work(home)
+                if home.touched:
+                    with _transaction(connection, writes=True):
+                        home.touch_now(self._now())
             except sqlite3.Error as error:
                 raise _translated(error) from error
             return result
@@ -184,14 +183,21 @@ class SqliteStore(OwnStore):
                     f"actorgraph knows {schema.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(connection, writes=True):
             for statement in schema.SETUP.split(";\n"):
                 connection.execute(statement)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, *, writes: bool) -> Generator[None]:
+    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+    try:
+        yield
         connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:

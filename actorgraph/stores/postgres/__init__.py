@@ -1,0 +1,1 @@
+"""PostgresStore: items in a PostgreSQL database."""

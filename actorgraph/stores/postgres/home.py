@@ -1,0 +1,139 @@
+"""Items in PostgreSQL: rows of one transaction (see `engine.Home`).
+
+A filter is applied here, by the function that all stores share. What it can't do without is also
+sent, as one bound parameter, so that the database leaves most others out (`necessary`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from actorgraph.stores.checks import INTEGER_MAX
+from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
+from actorgraph.stores.filters import matches
+from actorgraph.stores.namespaces import joined, parted, text_range
+from actorgraph.stores.ops import Namespace
+from actorgraph.stores.postgres import schema
+from actorgraph.stores.texts import from_text, to_text
+
+ROWS_AT_ONCE = 500
+_EXACT_MAX = 2**53
+
+
+class PostgresHome:
+    """The rows of one connection, in a transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def get(self, address: Address, visible_from: int | None) -> Row | None:
+        """See `Home.get`."""
+        namespace, key = address
+        where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
+        found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
+        return None if found is None else _row(found)
+
+    def scan(
+        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
+    ) -> Iterator[Row]:
+        """See `Home.scan`; what was put last comes first."""
+        where = _where(prefix, wanted, visible_from)
+        if not wanted:
+            rows = self._connection.execute(schema.SELECT_BELOW, where | {"rows_max": rows_max})
+            yield from map(_row, rows)
+            return
+        every = where | {"rows_max": INTEGER_MAX}
+        fitting = (
+            row
+            for row in map(_row, self._in_pages(schema.SELECT_BELOW, every))
+            if matches(from_text(row.text), wanted)
+        )
+        yield from islice(fitting, rows_max)
+
+    def vectors(
+        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+    ) -> Iterable[tuple[Address, bytes]]:
+        """See `Home.vectors`."""
+        where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
+        for namespace, key, vector, text in self._in_pages(schema.SELECT_VECTORS, where):
+            if not wanted or matches(from_text(text), wanted):
+                yield (parted(namespace), key), bytes(vector)
+
+    def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
+        """See `Home.namespaces`."""
+        where = _where(prefix, None, visible_from)
+        rows = self._connection.execute(schema.SELECT_NAMESPACES, where)
+        return [parted(namespace) for (namespace,) in rows]
+
+    def put(self, address: Address, put: Put, now: int) -> None:
+        """See `Home.put`."""
+        where = joined(address[0]), address[1]
+        values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
+        values |= {"ttl": put.ttl, "expires": expiry(put.ttl, now)}
+        self._connection.execute(schema.PUT_ITEM, values)
+        self._connection.execute(schema.DELETE_VECTORS, where)
+        for entry in put.vectors:
+            self._connection.execute(schema.PUT_VECTOR, (*where, *entry))
+
+    def delete(self, address: Address) -> None:
+        """See `Home.delete`; its vectors go with it."""
+        self._connection.execute(schema.DELETE_ITEM, (joined(address[0]), address[1]))
+
+    def touch(self, addresses: Iterable[Address], now: int) -> None:
+        """See `Home.touch`."""
+        for namespace, key in addresses:
+            where = {"namespace": joined(namespace), "key": key, "now": now}
+            self._connection.execute(schema.UPDATE_EXPIRY, where)
+
+    def sweep(self, now: int) -> int:
+        """Remove what has expired; how many rows."""
+        return self._connection.execute(schema.DELETE_EXPIRED, (now,)).rowcount
+
+    def _in_pages(self, statement: str, where: dict[str, Any]) -> Iterator[Any]:
+        """Rows through a cursor of the server: those that nobody asks for don't travel."""
+        with self._connection.cursor(name="actorgraph_rows") as cursor:
+            cursor.itersize = ROWS_AT_ONCE
+            cursor.execute(statement, where)
+            yield from cursor
+
+
+def necessary(wanted: Filter) -> dict[str, Any]:
+    """What a value contains if it fits a filter, in the words of jsonb's `@>`.
+
+    Equal texts, bools and numbers that a float holds exactly. What PostgreSQL might see otherwise
+    than JSON does is left out: None, which a missing field is too, lists, orders.
+    """
+    found: dict[str, Any] = {}
+    for name, condition in (wanted or {}).items():
+        if not _plain(name):
+            continue
+        operands = condition if isinstance(condition, Mapping) else {"$eq": condition}
+        if any(key.startswith("$") for key in operands):
+            equal = operands.get("$eq")
+            if equal is not None and _plain(equal):
+                found[name] = equal
+        elif operands:
+            found[name] = necessary(operands)
+    return found
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+    return isinstance(value, int | float) and abs(value) <= _EXACT_MAX
+
+
+def _where(prefix: Namespace, wanted: Filter, visible_from: int | None) -> dict[str, Any]:
+    text, first, end = text_range(prefix)
+    contains = necessary(wanted)
+    return {
+        "prefix": text,
+        "first": first,
+        "end": end,
+        "visible": visible_from,
+        "contains": to_text(contains, "the filter") if contains else None,
+    }
+
+
+def _row(found: tuple[Any, ...]) -> Row:
+    return Row(parted(found[0]), *found[1:])
