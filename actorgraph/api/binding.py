@@ -7,10 +7,11 @@ from typing import Any, Self
 from actorgraph.api import config as configs
 from actorgraph.api.adopting import adopted
 from actorgraph.api.compiled import CompiledBase, Config
+from actorgraph.api.registry import stores_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.values.configs import merged
 
-_COPIED = ("name", "checkpointer", "store", "config")
+_COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
 class BindingMethods(CompiledBase):
@@ -33,7 +34,7 @@ class BindingMethods(CompiledBase):
         """A copy of the graph.
 
         Args:
-            update: other values for `name`, `checkpointer`, `store` or `config`.
+            update: other values for `name`, `checkpointer`, `store`, `stores` or `config`.
         Raises:
             InvalidConfigError: another name stands in `update`.
         """
@@ -49,4 +50,6 @@ class BindingMethods(CompiledBase):
         if "checkpointer" in changes:
             changes["checkpointer"] = adopted(changes["checkpointer"])
             changes["_codec"] = self._codec_for(changes["checkpointer"])
+        if "stores" in changes:
+            changes["stores"] = stores_of(changes["stores"])
         return self._changed(**changes)

@@ -13,6 +13,7 @@ from actorgraph.api import config as configs
 from actorgraph.api.adopting import adopted
 from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
+from actorgraph.api.registry import stores_of, together
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
@@ -87,12 +88,14 @@ class CompiledBase:
         store: Store | None = None,
         cache: Cache | None = None,
         builder: Any = None,
+        stores: Mapping[str, Store] | None = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = adopted(checkpointer)
         self.store = store
+        self.stores = stores_of(stores)
         self.cache = cache
         self.identities = Identities()
         self.builder = builder
@@ -176,6 +179,7 @@ class CompiledBase:
                 place.scope.lineage.supplies if place else None,
                 context=options.get("context"),
                 store=self.store,
+                stores=together(self.stores, options.get("stores")),
             ),
         )
 

@@ -165,7 +165,7 @@ class StateMethods(CompiledBase):
         return await write_updates(at, supersteps, self._author(config))
 
     def _author(self, config: Config, *, strict: bool = False) -> Author:
-        supplies = NOTHING_SUPPLIED.below(None, self.store)
+        supplies = NOTHING_SUPPLIED.below(None, self.store, self.stores)
         return Author(dict(self._bound(config) or {}), supplies, strict)
 
     def _updated(self, what: str, config: Config) -> Target:

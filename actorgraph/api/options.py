@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from actorgraph.api.reading import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.ports import Store
 from actorgraph.values.control import RunControl
 from actorgraph.values.policies import All, DurabilityMode
 
@@ -29,6 +30,7 @@ class CallOptions(TypedDict, total=False):
     replay: "execute", the default, runs the nodes after the config's checkpoint again.
         "recorded" calls no node and writes nothing: it tells what was recorded after that
         checkpoint, the same chunks and the same result. The input must be None.
+    stores: name -> store, for the nodes' `runtime.stores`; before those given to `compile`.
     context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
     """
 
@@ -41,6 +43,7 @@ class CallOptions(TypedDict, total=False):
     strict_resume: bool
     replay: Literal["execute", "recorded"]
     context: Any
+    stores: Mapping[str, Store] | None
     print_mode: Modes
     debug: bool
 

@@ -32,7 +32,7 @@ class Pregel(CompiledStateGraph):
         stream_channels: what snapshots and "values" chunks show; default all channels.
         stream_mode: what `astream` tells unless it is asked for something else.
         debug: print "updates" and "values" of every run.
-        checkpointer, store: as in `StateGraph.compile`.
+        checkpointer, store, stores: as in `StateGraph.compile`.
         interrupt_before_nodes, interrupt_after_nodes: nodes at which every run pauses, or "*".
         context_schema: the type of `context=`.
         retry_policy, cache_policy: of the nodes that have none of their own.
@@ -54,6 +54,7 @@ class Pregel(CompiledStateGraph):
         debug: bool = False,
         checkpointer: Checkpointer = None,
         store: Store | None = None,
+        stores: Mapping[str, Store] | None = None,
         interrupt_before_nodes: All | Sequence[str] = (),
         interrupt_after_nodes: All | Sequence[str] = (),
         context_schema: Any = None,
@@ -76,7 +77,7 @@ class Pregel(CompiledStateGraph):
             interrupt_before=_names(interrupt_before_nodes),
             interrupt_after=_names(interrupt_after_nodes),
         )
-        super().__init__(make_raw_plan(graph), checkpointer, store=store)
+        super().__init__(make_raw_plan(graph), checkpointer, store=store, stores=stores)
         self.config = config
         self.stream_mode = stream_mode
         self.debug = debug

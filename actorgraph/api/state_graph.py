@@ -1,7 +1,8 @@
 """StateGraph: declare nodes and edges over shared state, then compile."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from actorgraph.api.checks import check_parts
 from actorgraph.api.events.protocol import TransformerFactory
@@ -32,6 +33,7 @@ class StateGraph(GraphBuilder):
         *,
         cache: Cache | None = None,
         store: Store | None = None,
+        stores: Mapping[str, Store] | None = None,
         interrupt_before: All | Sequence[str] = (),
         interrupt_after: All | Sequence[str] = (),
         debug: bool = False,
@@ -46,8 +48,8 @@ class StateGraph(GraphBuilder):
                 that runs in a node of another: None (default) takes that one's saver and starts
                 anew in each task, True takes it and keeps its state from task to task, False
                 stores nothing.
-            cache, store: for the results of nodes with a `cache_policy`; for the nodes' `store`
-                and `runtime.store`. Of a graph in a node of another: None takes that one's.
+            cache, store, stores: for the results of nodes with a `cache_policy`; for the nodes'
+                `runtime.store`; name -> store, for `runtime.stores`. None: those of the graph above.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
             debug: print "updates" and "values" of every run to standard output.
             name: for errors and logs. Default "LangGraph", as in LangGraph.
@@ -63,14 +65,10 @@ class StateGraph(GraphBuilder):
         if unreachable := check(self, [*before, *after]):
             warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
         check_parts(checkpointer, store, cache)
-        plan = make_plan(
-            self,
-            name=name or "LangGraph",
-            interrupt_before=before,
-            interrupt_after=after,
-            strict=strict,
-        )
-        graph = CompiledStateGraph(plan, checkpointer, store=store, cache=cache, builder=self)
+        pauses: Any = {"interrupt_before": before, "interrupt_after": after}
+        plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)
+        supplied: Any = {"store": store, "stores": stores, "cache": cache}
+        graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True
         graph.debug, graph.transformers = debug, tuple(transformers)
         return graph

@@ -41,7 +41,7 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
         config: the task's config.
         stream_writer: sends custom chunks.
         tool_call_id: the id of this call.
-        store: the graph's store, or None.
+        store: the graph's store, or None. stores: name -> store of its registry.
         tools: the tools of the node.
         execution_info, server_info: of the task and the server; None where there is none.
         emit: takes parts of the output; use `emit_output_delta`.
@@ -57,6 +57,7 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
     execution_info: Any = None
     server_info: Any = None
     emit: Callable[[Any], None] | None = None
+    stores: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def emit_output_delta(self, delta: Any) -> None:
         """Send a part of the tool's output to the readers of `stream_mode="tools"`."""

@@ -3,8 +3,9 @@
 A node that doesn't ask for a `Runtime` costs nothing: it is made when it is asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 
 ContextT = TypeVar("ContextT")
+NO_STORES: Mapping[str, Store] = MappingProxyType({})
 
 
 class Supplies(msgspec.Struct, frozen=True):
@@ -23,21 +25,26 @@ class Supplies(msgspec.Struct, frozen=True):
     Attributes:
         context: the call's `context`, in the graph's `context_schema`.
         store: the graph's, or the one above's.
+        stores: by name: the call's, the graph's, those of the graphs above.
         server_info: set by a server.
     """
 
     context: Any = None
     store: Store | None = None
     server_info: ServerInfo | None = None
+    stores: Mapping[str, Store] = NO_STORES
 
-    def below(self, context: Any, store: Store | None) -> "Supplies":
+    def below(
+        self, context: Any, store: Store | None, stores: Mapping[str, Store] = NO_STORES
+    ) -> "Supplies":
         """The supplies of a nested run: its own, and from above what it doesn't have."""
-        if context is None and store is None:
+        if context is None and store is None and not stores:
             return self
         return Supplies(
             self.context if context is None else context,
             self.store if store is None else store,
             self.server_info,
+            MappingProxyType({**self.stores, **stores}) if stores else self.stores,
         )
 
 
@@ -59,6 +66,7 @@ class Runtime(Generic[ContextT]):
     Attributes:
         context: what the caller passed as `context=`, in the graph's `context_schema`; None if
             nothing was passed.
+        stores: name -> store, of `compile(stores=...)` and the call's `stores=`.
         store: what was given to `compile(store=...)`, here or in the graph above; or None.
         stream_writer: sends its argument to the readers of `stream_mode="custom"`.
         heartbeat: call it in long work, so that an idle timeout counts from there anew.
@@ -76,6 +84,7 @@ class Runtime(Generic[ContextT]):
     execution_info: ExecutionInfo | None = None
     server_info: ServerInfo | None = None
     control: RunControl | None = None
+    stores: Mapping[str, Any] = field(default_factory=lambda: NO_STORES)
 
     @property
     def drain_requested(self) -> bool:
@@ -114,4 +123,4 @@ _FIELDS = tuple(Runtime.__dataclass_fields__)
 
 
 def _is_unset(value: object) -> bool:
-    return value is None or value is write_nothing or value is beat_nothing
+    return value is None or value in (write_nothing, beat_nothing) or value is NO_STORES

@@ -55,6 +55,7 @@ def _made(scope: TaskScope) -> Runtime[Any]:
         execution_info=_execution_info(scope),
         server_info=supplies.server_info,
         control=scope.lineage.control,
+        stores=supplies.stores,
     )
 
 

@@ -1,13 +1,14 @@
 """@entrypoint: a function as a durable program, with a compiled graph's methods."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from actorgraph.api.checks import check_cache, check_saver, check_store
 from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.registry import stores_of
 from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls, policies
@@ -43,7 +44,7 @@ class entrypoint:  # noqa: N801 - a decorator
     after an interrupt, a failure or a crash, finished steps return what they returned before.
 
     Args:
-        checkpointer, store, cache: as in `StateGraph.compile`.
+        checkpointer, store, stores, cache: as in `StateGraph.compile`.
         context_schema: the type of `context=`.
         cache_policy, retry_policy, timeout: as in `StateGraph.add_node`.
     Raises:
@@ -62,12 +63,15 @@ class entrypoint:  # noqa: N801 - a decorator
         cache_policy: CachePolicy[Any] | None = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
+        *,
+        stores: Mapping[str, Store] | None = None,
     ) -> None:
         check_saver(checkpointer)
         check_store(store)
         check_cache(cache)
         self._checkpointer = checkpointer
         self._store = store
+        self._stores = stores_of(stores)
         self._cache = cache
         self._context_schema = context_schema
         self._policies: dict[str, Any] = {
@@ -82,7 +86,8 @@ class entrypoint:  # noqa: N801 - a decorator
         _check(name, function)
         node = self._node(name, function)
         plan = _plan(name, function, node, self._context_schema)
-        return CompiledStateGraph(plan, self._checkpointer, store=self._store, cache=self._cache)
+        supplied: Any = {"store": self._store, "stores": self._stores, "cache": self._cache}
+        return CompiledStateGraph(plan, self._checkpointer, **supplied)
 
     def _node(self, name: str, function: Callable[..., Any]) -> NodePlan:
         owner = f"entrypoint {name!r}"

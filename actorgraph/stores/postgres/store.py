@@ -15,7 +15,7 @@ from actorgraph.stores.engine import Batch, carry_out, changes
 from actorgraph.stores.lanes import Lanes
 from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
 from actorgraph.stores.postgres import schema as sql
-from actorgraph.stores.postgres.connections import Connections, driver, is_pool
+from actorgraph.stores.postgres.connections import Connections, is_pool
 from actorgraph.stores.postgres.home import PostgresHome
 from actorgraph.stores.store import OwnStore
 
@@ -149,7 +149,6 @@ class PostgresStore(OwnStore):
 
     def _prepare(self, connection: Any) -> None:
         """Make the tables; of several stores that do so one after the other."""
-        name = driver().sql.Identifier(self.schema)
         connection.execute(sql.LOCK)
         connection.execute(sql.USE_SCHEMA, (_quoted(self.schema),))
         if connection.execute(sql.SELECT_TABLES).fetchone()[0]:
@@ -161,7 +160,8 @@ class PostgresStore(OwnStore):
                     do="upgrade actorgraph",
                 )
             return
-        connection.execute(driver().sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+        (statement,) = connection.execute(sql.FORMAT_CREATE_SCHEMA, (self.schema,)).fetchone()
+        connection.execute(statement)
         for statement in sql.SETUP:
             connection.execute(statement)
 
