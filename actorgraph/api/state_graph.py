@@ -49,7 +49,7 @@ class StateGraph(GraphBuilder):
                 anew in each task, True takes it and keeps its state from task to task, False
                 stores nothing.
             cache, store, stores: for the results of nodes with a `cache_policy`; for the nodes'
-                `runtime.store`; name -> store, for `runtime.stores`. None: those of the graph above.
+                `runtime.store`; name -> store, for `runtime.stores`. None: those of the one above.
             interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
             debug: print "updates" and "values" of every run to standard output.
             name: for errors and logs. Default "LangGraph", as in LangGraph.
