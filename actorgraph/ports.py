@@ -43,6 +43,8 @@ class Saver(Protocol):
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """Answer reads.
 
+        A saver with an attribute `reads_at_once` is called so many times before it has answered.
+
         Returns: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for ListCheckpoints,
             a list of thread ids for ListThreads, a number for CountCheckpoints.
         """

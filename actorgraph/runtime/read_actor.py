@@ -3,7 +3,8 @@
 Receives   queries, from any thread
 Sends      to each query its answer, or the error of the batch it was in
 Order      what waits is answered from one read transaction, on the saver's reading connection,
-           so a read never waits for a commit
+           so a read never waits for a commit; a saver with several of these (`reads_at_once`)
+           gets as many batches at once
 Ends       when stopped and drained
 """
 
@@ -79,24 +80,40 @@ class ReadActor:
                 item[1].put(error)
 
     async def serve(self) -> None:
-        """Answer what waits, together."""
-        while True:
-            item = await self._inbox.get()
-            asked: list[tuple[Query, Mailbox[Any]]] = []
-            while item is not None:
-                asked.append(item)
-                item = self._inbox.get_nowait() if len(asked) < BATCH_MESSAGES_MAX else None
-            if asked:
-                with anyio.CancelScope(shield=True):
+        """Answer what waits, together; as many batches at once as the saver takes."""
+        lanes = getattr(self._saver, "reads_at_once", 1)
+        room = anyio.Semaphore(lanes)
+        async with anyio.create_task_group() as replies:
+            while True:
+                item = await self._inbox.get()
+                if lanes > 1:
+                    await room.acquire()
+                asked: list[tuple[Query, Mailbox[Any]]] = []
+                while item is not None:
+                    asked.append(item)
+                    item = self._inbox.get_nowait() if len(asked) < BATCH_MESSAGES_MAX else None
+                if lanes > 1:
+                    replies.start_soon(self._reply_beside, asked, room)
+                elif asked:
                     await self._reply(asked)
-            if self._closed is not None and not len(self._inbox):
-                return
+                if self._closed is not None and not len(self._inbox):
+                    return
+
+    async def _reply_beside(
+        self, asked: Sequence[tuple[Query, Mailbox[Any]]], room: anyio.Semaphore
+    ) -> None:
+        try:
+            if asked:
+                await self._reply(asked)
+        finally:
+            room.release()
 
     async def _reply(self, asked: Sequence[tuple[Query, Mailbox[Any]]]) -> None:
         self._queries += len(asked)
         self._batches += 1
         try:
-            answers = await self._saver.query([query for query, _ in asked])
+            with anyio.CancelScope(shield=True):
+                answers = await self._saver.query([query for query, _ in asked])
         except Exception as error:  # noqa: BLE001 - a saver may be anybody's
             answers = [error] * len(asked)
         for (_, box), answer in zip(asked, answers, strict=True):

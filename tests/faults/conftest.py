@@ -8,6 +8,8 @@ HEADS = {
     "cancelled awaits": "call | store | event loop | awaits | open transactions | locks "
     "| tasks left | changed after the return | acknowledged lost | wrong",
     "kill -9": "mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
+    "| threads with gaps | seconds",
     "many at once": "what | event loop | figures",
     "removals during runs": "store | interleavings | runs that ended | refused | rows after delete "
     "| checkpoints that can't be read",

@@ -10,7 +10,7 @@ the batch's number and nothing is written again.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 import msgspec
 from psycopg import Connection, Cursor
@@ -89,7 +89,7 @@ def _attempt(
     groups = [[r] for r in batch] if turn.alone else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
     if turn.outcomes is not None and stored == turn.number:
-        work.run([(sql.ROLLBACK, ())])
+        connection.rollback()
         turn.unsure = False
         return turn.outcomes
     turn.unsure = False  # the transaction of an earlier attempt has ended, and left no mark
@@ -132,12 +132,14 @@ class _Work:
 
     def run(self, statements: Sequence[Statement]) -> list[Cursor[Any]]:
         """Send statements in one go; their cursors, with the answers."""
-        cursors: list[Cursor[Any]] = []
+        if len(statements) == 1:
+            return [self._execute(*statements[0])]
         with self._connection.pipeline():
-            for text, values in statements:
-                cursor = self._connection.cursor(row_factory=tuple_row, binary=True)
-                cursors.append(cursor.execute(text, values, prepare=True))
-        return cursors
+            return [self._execute(*statement) for statement in statements]
+
+    def _execute(self, text: LiteralString, values: Any) -> Cursor[Any]:
+        cursor = self._connection.cursor(row_factory=tuple_row, binary=True)
+        return cursor.execute(text, values, prepare=True)
 
     def begin(self, batch: Sequence[Request], first: list[Request], settings: Settings) -> int:
         """Begin, lock what the batch is about, read what the first group needs.
@@ -235,7 +237,7 @@ class _Work:
             if kind_of(error, self._connection) is not Kind.ROW:
                 raise
             self._waiting.clear()
-            self.run([(sql.ROLLBACK_TO, ())])
+            self.run([(sql.ROLLBACK_TO, ())])  # outside of a pipeline: it ends what is prepared
             if before is not None:
                 self._threads[request.thread_id] = before
             outcomes = [Refused(_refused(request, error))]

@@ -33,7 +33,8 @@ _WHERE: LiteralString = """
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
         WHERE (c.metadata -> m.key)::text IS DISTINCT FROM m.value)"""
-_THREAD: LiteralString = "t.thread_id = %(thread)s"
+_THREAD: LiteralString = """c.thread = (
+    SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
 _PAGE: LiteralString = f"""
 SELECT {COLUMNS} FROM checkpoints c JOIN threads t USING (thread) WHERE {_WHERE}"""  # noqa: S608

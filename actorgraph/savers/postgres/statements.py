@@ -7,7 +7,6 @@ SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true)
            %s, nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
 """
 COMMIT = "COMMIT"
-ROLLBACK = "ROLLBACK"
 SAVEPOINT = "SAVEPOINT alone"
 ROLLBACK_TO = "ROLLBACK TO alone"
 RELEASE = "RELEASE alone"

@@ -25,8 +25,8 @@ from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
-_FIRST_PAUSE_S = 0.02
-_PAUSE_MAX_S = 1.0
+_FIRST_PAUSE_S = 0.01
+_PAUSE_MAX_S = 0.5
 
 
 class Session(msgspec.Struct, frozen=True):

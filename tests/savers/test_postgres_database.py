@@ -1,0 +1,387 @@
+"""The PostgreSQL database itself: tables, migrations, connections that a program brings, reads."""
+
+import sys
+import threading
+import time
+
+import anyio
+import psycopg
+import psycopg_pool
+import pytest
+
+from actorgraph import AsyncPostgresSaver, InvalidConfigError, PostgresSaver, interrupt
+from actorgraph.errors import FormatVersionError, MissingExtraError, StorageError
+from actorgraph.savers.postgres import queries
+from actorgraph.savers.postgres import statements as sql
+from tests.gates import PATIENCE_S
+from tests.graphs import ab, at, chain, count, history, in_a_row
+
+
+@pytest.fixture
+def lent(postgres):
+    """A schema whose tables are there."""
+    with postgres.borrow("saver") as name:
+        yield name
+
+
+@pytest.fixture
+def filled(postgres, lent):
+    """A schema with one finished thread, "t", and one that waits, "w"."""
+
+    async def ask(state):
+        return {"bar": [interrupt("?")]}
+
+    with PostgresSaver(postgres.url, schema=lent) as saver:
+        ab(saver).invoke({"foo": "x"}, at())
+        in_a_row({"ask": ask}, checkpointer=saver).invoke({}, at("w"))
+    return lent
+
+
+class TestTables:
+    def test_the_tables_of_the_design_are_there(self, postgres, filled):
+        """
+        The tables are those of the SQLite file. Promise: S100. LangGraph: F-E29.
+        """
+        with postgres.connect(filled) as db:
+            columns = db.execute(
+                "SELECT table_name, column_name FROM information_schema.columns "
+                "WHERE table_schema = %s",
+                (filled,),
+            ).fetchall()
+
+        tables = {table for table, _ in columns}
+        assert tables >= {
+            *("threads", "runs", "checkpoints", "blobs", "ranges", "writes", "events"),
+        }
+        assert {c for t, c in columns if t == "threads"} >= {"epoch", "owner", "lease_until"}
+        assert {c for t, c in columns if t == "checkpoints"} >= {
+            *("thread", "namespace", "seq", "id", "parent", "step", "source", "run", "next"),
+            *("has_interrupts", "created", "metadata", "record"),
+        }
+
+    def test_projected_columns_say_what_the_snapshots_say(self, postgres, filled):
+        """
+        source, step, next, the interrupts flag and the record can be read with psql.
+        """
+        with postgres.connect(filled) as db:
+            rows = db.execute(
+                "SELECT t.thread_id, c.source, c.step, c.next, c.has_interrupts, c.record ->> 'v' "
+                "FROM checkpoints c JOIN threads t USING (thread) ORDER BY t.thread_id, c.seq"
+            ).fetchall()
+
+        assert rows == [
+            ("t", "input", -1, ["__start__"], False, "4"),
+            ("t", "loop", 0, ["a"], False, "4"),
+            ("t", "loop", 1, ["b"], False, "4"),
+            ("t", "loop", 2, [], False, "4"),
+            ("w", "input", -1, ["__start__"], False, "4"),
+            ("w", "loop", 0, ["ask"], True, "4"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("statement", "values", "index"),
+        [
+            (queries.SELECT_LOADS, (["t"], [""], [None]), "idx_checkpoints_thread"),
+            (queries.SELECT_LOADS, (["t"], [""], [b"x"]), "idx_checkpoints_lookup"),
+            (sql.SELECT_HEADS, (["t"], ["ns"]), "idx_checkpoints_thread"),
+            (sql.SELECT_BASES, (["t"], [""], [b"x"]), "idx_checkpoints_lookup"),
+        ],
+        ids=["head", "by id", "nested head", "base"],
+    )
+    def test_lookups_use_an_index(self, postgres, filled, statement, values, index):
+        """
+        Reading the newest checkpoint or one by its id scans no table.
+        """
+        assert index in plan(postgres, filled, statement, values)
+
+    def test_listing_uses_an_index(self, postgres, filled):
+        """
+        A page of a thread's history is read along the index.
+        """
+        names = ("before", "step", "source")
+        values = {**dict.fromkeys(names), "thread": "t", "namespace": "", "limit": 5}
+        values |= {"keys": [], "values": []}
+
+        found = plan(postgres, filled, queries.SELECT_PAGE[False], values)
+
+        assert "idx_checkpoints_thread" in found
+        assert "Seq Scan on checkpoints" not in found
+
+    def test_nothing_of_a_thread_is_in_the_way_of_another_products_tables(self, postgres, filled):
+        """
+        The tables are in a schema of their own, so LangGraph's may be in the same database.
+        """
+        saver = PostgresSaver(postgres.url)
+        with postgres.connect() as db:
+            public = db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+
+            assert (saver.schema, public.fetchone()) == ("actorgraph", (0,))
+
+
+def plan(postgres, schema: str, statement: str, values) -> str:
+    """How the server runs a statement, when the tables are too large for scans."""
+    with postgres.connect(schema) as db:
+        db.execute("SET enable_seqscan = off; SET enable_sort = off")
+        rows = db.execute("EXPLAIN " + statement, values).fetchall()
+    return "\n".join(line for (line,) in rows)
+
+
+class TestSetup:
+    def test_setup_can_be_called_again_and_by_many_at_once(self, postgres, schema):
+        """
+        Migrations are numbered, and done once, whoever asks. Promise: S100, C27. LangGraph: F-E29.
+        """
+        savers = [PostgresSaver(postgres.url, schema=schema) for _ in range(6)]
+        threads = [threading.Thread(target=saver.setup) for saver in savers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with savers[0] as saver:
+            saver.setup()
+            saver.setup()
+        with postgres.connect(schema) as db:
+            numbers = db.execute("SELECT v FROM saver_migrations").fetchall()
+
+        assert numbers == [(1,)]
+
+    async def test_one_name_serves_blocking_and_asynchronous_programs(self, postgres, lent):
+        """
+        `from_conn_string` opens with `with` and with `async with`, and setup() may be awaited.
+        Promise: C27. LangGraph: F-E29.
+        """
+        url = f"{postgres.url}&options=-csearch_path%3D{lent}"
+        async with AsyncPostgresSaver.from_conn_string(url) as saver:
+            await saver.setup()
+            result = await ab(saver).ainvoke({}, at("conn string"))
+            await saver.adelete_thread("conn string")
+
+        def blocking():
+            with PostgresSaver.from_conn_string(postgres.url) as saver:
+                saver.setup()
+                ab(saver).invoke({}, at("conn string"))
+                saver.delete_thread("conn string")
+
+        await anyio.to_thread.run_sync(blocking)
+        assert AsyncPostgresSaver is PostgresSaver
+        assert result["bar"] == ["a", "b"]
+
+    async def test_opening_need_not_touch_the_tables(self, postgres, schema):
+        """
+        With migrate=False only setup() makes tables; until then the error says so.
+        """
+        async with PostgresSaver(postgres.url, schema=schema, migrate=False) as saver:
+            with pytest.raises(StorageError, match="setup"):
+                await ab(saver).ainvoke({}, at())
+            await saver.setup()
+            result = await ab(saver).ainvoke({}, at())
+
+        assert result["bar"] == ["a", "b"]
+
+    async def test_a_newer_schema_is_refused(self, postgres, schema):
+        """
+        Tables of a later version are left untouched, with a clear error.
+        """
+        await PostgresSaver(postgres.url, schema=schema).setup()
+        with postgres.connect(schema) as db:
+            db.execute("INSERT INTO saver_migrations (v) VALUES (99)")
+
+        with pytest.raises(FormatVersionError, match="version 99"):
+            async with PostgresSaver(postgres.url, schema=schema):
+                pass
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"schema": ""},
+            {"schema": "x" * 64},
+            {"read_connections": 0},
+            {"busy_timeout_s": 0},
+            {"reconnect_timeout_s": -1},
+            {"answer_timeout_s": 0},
+            {"synchronous_commit": "perhaps"},
+            {"conn": "no = such = string"},
+            {"conn": 7},
+        ],
+        ids=str,
+    )
+    def test_wrong_settings_are_refused(self, wrong):
+        """
+        A setting that can't be used is refused when the saver is made.
+        """
+        with pytest.raises(InvalidConfigError):
+            PostgresSaver(**{"conn": "postgresql:///x", **wrong})
+
+    async def test_a_server_that_is_not_there(self):
+        """
+        Opening fails at once when nobody listens.
+        """
+        with pytest.raises(StorageError, match="connection to PostgreSQL"):
+            async with PostgresSaver("host=/nowhere"):
+                pass
+
+    def test_psycopg_is_asked_for_by_name(self, monkeypatch):
+        """
+        Without psycopg the class is there, and making one names the extra.
+        """
+        monkeypatch.setitem(sys.modules, "actorgraph.savers.postgres.engine", None)
+
+        with pytest.raises(MissingExtraError, match="psycopg") as caught:
+            PostgresSaver("postgresql:///x")
+        assert "actorgraph[postgres]" in caught.value.do
+
+
+class Counting(psycopg.Cursor):
+    """A cursor that notes what it is asked."""
+
+    asked: list[str]
+
+    def execute(self, query, params=None, **options):
+        Counting.asked.append(str(query).split()[0])
+        return super().execute(query, params, **options)
+
+
+class TestConnectionsOfTheProgram:
+    @pytest.mark.parametrize("autocommit", [True, False])
+    async def test_a_connection(self, postgres, lent, autocommit):
+        """
+        A program's own connection is used and left open, in the mode that it had. Promise: S196.
+        """
+        with psycopg.connect(
+            postgres.url, autocommit=autocommit, row_factory=psycopg.rows.dict_row
+        ) as mine:
+            async with PostgresSaver(mine, schema=lent) as saver:
+                result = await ab(saver).ainvoke({}, at())
+                rows = await count(ab(saver), at())
+            after = mine.execute("SELECT current_setting('search_path') AS path").fetchone()
+            mode = mine.autocommit
+
+        assert (result["bar"], rows, mode) == (["a", "b"], 4, autocommit)
+        assert lent not in after["path"]
+
+    async def test_a_connection_inside_a_transaction_is_refused(self, postgres, lent):
+        """
+        The saver doesn't commit what a program has begun.
+        """
+        with psycopg.connect(postgres.url) as mine:
+            mine.execute("SELECT 1")
+            with pytest.raises(Exception, match="inside a transaction"):
+                async with PostgresSaver(mine, schema=lent):
+                    pass
+
+    async def test_a_pool(self, postgres, lent):
+        """
+        A program's own pool is used and left open. Promise: S196.
+        """
+        with psycopg_pool.ConnectionPool(postgres.url, min_size=1, max_size=3, open=True) as mine:
+            async with PostgresSaver(mine, schema=lent) as saver:
+                result = await ab(saver).ainvoke({}, at())
+            with mine.connection() as connection:
+                alive = connection.execute("SELECT 1").fetchone()
+
+        assert (result["bar"], alive) == (["a", "b"], (1,))
+
+    async def test_a_page_of_history_is_two_statements(self, postgres, lent):
+        """
+        However many checkpoints a page has, they and their values are read with two statements.
+        """
+        Counting.asked = []
+        with psycopg.connect(postgres.url, autocommit=True, cursor_factory=Counting) as mine:
+            async with PostgresSaver(mine, schema=lent) as saver:
+                graph = chain("abcdefgh", checkpointer=saver)
+                await graph.ainvoke({}, at())
+                Counting.asked = []
+                rows = await history(graph, at())
+                page = list(Counting.asked)
+                Counting.asked = []
+                await graph.aget_state(at())
+                load = list(Counting.asked)
+
+        assert len(rows) == 10
+        assert page == ["BEGIN", "SELECT", "SELECT", "SELECT", "COMMIT"]  # one sets the schema
+        assert load == page * (len(load) // 5)
+
+
+class TestReads:
+    async def test_reads_go_on_at_the_same_time(self, postgres, lent):
+        """
+        Reads that wait for the server don't wait for each other. Promise: S196.
+        """
+        async with PostgresSaver(postgres.url, schema=lent, read_connections=3) as saver:
+            graph = ab(saver)
+            await graph.ainvoke({}, at())
+            with postgres.connect(lent) as db, db.transaction():
+                db.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+                async with anyio.create_task_group() as reads:
+                    with anyio.fail_after(PATIENCE_S):
+                        for number in (1, 2, 3):
+                            reads.start_soon(graph.aget_state, at())
+                            while await anyio.to_thread.run_sync(waiting, postgres) < number:
+                                await anyio.lowlevel.checkpoint()
+                    db.execute("ROLLBACK")
+
+    async def test_a_paused_reader_holds_up_nobody(self, postgres, lent):
+        """
+        While somebody reads a listing and pauses, runs of the same thread go on.
+        """
+        async with PostgresSaver(postgres.url, schema=lent, busy_timeout_s=0.2) as saver:
+            graph = ab(saver)
+            await graph.ainvoke({}, at())
+            seen = []
+            async for item in saver.alist(at()):
+                seen.append(item)
+                if len(seen) == 2:
+                    await graph.ainvoke({}, at())
+            rows = await count(graph, at())
+
+        assert (len(seen), rows) == (4, 8)
+
+    async def test_reads_never_wait_for_the_writer(self, postgres, lent):
+        """
+        State can be read while a batch waits for a lock.
+        """
+        async with PostgresSaver(postgres.url, schema=lent, busy_timeout_s=PATIENCE_S) as saver:
+            graph = ab(saver)
+            await graph.ainvoke({}, at())
+            with postgres.connect(lent) as db, db.transaction():
+                db.execute("SELECT 1 FROM threads FOR UPDATE")
+                async with anyio.create_task_group() as runs:
+                    runs.start_soon(graph.ainvoke, {}, at())
+                    with anyio.fail_after(PATIENCE_S / 2):
+                        while not await anyio.to_thread.run_sync(waiting, postgres):
+                            await anyio.lowlevel.checkpoint()
+                        state = await graph.aget_state(at())
+                    db.execute("ROLLBACK")
+            after = await graph.aget_state(at())
+
+        assert (state.values["bar"], after.values["bar"]) == (["a", "b"], ["a", "b", "a", "b"])
+
+
+def waiting(postgres) -> int:
+    """How many of the savers' sessions wait for a lock."""
+    time.sleep(0.01)
+    with postgres.connect() as db:
+        return db.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actorgraph' "
+            "AND wait_event_type = 'Lock'"
+        ).fetchone()[0]
+
+
+async def test_loading_the_newest_of_many_reads_few_rows(postgres, lent):
+    """
+    The newest of 200 checkpoints of a list of 1,600 items comes from at most 20 rows.
+    """
+
+    async def step(state):
+        return {"bar": ["x"] * 8}
+
+    async with PostgresSaver(postgres.url, schema=lent, synchronous_commit="off") as saver:
+        graph = in_a_row({f"n{i}": step for i in range(200)}, checkpointer=saver)
+        await graph.ainvoke({}, {**at(), "recursion_limit": 300}, durability="async")
+        state = await graph.aget_state(at())
+    with postgres.connect(lent) as db:
+        (record,) = db.execute("SELECT record FROM checkpoints ORDER BY seq DESC").fetchone()
+        ranges = db.execute("SELECT count(*) FROM ranges WHERE channel = 'bar'").fetchone()[0]
+
+    assert len(state.values["bar"]) == 1_600
+    assert 1 + len(record.get("blobs", [])) + ranges <= 20
