@@ -23,6 +23,8 @@ KILLS = 200
 RESTARTS = 8
 STALLS = 30
 CUTS = 200
+PAUSE_MAX_S = 0.15
+"""Between two of a kind: with less no connection would live for long enough to do anything."""
 TERMINATE = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE application_name = 'actorgraph' AND state <> 'idle' AND pid <> pg_backend_pid()
@@ -42,7 +44,7 @@ class Harm:
         """End backends while they work on something."""
         with self.postgres.connect() as db:
             while self.done < KILLS:
-                time.sleep(self.random.uniform(0, 0.01))
+                time.sleep(self.random.uniform(0, PAUSE_MAX_S))
                 self.done += db.execute(TERMINATE).fetchone()[0]
 
     def restarts(self) -> None:
@@ -66,7 +68,7 @@ class Harm:
     def resets(self) -> None:
         """Break connections at any moment."""
         while self.done < CUTS:
-            time.sleep(self.random.uniform(0, 0.02))
+            time.sleep(self.random.uniform(0, PAUSE_MAX_S))
             self.done += self.proxy.reset()
 
     def swallows(self) -> None:
