@@ -111,10 +111,10 @@ class ReadActor:
     async def _reply(self, asked: Sequence[tuple[Query, Mailbox[Any]]]) -> None:
         self._queries += len(asked)
         self._batches += 1
-        try:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            try:
                 answers = await self._saver.query([query for query, _ in asked])
-        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
-            answers = [error] * len(asked)
-        for (_, box), answer in zip(asked, answers, strict=True):
-            box.put(answer)
+            except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+                answers = [error] * len(asked)
+            for (_, box), answer in zip(asked, answers, strict=True):
+                box.put(answer)
