@@ -86,5 +86,5 @@ class DeltaHistoryMethods:
         return loaded.checkpoint
 
     def _writes(self, stored: StoredCheckpoint, channel: str) -> list[PendingWrite]:
-        rows = in_order(stored_write(self.codec, row) for row in stored.ledger)
+        rows = in_order(stored_write(self.codec, stored, row) for row in stored.ledger)
         return [(row.task, name, v) for row in rows for name, v in row.writes if name == channel]

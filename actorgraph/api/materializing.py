@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from actorgraph.api.compiled import CompiledBase, Target
 from actorgraph.channels import EMPTY
+from actorgraph.codec.places import value_at
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime.hosting import Host
@@ -54,7 +55,9 @@ async def _hold_whole(at: Target, host: Host, address: Address, deltas: Any) -> 
     for channel in set(deltas).intersection(known, at.plan.channels):
         value = at.plan.channels[channel].dump(known[channel])
         if value is not EMPTY:
-            values[channel] = at.codec.encode(value, f"state[{channel!r}]")
+            version = found.restored.versions[channel] if found.restored else 0
+            place = value_at(address.thread_id, address.namespace, channel, version)
+            values[channel] = at.codec.encode(value, f"state[{channel!r}]", place)
     if values:
         id_ = cast("bytes", address.checkpoint)
         size = sum(map(len, values.values()))

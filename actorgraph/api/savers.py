@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from actorgraph.api.delta_history import DeltaHistoryMethods
+from actorgraph.api.key_methods import KeyMethods
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
 from actorgraph.api.upkeep_methods import UpkeepMethods
@@ -21,7 +22,7 @@ from actorgraph.savers.memory import MemoryBackend
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 
-class HostedSaver(CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
+class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
     """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
 
     _opened: Opened | None = None

@@ -47,4 +47,4 @@ async def ledger_of(
 
 def decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
     """The ledger of a stored checkpoint."""
-    return tuple(stored_write(codec, row) for row in stored.ledger)
+    return tuple(stored_write(codec, stored, row) for row in stored.ledger)

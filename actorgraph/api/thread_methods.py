@@ -12,6 +12,7 @@ from actorgraph.api.config import address_of
 from actorgraph.api.materializing import graph_of
 from actorgraph.api.materializing import materialize as materialized
 from actorgraph.api.removals_log import told
+from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
@@ -88,13 +89,15 @@ class ThreadMethods:
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread: all its checkpoints with their ids and parents, namespaces and writes.
 
-        Runs are not copied: one that is going on in the source goes on there only.
+        Runs are not copied: one that is going on in the source goes on there only. Encrypted
+        values are encrypted anew, as each is bound to its thread.
 
         Args:
             source_thread_id: an unknown one is a no-op.
             target_thread_id: a thread without checkpoints.
         Raises:
             ConflictError: the target has checkpoints; nothing was copied.
+            EncryptionError: a row can't be decrypted; nothing was copied.
             InvalidConfigError: both are the same.
         """
         source, target = _thread(source_thread_id), _thread(target_thread_id)
@@ -102,7 +105,9 @@ class ThreadMethods:
             raise InvalidConfigError(
                 f"thread {source!r} can't be copied to itself", do="name another target_thread_id"
             )
-        await self._request(CopyThread(target, source))
+        codec = cast("Any", self).codec
+        resealer = ThreadResealer(codec, source, target) if codec.encrypts else None
+        await self._request(CopyThread(target, source, resealer=resealer))
 
     @overload
     async def aprune(self, thread_ids: str, keep_last: int) -> int: ...

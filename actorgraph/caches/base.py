@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import anyio.to_thread
 
 from actorgraph.codec import Codec
+from actorgraph.codec.places import entry_at
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
@@ -50,6 +51,14 @@ class BaseCache(ABC, Generic[ValueT]):
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """`clear` without blocking the event loop."""
         await anyio.to_thread.run_sync(self.clear, namespaces)
+
+    def encoded(self, key: FullKey, value: ValueT) -> bytes:
+        """The bytes of a value under a key; encrypted ones can be read under that key only."""
+        return self.codec.encode(value, "value", entry_at("cache", *key))
+
+    def decoded(self, key: FullKey, payload: bytes) -> ValueT:
+        """The value of what stands under a key."""
+        return self.codec.decode(payload, entry_at("cache", *key))
 
     def expiry(self, ttl: int | None) -> float | None:
         """When a value that is kept now ends; None for never."""

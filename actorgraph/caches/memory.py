@@ -49,11 +49,11 @@ class InMemoryCache(BaseCache[ValueT]):
                 else:
                     self._entries.move_to_end(key)
                     found[key] = payload
-        return {key: self.codec.decode(payload) for key, payload in found.items()}
+        return {key: self.decoded(key, payload) for key, payload in found.items()}
 
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """See `BaseCache.set`."""
-        made = {k: (self.codec.encode(v), self.expiry(ttl)) for k, (v, ttl) in pairs.items()}
+        made = {k: (self.encoded(k, v), self.expiry(ttl)) for k, (v, ttl) in pairs.items()}
         with self._lock:
             for key, entry in made.items():
                 self._entries[key] = entry

@@ -81,12 +81,13 @@ class SqliteCache(BaseCache[ValueT]):
         with self._lock:
             rows = self._connection.execute(_GET, (json.dumps(list(wanted)), self.clock()))
             found = rows.fetchall()
-        return {wanted[space, key]: self.codec.decode(payload) for space, key, payload in found}
+        payloads = {wanted[space, key]: payload for space, key, payload in found}
+        return {key: self.decoded(key, payload) for key, payload in payloads.items()}
 
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """See `BaseCache.set`; what has expired is removed."""
         rows = [
-            (_text(namespace), key, self.expiry(ttl), self.codec.encode(value))
+            (_text(namespace), key, self.expiry(ttl), self.encoded((namespace, key), value))
             for (namespace, key), (value, ttl) in pairs.items()
         ]
         with self._lock:

@@ -1,7 +1,7 @@
 """AES-GCM with several keys: the first encrypts, each decrypts what was encrypted with it.
 
 An encrypted value is a random nonce of 12 bytes, the ciphertext, and a tag of 16. The cipher's
-name, which holds the key's id, is authenticated with it.
+name, which holds the key's id, is authenticated with it, and so is the value's place.
 """
 
 import os
@@ -46,17 +46,22 @@ class AesCipher:
         self._ciphers: dict[str, Any] = {_KIND + i: module.AESGCM(k) for i, k in keys.items()}
         self._name = next(iter(self._ciphers))
 
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        """The cipher's name with the id of the first key, and the encrypted bytes."""
+    def encrypt(self, plaintext: bytes, associated: bytes = b"") -> tuple[str, bytes]:
+        """The cipher's name with the id of the first key, and the encrypted bytes.
+
+        Args:
+            associated: what is authenticated with them and isn't stored.
+        """
         nonce = os.urandom(_NONCE)
         name = self._name
-        return name, nonce + self._ciphers[name].encrypt(nonce, plaintext, name.encode())
+        known = _named(name, associated)
+        return name, nonce + self._ciphers[name].encrypt(nonce, plaintext, known)
 
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+    def decrypt(self, ciphername: str, ciphertext: bytes, associated: bytes = b"") -> bytes:
         """What was encrypted.
 
         Raises:
-            EncryptionError: there is no such key, or the key or the bytes are others.
+            EncryptionError: there is no such key, or the key, the bytes or `associated` are others.
         """
         cipher = self._ciphers.get(ciphername)
         if cipher is None:
@@ -68,13 +73,19 @@ class AesCipher:
             )
         nonce, sealed = ciphertext[:_NONCE], ciphertext[_NONCE:]
         try:
-            return cipher.decrypt(nonce, sealed, ciphername.encode())
+            return cipher.decrypt(nonce, sealed, _named(ciphername, associated))
         except (self._invalid, ValueError) as error:
             raise EncryptionError(
                 f"a stored value can't be decrypted with key {ciphername.removeprefix(_KIND)!r}: "
-                "the key is another one, or the bytes were changed",
+                "the key is another one, the bytes were changed, or they were written for another "
+                "thread, channel, version or task",
                 do="check the key of that id, then the database's integrity",
             ) from error
+
+
+def _named(name: str, associated: bytes) -> bytes:
+    label = name.encode()
+    return bytes([len(label)]) + label + associated
 
 
 def key_of_environment() -> bytes:

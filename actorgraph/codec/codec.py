@@ -17,6 +17,7 @@ from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.declared import declared
 from actorgraph.codec.envelope import MARK, NONE, CipherProtocol, Envelope
 from actorgraph.codec.messages import message_kind
+from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
 from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
 
@@ -98,6 +99,29 @@ class Codec:
         """The codec for bytes that are kept as bytes, as in caches: itself."""
         return self
 
+    def check_plain(self) -> None:
+        """Refuse a value that stands readable in a record, unless this codec reads such.
+
+        Raises: EncryptionError.
+        """
+        if self._envelope is not None:
+            self._envelope.check_plain()
+
+    def moved(self, payload: bytes, place: Place, target: Place) -> bytes:
+        """The bytes to store at `target` for those of `encode` that stand at `place`.
+
+        Raises: EncryptionError.
+        """
+        return payload if self._envelope is None else self._envelope.move(payload, place, target)
+
+    def count(self, payload: bytes, place: Place = NOWHERE) -> int:
+        """How many items the encoded list has; its types needn't be on the list.
+
+        Raises: as `decode`.
+        """
+        plain = (NONE if self._envelope is None else self._envelope).open(payload, place)
+        return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
+
     def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
         known = self._types.values()
@@ -109,11 +133,12 @@ class Codec:
         made._allow(more)  # noqa: SLF001 - its own copy
         return made
 
-    def encode(self, value: Any, path: str = "value") -> bytes:
+    def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """The bytes to store for a value.
 
         Args:
             path: what the value is, for the error's text.
+            place: where it will stand; an encrypted value can be read there only.
         Raises:
             SerializationError: something in it can't be stored exactly.
         """
@@ -121,7 +146,7 @@ class Codec:
             payload = self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             payload = self._encode_slowly(value, path, error)
-        return payload if self._envelope is None else self._envelope.close(payload)
+        return payload if self._envelope is None else self._envelope.close(payload, place)
 
     def encode_plainly(self, value: Any) -> bytes:
         """The bytes of a value, neither compressed nor encrypted: equal values, equal bytes.
@@ -135,22 +160,25 @@ class Codec:
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             return self._encode_slowly(value, "value", error)
 
-    def decode(self, payload: bytes) -> Any:
+    def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
         """The value of some bytes.
 
+        Args:
+            place: the one that it was encoded for.
         Raises:
             UnknownTypeError: it names a type that is not on the list.
-            EncryptionError: it can't be decrypted, or is not encrypted and must be.
+            EncryptionError: it can't be decrypted, was encrypted for another place, or is not
+                encrypted and must be.
             SerializationError: the bytes are damaged.
         """
         if self._envelope is not None:
-            payload = self._envelope.open(payload)
+            payload = self._envelope.open(payload, place)
         try:
             return ormsgpack.unpackb(payload, ext_hook=self._extension)
         except Exception as error:
             # Only a codec without settings gets here with an envelope, and is not slower for it.
             if self._envelope is None and payload[:1] == MARK:
-                payload = NONE.open(payload)
+                payload = NONE.open(payload, place)
                 if payload[:1] != MARK:
                     return self.decode(payload)
             raise self._why(payload, error) from error

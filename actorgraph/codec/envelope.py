@@ -3,11 +3,20 @@
 An enveloped payload begins with 0xC1, the one byte that no msgpack begins with, and a byte that
 says which: compressed, then zlib's bytes; or encrypted, then one byte of length, the cipher's
 name and its bytes. So each row says how it is read, whatever the settings were when it was written.
+
+What is encrypted is bound to its place (`codec.places`): as associated data by `AesCipher`; with
+any other cipher a hash of the place is encrypted in front of the value, and compared.
 """
 
 import zlib
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import Protocol, runtime_checkable
 
+import ormsgpack
+
+from actorgraph.codec.ciphers import AesCipher
+from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.errors import EncryptionError, InvalidConfigError, SerializationError
 
 MARK = b"\xc1"
@@ -15,6 +24,10 @@ _ZLIB = b"\xc1\x01"
 _SEALED = b"\xc1\x02"
 _LEVEL = 1
 """zlib's fastest: a payload is encoded in the event loop."""
+_HASH = 16
+
+INFLATED_MAX = 32_000_000
+"""Bytes that a compressed value has at most: larger ones aren't compressed, and are not read."""
 
 
 @runtime_checkable
@@ -59,14 +72,28 @@ class Envelope:
         self._above = compress_above
         self._reads_plain = reads_plain
 
-    def close(self, payload: bytes) -> bytes:
+    def close(self, payload: bytes, place: Place = NOWHERE) -> bytes:
         """The bytes to store for an encoded value."""
-        if self._above is not None and len(payload) > self._above:
+        if self._above is not None and self._above < len(payload) <= INFLATED_MAX:
             smaller = _ZLIB + zlib.compress(payload, _LEVEL)
             payload = smaller if len(smaller) < len(payload) else payload
-        if self.cipher is None:
-            return payload
-        name, sealed = self.cipher.encrypt(payload)
+        return payload if self.cipher is None else self._sealed(self.cipher, payload, place)
+
+    def move(self, payload: bytes, place: Place, target: Place) -> bytes:
+        """The bytes to store at `target` for those that are stored at `place`.
+
+        They are encrypted with the key that encrypts now, also those that weren't encrypted.
+
+        Raises: as `open`.
+        """
+        plain = self._unsealed(payload, place)
+        return plain if self.cipher is None else self._sealed(self.cipher, plain, target)
+
+    def _sealed(self, cipher: CipherProtocol, payload: bytes, place: Place) -> bytes:
+        if isinstance(cipher, AesCipher):
+            name, sealed = cipher.encrypt(payload, ormsgpack.packb(place))
+        else:
+            name, sealed = cipher.encrypt(_hashed(place) + payload)
         label = name.encode()
         if not 0 < len(label) < 256:
             raise EncryptionError(
@@ -75,24 +102,33 @@ class Envelope:
             )
         return _SEALED + bytes([len(label)]) + label + sealed
 
-    def open(self, payload: bytes) -> bytes:
+    def open(self, payload: bytes, place: Place = NOWHERE) -> bytes:
         """The encoded value of stored bytes.
 
         Raises:
-            EncryptionError: they can't be decrypted, or should be encrypted and are not.
-            SerializationError: the compressed bytes are damaged.
+            EncryptionError: they can't be decrypted, were encrypted for another place, or should
+                be encrypted and are not.
+            SerializationError: the compressed bytes are damaged, or too many.
         """
-        if payload[:2] == _SEALED:
-            payload = self._unsealed(payload)
-        elif self.cipher is not None and not self._reads_plain:
+        payload = self._unsealed(payload, place)
+        return _inflated(payload) if payload[:2] == _ZLIB else payload
+
+    def check_plain(self) -> None:
+        """Refuse a value that isn't encrypted, unless such are read.
+
+        Raises: EncryptionError.
+        """
+        if self.cipher is not None and not self._reads_plain:
             raise EncryptionError(
                 "a stored value is not encrypted, and this codec reads encrypted values only",
                 do="if the thread was begun before there were keys, pass reads_plain=True; "
                 "otherwise somebody has changed the database",
             )
-        return _inflated(payload) if payload[:2] == _ZLIB else payload
 
-    def _unsealed(self, payload: bytes) -> bytes:
+    def _unsealed(self, payload: bytes, place: Place) -> bytes:
+        if payload[:2] != _SEALED:
+            self.check_plain()
+            return payload
         if self.cipher is None:
             raise EncryptionError(
                 "a stored value is encrypted, and this codec has no keys",
@@ -100,7 +136,10 @@ class Envelope:
             )
         start = 3 + int.from_bytes(payload[2:3])
         try:
-            return self.cipher.decrypt(payload[3:start].decode(), payload[start:])
+            name, sealed = payload[3:start].decode(), payload[start:]
+            if isinstance(self.cipher, AesCipher):
+                return self.cipher.decrypt(name, sealed, ormsgpack.packb(place))
+            return _checked(self.cipher.decrypt(name, sealed), place)
         except EncryptionError:
             raise
         except Exception as error:
@@ -115,11 +154,31 @@ NONE = Envelope(None, None, reads_plain=True)
 """Reads what other codecs have compressed."""
 
 
+def _hashed(place: Place) -> bytes:
+    return blake2b(ormsgpack.packb(place), digest_size=_HASH).digest()
+
+
+def _checked(plain: bytes, place: Place) -> bytes:
+    if not compare_digest(plain[:_HASH], _hashed(place)):
+        raise EncryptionError(
+            "a stored value was written for another thread, channel, version or task",
+            do="somebody has moved rows in the database: restore it from a backup",
+        )
+    return plain[_HASH:]
+
+
 def _inflated(payload: bytes) -> bytes:
+    stream = zlib.decompressobj()
     try:
-        return zlib.decompress(memoryview(payload)[2:])
+        inflated = stream.decompress(memoryview(payload)[2:], INFLATED_MAX)
+        if stream.eof and not stream.unused_data:
+            return inflated
+        why = "it is cut off, or something stands behind it"
+        if stream.unconsumed_tail:
+            why = f"it has more than {INFLATED_MAX:,} bytes"
     except zlib.error as error:
-        raise SerializationError(
-            f"a stored value can't be decompressed: {error}",
-            do="check the database's integrity, or restore it from a backup",
-        ) from error
+        why = str(error)
+    raise SerializationError(
+        f"a stored value can't be decompressed: {why}",
+        do="check the database's integrity, or restore it from a backup",
+    )

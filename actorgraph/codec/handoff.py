@@ -14,6 +14,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frame
+from actorgraph.codec.places import NOWHERE, Place, input_of, items_at, value_at, writes_at
 from actorgraph.codec.records import Record, encode_json, encode_names, encode_record, is_inline
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
@@ -125,30 +126,28 @@ class HandOff:
         """A slice's worth of bytes has been encoded; the next one begins."""
         self._yielded = self._encoded
 
-    def _encode(self, value: Any, path: str) -> bytes:
-        payload = self._codec.encode(value, path)
+    def _encode(self, value: Any, path: str, place: Place) -> bytes:
+        payload = self._codec.encode(value, path, place)
         self._encoded += len(payload)
         return payload
 
     def _claim(self, claim: ClaimIntent) -> Claim:
-        given = self._codec.encode(claim.input, "input") if claim.has_input else None
+        given: bytes | None = None
+        if claim.has_input:
+            given = self._codec.encode(claim.input, "input", input_of(self._thread_id, self._run))
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes))
 
     def _ledger(self, entry: LedgerEntry) -> LedgerRow:
-        return LedgerRow(
-            base=entry.base,
-            task=as_bytes(entry.task),
-            path=path_key(entry.path),
-            index=entry.index,
-            generation=entry.generation,
-            payload=self._writes(entry),
-            asks=entry.index == CONTROL_INDEX[INTERRUPT],
-        )
+        task, path = as_bytes(entry.task), path_key(entry.path)
+        key = (entry.base, task, path, entry.index, entry.generation)
+        place = writes_at(self._thread_id, self._namespace, key) if self._sealed else NOWHERE
+        asks = entry.index == CONTROL_INDEX[INTERRUPT]
+        return LedgerRow(*key, self._writes(entry, place), asks)
 
-    def _writes(self, entry: LedgerEntry) -> bytes:
+    def _writes(self, entry: LedgerEntry, place: Place) -> bytes:
         where = _whose(entry.path)
         try:
-            return self._encode([[channel, value] for channel, value in entry.writes], where)
+            return self._encode([[channel, value] for channel, value in entry.writes], where, place)
         except SerializationError:
             for channel, value in entry.writes:  # the culprit's path begins with its channel
                 self._codec.encode(value, f"{where}: {channel}")
@@ -167,7 +166,10 @@ class HandOff:
         if grows and self._grows(channel, value):
             return self._extend(channel, value, version, rows)
         placed.blobs.add(channel)
-        payload = self._encode(value, f"state[{channel!r}]")
+        stands = NOWHERE
+        if self._sealed:
+            stands = value_at(self._thread_id, self._namespace, channel, version)
+        payload = self._encode(value, f"state[{channel!r}]", stands)
         rows.blobs.append(BlobRow(channel, version, payload))
         return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
 
@@ -233,7 +235,11 @@ class HandOff:
         lineage = growth.chain[-1][0]
         for first in range(0, len(new), SLICE_ITEMS):
             items = new[first : first + SLICE_ITEMS]
-            payload = frame(self._encode(items, f"state[{channel!r}][{len(growth.items)}:]"))
+            at = len(growth.items)
+            where = NOWHERE
+            if self._sealed:
+                where = items_at(self._thread_id, self._namespace, channel, lineage, at)
+            payload = frame(self._encode(items, f"state[{channel!r}][{at}:]", where))
             spot = place(growth, items, len(payload))
             row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
             rows.ranges.append(row)

@@ -6,6 +6,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
 from actorgraph.codec.handoff import Placement
+from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
 from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
@@ -25,12 +26,19 @@ def held_values(
         SerializationError: rows are missing, or can't be read.
     """
     values: dict[str, Any] = {}
+    sealed = codec.encrypts
+    if sealed and record.values:
+        codec.check_plain()
     for channel, value in record.values.items():
         values[channel] = placement.values[channel] = value
     for channel in record.blobs:
         if channel not in stored.blobs:
             raise lost(channel, stored)
-        values[channel] = codec.decode(stored.blobs[channel])
+        place = NOWHERE
+        if sealed:
+            version = record.channel_versions[channel]
+            place = value_at(stored.thread_id, stored.namespace, channel, version)
+        values[channel] = codec.decode(stored.blobs[channel], place)
         placement.blobs.add(channel)
     for channel, chain in record.lists.items():
         growth = _list(codec, channel, chain, stored)
@@ -48,13 +56,18 @@ def _list(
 ) -> Growth:
     items: list[Any] = []
     rows: list[Row] = []
+    sealed = codec.encrypts
     for lineage, end in chain:
         rows = []
         for row in stored.ranges.get((channel, lineage), ()):
             if row.start != len(items):
                 raise lost(channel, stored)
             for part in frames(row.payload):
-                items.extend(codec.decode(part))
+                place = NOWHERE
+                if sealed:
+                    where = (stored.thread_id, stored.namespace, channel, lineage)
+                    place = items_at(*where, len(items))
+                items.extend(codec.decode(part, place))
             size = len(row.payload)
             rows.append(Row(row.start, row.count, size, level_of(row.count, size)))
         if len(items) < end:

@@ -4,6 +4,7 @@ from actorgraph.codec.codec import Codec
 from actorgraph.codec.folded import folded_values
 from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
+from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import decode_json, decode_record
 from actorgraph.plan.graph import Plan
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
@@ -49,28 +50,31 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         ledger=_decoded(codec, stored),
         version_floor=max(loaded.version_floor, record.floor),
         head=loaded.head or row.id,
-        claim=open_claim(codec, loaded),
+        claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
     return restored, placement
 
 
-def open_claim(codec: Codec, loaded: Loaded) -> OpenClaim | None:
+def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None:
     """The run that a dead process left on the thread's head, if there is one."""
     run = loaded.open_run
     if run is None or run.head != loaded.head:
         return None
-    given = None if run.input is None else codec.decode(run.input)
+    given = None
+    if run.input is not None:
+        given = codec.decode(run.input, input_of(thread_id, run.run))
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
 def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
-    return tuple(stored_write(codec, entry) for entry in stored.ledger)
+    return tuple(stored_write(codec, stored, entry) for entry in stored.ledger)
 
 
-def stored_write(codec: Codec, row: LedgerRow) -> StoredWrite:
-    """A ledger row, decoded."""
-    writes = tuple((channel, value) for channel, value in codec.decode(row.payload))
+def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
+    """A row of a checkpoint's ledger, decoded."""
+    place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
+    writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
     return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
 
 

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from actorgraph.codec import Codec
 from actorgraph.codec.fingerprint import fingerprint
+from actorgraph.codec.places import entry_at
 from actorgraph.errors import CacheWarning
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.ports import Cache
@@ -86,15 +87,18 @@ class ResultCache:
         """What is kept under a key; None for nothing."""
         try:
             payload = (await self.cache.aget([key])).get(key)
-            return None if payload is None else self._codec.decode(payload)
+            return (
+                None if payload is None else self._codec.decode(payload, entry_at("result", *key))
+            )
         except Exception as error:  # noqa: BLE001 - nothing depends on a cache
             _warn(name, "could not be read", error)
             return None
 
     async def keep(self, name: str, key: Key, value: Any, ttl: int | None) -> None:
         """Keep a value."""
+        place = entry_at("result", *key)
         try:
-            await self.cache.aset({key: (self._codec.encode(value), ttl)})
+            await self.cache.aset({key: (self._codec.encode(value, name, place), ttl)})
         except Exception as error:  # noqa: BLE001 - nothing depends on a cache
             _warn(name, "could not be kept", error)
 

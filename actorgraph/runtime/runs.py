@@ -119,7 +119,7 @@ async def load(
                 do="take an id from get_state_history()",
             )
         # The claim that a nested run finds is that of the run that it belongs to.
-        return Found(loaded.epoch, None if nested else _unsaved(codec, loaded), None)
+        return Found(loaded.epoch, None if nested else _unsaved(codec, loaded, address), None)
     return Found(loaded.epoch, *found)
 
 
@@ -128,9 +128,9 @@ def _leaving(host: Host, thread_id: str) -> Gate | None:
     return None if gate is None or gate.is_open else gate
 
 
-def _unsaved(codec: Codec, loaded: Any) -> Restored | None:
+def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
     """A thread whose first run claimed it in exit mode and died: an input, no checkpoint."""
-    claim = open_claim(codec, loaded)
+    claim = open_claim(codec, loaded, address.thread_id)
     if claim is None:
         return None
     return Restored(

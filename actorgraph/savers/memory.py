@@ -14,6 +14,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
@@ -22,6 +23,7 @@ from actorgraph.savers.judge import (
     newest_rows,
     refused_copy,
 )
+from actorgraph.savers.memory_resealing import reseal
 from actorgraph.savers.memory_threads import (
     MemoryThread,
     Place,
@@ -54,10 +56,12 @@ from actorgraph.values.retention import (
     HoldWhole,
     ListThreads,
     Removal,
+    Reseal,
+    Resealer,
     Vacuum,
 )
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Vacuum
+Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
 class MemoryBackend:
@@ -129,9 +133,13 @@ class MemoryBackend:
             source = self._threads.get(request.source)
             if thread is not None and thread.places:
                 return Refused(refused_copy(request))
-            if source is not None and source.places:
-                self._threads[request.thread_id] = copied(source, request.thread_id, thread)
-            return Stored()
+            if source is None or not source.places:
+                return Stored()
+            made = copied(source, request.thread_id, thread)
+            refusal = None if request.resealer is None else _resealed(made, request.resealer)
+            if refusal is None:
+                self._threads[request.thread_id] = made
+            return refusal or Stored()
         if thread is None:
             return Stored()
         if isinstance(request, DeleteThread):
@@ -139,6 +147,8 @@ class MemoryBackend:
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
             self._threads[request.thread_id] = MemoryThread(emptied)
             return Stored(removed=len(thread.places))
+        if isinstance(request, Reseal):
+            return _resealed(thread, request.resealer) or Stored()
         if isinstance(request, HoldWhole):
             hold(thread, request)
             return Stored()
@@ -183,6 +193,14 @@ class MemoryBackend:
         if query.thread_id is None:
             found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
         return found[: query.limit] if query.limit is not None else found
+
+
+def _resealed(thread: MemoryThread, resealer: Resealer) -> Refused | None:
+    try:
+        reseal(thread, resealer)
+    except ActorGraphError as error:
+        return Refused(error)
+    return None
 
 
 def _floor(thread: MemoryThread, namespace: str, head: bytes | None) -> int:

@@ -13,6 +13,7 @@ from actorgraph.values.retention import (
     HoldWhole,
     ListThreads,
     Removal,
+    Reseal,
     Vacuum,
 )
 
@@ -139,7 +140,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
 
 
-Request = Commit | DeleteThread | CopyThread | Removal | HoldWhole | Vacuum
+Request = Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):

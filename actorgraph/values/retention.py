@@ -4,7 +4,35 @@ They come from outside runs, and are judged and stored by every saver like commi
 nothing. What they remove takes along the rows that no other checkpoint names.
 """
 
+from typing import Any, Protocol
+
 import msgspec
+
+
+class Resealer(Protocol):
+    """Makes the payload of a row that encrypted values need in another thread or under a new key.
+
+    A saver calls it for each row and stores what it returns; it knows neither keys nor values.
+    Raises EncryptionError for a row that it can't read; then the request is refused.
+    """
+
+    def value(self, namespace: str, channel: str, version: int, payload: bytes) -> bytes:
+        """That of a row of `blobs`."""
+        ...
+
+    def items(
+        self, namespace: str, channel: str, lineage: int, start: int, payload: bytes
+    ) -> bytes:
+        """That of a row of a list."""
+        ...
+
+    def writes(self, namespace: str, row: Any) -> bytes:
+        """That of a `LedgerRow`."""
+        ...
+
+    def input(self, run: bytes, payload: bytes) -> bytes:
+        """That of the input of a run which is going on."""
+        ...
 
 
 class DeleteThread(msgspec.Struct, frozen=True, gc=False):
@@ -15,10 +43,23 @@ class DeleteThread(msgspec.Struct, frozen=True, gc=False):
 
 
 class CopyThread(msgspec.Struct, frozen=True, gc=False):
-    """Copy every row of `source` to a thread that has none; a source without rows is a no-op."""
+    """Copy every row of `source` to a thread that has none; a source without rows is a no-op.
+
+    Attributes:
+        resealer: makes the payloads of the copy; None copies those of the source.
+    """
 
     thread_id: str
     source: str
+    size: int = 0
+    resealer: Resealer | None = None
+
+
+class Reseal(msgspec.Struct, frozen=True, gc=False):
+    """Store every payload of a thread anew, as the resealer makes it; runs may go on meanwhile."""
+
+    thread_id: str
+    resealer: Resealer
     size: int = 0
 
 

@@ -1,6 +1,8 @@
 """Encrypted and compressed values: unreadable without the key, refused when changed."""
 
+import sqlite3
 import sys
+import zlib
 
 import pytest
 
@@ -13,6 +15,7 @@ from actorgraph import (
     InvalidConfigError,
     MissingExtraError,
     SerializationError,
+    SqliteCache,
 )
 from tests.codec.shapes import Point
 
@@ -187,13 +190,55 @@ class TestCiphers:
         A cipher's name that does not fit into the row is an error on writing.
         """
         cipher = AesCipher({"k": K1})
-        cipher.encrypt = lambda plaintext: (name, plaintext)
+        cipher.encrypt = lambda plaintext, associated: (name, plaintext)
 
         with pytest.raises(EncryptionError, match="name"):
             Codec(cipher=cipher).encode(1)
 
 
+class TestPlaces:
+    @pytest.mark.parametrize("cipher", [AesCipher({"k": K1}), Reversing()])
+    def test_a_value_is_read_at_its_place_only(self, cipher):
+        """
+        Whatever the cipher, a value that was written for one place is refused at another.
+        """
+        codec = Codec(cipher=cipher)
+        here, there = ("value", "t", "", "c", 1), ("value", "t", "", "c", 2)
+        payload = codec.encode(SECRET, "value", here)
+
+        assert codec.decode(payload, here) == SECRET
+        for place in (there, (), ("value", "t", "", "c1"), ("value", "t", "", "c", "1")):
+            with pytest.raises(EncryptionError, match="another thread"):
+                codec.decode(payload, place)
+
+    def test_a_cached_result_is_read_under_its_key_only(self, tmp_path):
+        """
+        An entry of a cache that is put under another key is refused.
+        """
+        cache = SqliteCache(tmp_path / "cache.db", codec=Codec(keys={"k": K1}))
+        cache.set({(("n",), "a"): (SECRET, None), (("n",), "b"): ("other", None)})
+        other = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
+        other.execute("UPDATE cache SET payload = (SELECT max(payload) FROM cache)")
+        other.close()
+
+        with pytest.raises(EncryptionError):
+            cache.get([(("n",), "a"), (("n",), "b")])
+        cache.close()
+
+
 class TestCompression:
+    def test_a_value_that_would_fill_the_memory_is_refused(self):
+        """
+        Compressed bytes are unpacked up to 32 MB, which no value is compressed above.
+        """
+        bomb = b"\xc1\x01" + zlib.compress(b"\x00" * 33_000_000)
+        large = b"\x00" * 33_000_000
+        codec = Codec(compress_above=10)
+
+        with pytest.raises(SerializationError, match="more than 32,000,000 bytes"):
+            codec.decode(bomb)
+        assert codec.decode(codec.encode(large)) == large
+
     def test_on_and_off_read_each_other(self):
         """
         Values are read whether they were compressed or not, by a codec with or without.

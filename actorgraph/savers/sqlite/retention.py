@@ -4,9 +4,11 @@ import sqlite3
 from typing import Any
 
 from actorgraph.codec.records import encode_json
+from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
     CopyThread,
@@ -15,6 +17,7 @@ from actorgraph.values.retention import (
     HoldWhole,
     ListThreads,
     Removal,
+    Reseal,
     Vacuum,
 )
 
@@ -23,7 +26,7 @@ _UUID_CHARS = 36
 
 def keep(
     connection: sqlite3.Connection,
-    request: DeleteThread | CopyThread | Removal | HoldWhole | Vacuum,
+    request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
     thread: ThreadState,
 ) -> Outcome:
     """Carry out a request about what a thread keeps.
@@ -37,6 +40,8 @@ def keep(
         return _copy(connection, request, thread)
     if isinstance(request, HoldWhole):
         return _hold(connection, request, thread)
+    if isinstance(request, Reseal):
+        return _reseal(connection, request, thread)
     if isinstance(request, Vacuum):  # its work is done after the batch: see `vacuum`
         return Stored()
     return _remove(connection, request, thread)
@@ -74,11 +79,28 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     if found is None:
         return Stored()
     _, source, _, _, next_seq, head = found
+    changes: Changes = []
+    if request.resealer is not None:
+        try:
+            changes = resealed(connection, source, thread.row, request.resealer)
+        except ActorGraphError as error:
+            return Refused(error)
     for statement in sql.COPY_THREAD:
         connection.execute(statement, {"source": source, "target": thread.row})
+    carry_out(connection, changes)
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
+    return Stored()
+
+
+def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
+    if thread.row is not None:
+        try:
+            changes = resealed(connection, thread.row, thread.row, request.resealer)
+        except ActorGraphError as error:
+            return Refused(error)
+        carry_out(connection, changes)
     return Stored()
 
 

@@ -1,0 +1,53 @@
+"""Changing the keys of what is stored already."""
+
+from typing import cast
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.config import address_of
+from actorgraph.codec import Codec
+from actorgraph.codec.resealing import ThreadResealer
+from actorgraph.errors import InvalidConfigError
+from actorgraph.ports import Saver
+from actorgraph.runtime.hosting import host_of
+from actorgraph.values.retention import ListThreads, Reseal
+
+
+class KeyMethods:
+    """`rotate_keys` over the port."""
+
+    codec: Codec
+
+    async def arotate_keys(self, thread_id: str | None = None) -> int:
+        """Encrypt what is stored with the codec's first key; then the old keys can be dropped.
+
+        Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
+        must keep that for these threads: None, booleans and integers in the records of their old
+        checkpoints stay as they are. Each thread is
+        changed in one transaction, runs may go on meanwhile, and it may be repeated. Call
+        `avacuum` afterwards: the old bytes may still be in the free space of the files.
+
+        Args:
+            thread_id: only this thread; default all of them.
+        Returns: how many threads were changed.
+        Raises:
+            InvalidConfigError: the codec has no keys.
+            EncryptionError: a value can't be read with the codec's keys; its thread stays as it is.
+        """
+        if not self.codec.encrypts:
+            raise InvalidConfigError(
+                "rotate_keys() encrypts with the first key, and this saver's codec has no keys",
+                do="pass codec=Codec(keys={'new': ..., 'old': ...}) to the saver",
+            )
+        host = host_of(cast("Saver", self))
+        if thread_id is None:
+            threads: list[str] = await host.reader.ask(ListThreads())
+        else:
+            config = {"configurable": {"thread_id": thread_id}}
+            threads = [address_of(config, needs_thread=True).thread_id]
+        for thread in threads:
+            await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
+        return len(threads)
+
+    def rotate_keys(self, thread_id: str | None = None) -> int:
+        """`arotate_keys`, blocking."""
+        return block_on("arotate_keys", lambda: self.arotate_keys(thread_id))
