@@ -9,7 +9,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from actorgraph import Codec, Command, EncryptionError, InMemorySaver, SqliteSaver, interrupt
+from actorgraph import Codec, Command, EncryptionError, SqliteSaver, interrupt
 from tests.graphs import at, in_a_row
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
@@ -162,16 +162,19 @@ class TestMovedRows:
         assert done.stdout.split() == ["0", "False"]
 
 
+def keyed(saver, **keys):
+    """A saver whose values are encrypted with these keys."""
+    saver.codec = Codec(keys=keys)
+    return saver
+
+
 class TestCopies:
-    @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-    async def test_a_copy_is_read_and_goes_on_by_itself(self, tmp_path, kind):
+    async def test_a_copy_is_read_and_goes_on_by_itself(self, store):
         """
         An encrypted thread is copied with its lists and its waiting question; both go on, and
         neither takes the rows of the other.
         """
-        codec = Codec(keys={"k1": K1})
-        made = InMemorySaver(codec=codec) if kind == "memory" else None
-        async with made or SqliteSaver(tmp_path / "runs.db", codec=codec) as saver:
+        async with keyed(store.saver(), k1=K1) as saver:
             await fill(saver)
             before = await graph(saver).aget_state(at("mine"))
             await saver.acopy_thread("mine", "copy")
@@ -202,30 +205,16 @@ class TestCopies:
 
 
 class TestRotation:
-    @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-    async def test_the_old_key_is_not_needed_any_more(self, tmp_path, kind):
+    async def test_the_old_key_is_not_needed_any_more(self, store):
         """
         After rotate_keys everything is read with the new key alone. Promise: S206.
         """
-        old, both, new = (
-            Codec(keys=keys) for keys in ({"k1": K1}, {"k2": K2, "k1": K1}, {"k2": K2})
-        )
-        memory, path = InMemorySaver(), tmp_path / "runs.db"
-
-        def saver(codec):
-            if kind == "sqlite":
-                return SqliteSaver(path, codec=codec)
-            memory.codec = codec
-            return memory
-
-        async with saver(old) as opened:
-            await fill(opened)
-            before = await graph(opened).aget_state(at("mine"))
-        async with saver(both) as opened:
-            assert await opened.arotate_keys() == 2
-        async with saver(new) as opened:
-            assert await graph(opened).aget_state(at("mine")) == before
-            ended = await graph(opened).ainvoke(Command(resume="yes"), at("mine"))
+        async with keyed(store.saver(), k1=K1) as saver:
+            await fill(saver)
+            before = await graph(saver).aget_state(at("mine"))
+            assert await keyed(saver, k2=K2, k1=K1).arotate_keys() == 2
+            assert await graph(keyed(saver, k2=K2)).aget_state(at("mine")) == before
+            ended = await graph(saver).ainvoke(Command(resume="yes"), at("mine"))
         assert ended["bar"][-1] == "yes"
 
     async def test_what_was_plain_is_encrypted(self, tmp_path):

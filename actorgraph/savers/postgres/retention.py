@@ -5,17 +5,19 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
+from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.postgres import removals as sql
 from actorgraph.savers.postgres.migrations import quoted
+from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
 from actorgraph.savers.postgres.rows import arrays
 from actorgraph.savers.postgres.schema import USE_SCHEMA
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.values.commits import Outcome, Refused, Stored
-from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal
+from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole
+Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 
 def keep(
@@ -34,6 +36,8 @@ def keep(
         return _delete(cursor, thread)
     if isinstance(request, CopyThread):
         return _copy(cursor, request, threads[request.source], thread)
+    if isinstance(request, Reseal):
+        return _reseal(cursor, request, thread)
     if isinstance(request, HoldWhole):
         return _hold(cursor, request, thread)
     return _remove(cursor, request, thread)
@@ -71,11 +75,27 @@ def _copy(
         return Refused(refused_copy(request))
     if not cursor.execute(sql.SELECT_ANY, (source.row,)).fetchone():
         return Stored()
+    changes: Changes = []
+    if request.resealer is not None:
+        try:
+            changes = resealed(cursor, source.row, thread.row, request.resealer)
+        except ActorGraphError as error:
+            return Refused(error)
     for statement in sql.COPY_THREAD:
         cursor.execute(statement, {"source": source.row, "target": thread.row})
+    carry_out(cursor, changes)
     thread.next_seq = source.next_seq
     thread.heads = {"": source.heads.get("")}
     _update(cursor, thread)
+    return Stored()
+
+
+def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Outcome:
+    try:
+        changes = resealed(cursor, thread.row, thread.row, request.resealer)
+    except ActorGraphError as error:
+        return Refused(error)
+    carry_out(cursor, changes)
     return Stored()
 
 
