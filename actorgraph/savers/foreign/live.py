@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from actorgraph.codec import Codec
+from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.errors import SerializationError
 
 
@@ -37,7 +38,7 @@ def value_of(payload: bytes) -> Any:
 class LiveCodec(Codec):
     """Copies values; the saver's own serializer makes bytes of them, and refuses what it can't."""
 
-    def encode(self, value: Any, path: str = "value") -> bytes:
+    def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """A copy of the value.
 
         Raises:
@@ -51,9 +52,11 @@ class LiveCodec(Codec):
                 do="store plain data in the state; UntrackedValue keeps a value out of checkpoints",
             ) from error
 
-    def decode(self, payload: bytes) -> Any:
+    def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
         """A copy of the value: the saver may have kept the one that it was given."""
-        return deepcopy(payload.value) if isinstance(payload, Held) else super().decode(payload)
+        return (
+            deepcopy(payload.value) if isinstance(payload, Held) else super().decode(payload, place)
+        )
 
     @property
     def at_rest(self) -> Codec:
