@@ -1,58 +1,109 @@
-"""A checkpoint's state, copied to a thread of its own."""
+"""A checkpoint's state, copied to a thread of its own, maybe in another saver."""
 
 from typing import Any
 
 import msgspec
 
 from actorgraph.api.compiled import Target
+from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
+from actorgraph.codec.records import encode_names
 from actorgraph.errors import CheckpointNotFoundError, ConflictError
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.runs import Address, load
+from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.runs import Address, Found, load
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.forking import fork
 from actorgraph.superstep.state import RunState
+from actorgraph.values.commits import Commit, ListCheckpoints, StoredCheckpoint
+from actorgraph.values.constants import NAMESPACE_END
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import Durability, RunPolicy
 
+NOTHING_NEXT = encode_names(())
 
-async def copy_to(at: Target, thread_id: str) -> dict[str, Any]:
-    """Make the addressed checkpoint's state the root of a new thread.
+
+class Fork(msgspec.Struct, frozen=True):
+    """Where a copy goes.
+
+    Attributes:
+        host, codec: of the saver there.
+    """
+
+    thread_id: str
+    host: Host
+    codec: Codec
+
+
+async def found_at(at: Target) -> Found:
+    """The addressed checkpoint.
 
     Raises:
-        CheckpointNotFoundError: there is no such checkpoint.
-        ConflictError: the new thread has checkpoints.
+        CheckpointNotFoundError: there is none.
     """
-    source = at.address
-    found = await load(at.host, at.codec, at.plan, source)
+    found = await load(at.host, at.codec, at.plan, at.address)
     if found.restored is None or not found.restored.id:
         raise CheckpointNotFoundError(
-            f"thread {source.thread_id!r} has no checkpoint to copy", do="run it first"
+            f"thread {at.address.thread_id!r} has no checkpoint to copy", do="run it first"
         )
-    target = Address(thread_id, source.namespace)
-    there = await load(at.host, at.codec, at.plan, target)
+    return found
+
+
+async def memories_of(at: Target, before: int) -> list[StoredCheckpoint]:
+    """What the stateful graphs inside remembered when a checkpoint of the thread was stored.
+
+    Args:
+        before: its sequence.
+    Returns: of each of their namespaces the newest row that is older and at which a run of theirs
+        had ended, bare: one that waits belongs to a task, which begins anew.
+    """
+    if at.address.namespace:
+        return []
+    query = ListCheckpoints(at.address.thread_id, bare=True)
+    rows: list[StoredCheckpoint] = await at.host.reader.ask(query)
+    found: dict[str, StoredCheckpoint] = {}
+    for row in rows:
+        ended = row.sequence < before and row.row.next == NOTHING_NEXT
+        if ended and row.namespace and NAMESPACE_END not in row.namespace:
+            found.setdefault(row.namespace, row)
+    return list(found.values())
+
+
+async def copied(at: Target, found: Found, to: Fork) -> Commit:
+    """The copy of a checkpoint as the first one of its namespace in a new thread, to be stored.
+
+    Raises:
+        ConflictError: the new thread has checkpoints there.
+    """
+    source, restored = at.address, found.restored
+    assert restored is not None
+    there = await load(to.host, to.codec, at.plan, Address(to.thread_id, source.namespace))
     if there.restored is not None:
         raise ConflictError(
-            f"thread {thread_id!r} has checkpoints; a fork begins a new thread",
+            f"thread {to.thread_id!r} has checkpoints; a fork begins a new thread",
             do="choose another target_thread_id, or delete that thread",
         )
     state = RunState(at.plan, RunPolicy(durability=Durability.SYNC), IDS.checkpoint, has_saver=True)
-    state.thread_id, state.namespace = thread_id, source.namespace
-    restored = found.restored
+    state.thread_id, state.namespace = to.thread_id, source.namespace
     origin = {
         "thread": source.thread_id,
         "ns": source.namespace,
         "id": as_text(restored.id),
     }
-    save = fork(state, msgspec.structs.replace(restored, claim=None), origin)
+    alone = msgspec.structs.replace(restored, claim=None)
     handoff = HandOff(
-        at.codec,
+        to.codec,
         at.plan,
-        thread_id=thread_id,
+        thread_id=to.thread_id,
         namespace=source.namespace,
         run=IDS.run(),
         epoch=there.epoch,
         stamped=False,
     )
-    await at.host.writer.store(handoff.commit(save))
-    return address_config(thread_id, source.namespace, state.checkpoint) or {}
+    return handoff.commit(fork(state, alone, origin))
+
+
+def address_of_copy(commit: Commit) -> dict[str, Any]:
+    """A config that addresses what was copied."""
+    newest = commit.checkpoints[-1].id
+    return address_config(commit.thread_id, commit.namespace, newest) or {}

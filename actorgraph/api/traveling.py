@@ -1,16 +1,21 @@
 """Going on from some place of a thread: `resume`, `resume_from`, `retry`, `fork_state`."""
 
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from actorgraph.api import config as configs
 from actorgraph.api.addresses import config_of
-from actorgraph.api.compiled import Config
-from actorgraph.api.forking import copy_to
+from actorgraph.api.compiled import Config, Target
+from actorgraph.api.forking import Fork, address_of_copy, copied, found_at, memories_of
 from actorgraph.api.inspecting import StateMethods
 from actorgraph.api.options import CallOptions
 from actorgraph.api.running import RunMethods
+from actorgraph.codec import Codec
 from actorgraph.errors import EmptyInputError
+from actorgraph.ports import Saver
+from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commands import Command
+from actorgraph.values.commits import Commit
+from actorgraph.values.ids import as_text
 from actorgraph.values.targets import Latest, ResumeTarget
 
 
@@ -76,13 +81,19 @@ class TravelMethods(RunMethods, StateMethods):
         *,
         thread_id: str | None = None,
         checkpoint_id: str | None = None,
+        saver: Saver | None = None,
     ) -> dict[str, Any]:
         """Copy a checkpoint's state to a new thread; what is due there is due again.
+
+        What graphs inside with a state of their own remembered by then is copied along. A graph
+        inside that waits in the middle begins anew, as its task does.
 
         Args:
             source: the thread, or one of its checkpoints: a config or an id.
             target_thread_id: a thread that has no checkpoint.
             thread_id, checkpoint_id: the source without a config.
+            saver: where the new thread is kept, e.g. that of another compiled graph; default the
+                graph's own.
         Returns: a config that addresses the new thread's first checkpoint: it has no parent,
             and `metadata["forked_from"]` says where it comes from. The source stays as it is.
         Raises:
@@ -92,4 +103,25 @@ class TravelMethods(RunMethods, StateMethods):
         """
         at = self._target("fork_state()", config_of(source, thread_id, checkpoint_id))
         target = {"configurable": {"thread_id": target_thread_id}}
-        return await copy_to(at, configs.address_of(target, needs_thread=True).thread_id)
+        target_id = configs.address_of(target, needs_thread=True).thread_id
+        found = await found_at(at)
+        host = at.host if saver is None else host_of(saver)
+        commits: list[Commit] = []
+        sequence = found.restored.sequence if found.restored else 0
+        for row in await memories_of(at, sequence):
+            place = {"thread_id": at.address.thread_id, "checkpoint_ns": row.namespace}
+            inner = self._target(
+                "fork_state()", {"configurable": {**place, "checkpoint_id": as_text(row.row.id)}}
+            )
+            if inner.declared:
+                to = Fork(target_id, host, self._codec_at(inner, saver))
+                commits.append(await copied(inner, await found_at(inner), to))
+        # Last, as in the origin: what graphs inside remember is older than the root.
+        commits.append(await copied(at, found, Fork(target_id, host, self._codec_at(at, saver))))
+        await host.writer.store(*commits)
+        return address_of_copy(commits[-1])
+
+    def _codec_at(self, at: Target, saver: Saver | None) -> Codec:
+        """How values of a graph are stored in a saver: the one given, or where they are."""
+        own = getattr(saver, "codec", None)
+        return at.codec if own is None else cast("Codec", own).with_types(self.stored_types)
