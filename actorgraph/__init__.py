@@ -138,6 +138,7 @@ if TYPE_CHECKING:
     from actorgraph.api.operations.limits import LimitedSaver
     from actorgraph.api.operations.metrics import MeteredSaver, SaverCall
     from actorgraph.api.operations.principals import acting_as, current_principal
+    from actorgraph.api.operations.retries import RetryingSaver
     from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
@@ -246,6 +247,7 @@ __all__ = [
     "RemoveMessage",
     "ResumeTarget",
     "RetryPolicy",
+    "RetryingSaver",
     "RunControl",
     "RunningLoopError",
     "Runtime",
@@ -369,6 +371,7 @@ _LATER = {
     "ForeignSaver": "actorgraph.api.foreign",
     "ForeignSaverWarning": "actorgraph.errors",
     "NotSupportedError": "actorgraph.errors",
+    "RetryingSaver": "actorgraph.api.operations.retries",
 }
 
 

@@ -13,6 +13,7 @@ from actorgraph.api import config as configs
 from actorgraph.api.adopting import adopted
 from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
+from actorgraph.api.profile import check_profile
 from actorgraph.api.registry import stores_of, together
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.supplies import supplies_of
@@ -94,6 +95,7 @@ class CompiledBase:
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = adopted(checkpointer)
+        check_profile(self.checkpointer)
         self.store = store
         self.stores = stores_of(stores)
         self.cache = cache

@@ -9,7 +9,7 @@ import msgspec
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, restore
-from actorgraph.errors import CheckpointNotFoundError
+from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.caching import ResultCache
@@ -19,6 +19,7 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.near_threads import near_threads
 from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
@@ -114,9 +115,10 @@ async def load(
     found = restore(codec, plan, loaded)
     if found is None:
         if address.checkpoint is not None:
+            near = await near_threads(host, address.thread_id)
             raise CheckpointNotFoundError(
                 f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
-                do="take an id from get_state_history()",
+                do=near or "take an id from get_state_history()",
             )
         # The claim that a nested run finds is that of the run that it belongs to.
         return Found(loaded.epoch, None if nested else _unsaved(codec, loaded, address), None)
@@ -179,7 +181,12 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             placed=found.placement,
         )
     loaded = found.restored.id if found.restored else None
-    effects = _first_effects(state, found, launch.given)
+    try:
+        effects = _first_effects(state, found, launch.given)
+    except EmptyInputError as error:
+        if host is not None and found.restored is None:
+            error.do = await near_threads(host, address.thread_id) or error.do
+        raise
     supervisor = Supervisor(
         state,
         config=launch.config,

@@ -55,7 +55,6 @@ class SqliteBackend:
         InvalidConfigError: an argument is out of range.
     """
 
-    durable = True
     immediate = False
     connection_class: type[HopConnection] = HopConnection
     """The class of the writing connection; a test's subclass may fail on purpose."""
@@ -83,6 +82,7 @@ class SqliteBackend:
             raise InvalidConfigError(
                 "the database's path is empty", do='name a file, or ":memory:"'
             )
+        self.durable = not self.in_memory
         self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
         self._writer: Driver | None = None

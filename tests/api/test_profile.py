@@ -1,0 +1,39 @@
+"""The production profile, and whether savers are durable."""
+
+import pytest
+
+from actorgraph import InMemorySaver, InvalidConfigError, LimitedSaver, SqliteSaver
+from tests.graphs import ab
+
+
+def test_savers_say_whether_they_are_durable(tmp_path):
+    """
+    What ends with the process is labelled so, inside of another saver too. Promise: S201.
+    """
+    savers = [InMemorySaver(), SqliteSaver(":memory:"), SqliteSaver(tmp_path / "runs.db")]
+
+    assert [saver.durable for saver in savers] == [False, False, True]
+    assert [LimitedSaver(saver).durable for saver in savers] == [False, False, True]
+
+
+def test_production_refuses_what_is_not(tmp_path, monkeypatch):
+    """
+    With the profile a graph is compiled with a durable saver or none. Promise: S201.
+    """
+    monkeypatch.setenv("ACTORGRAPH_PROFILE", "production")
+    for saver in (InMemorySaver(), SqliteSaver(":memory:"), LimitedSaver(InMemorySaver())):
+        with pytest.raises(InvalidConfigError, match="ACTORGRAPH_PROFILE is 'production'"):
+            ab(saver)
+    ab(SqliteSaver(tmp_path / "runs.db"))
+    ab(None)
+
+
+def test_an_unknown_profile_is_refused(monkeypatch):
+    """
+    A misspelt profile doesn't count as none. Promise: S201.
+    """
+    monkeypatch.setenv("ACTORGRAPH_PROFILE", "produktion")
+    with pytest.raises(InvalidConfigError, match="did you mean 'production'"):
+        ab(InMemorySaver())
+    monkeypatch.setenv("ACTORGRAPH_PROFILE", "development")
+    ab(InMemorySaver())

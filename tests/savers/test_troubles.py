@@ -1,0 +1,155 @@
+"""What programs hear when something is wrong: passing failures, closed savers, no such thread."""
+
+import pytest
+
+from actorgraph import EmptyInputError, InMemorySaver, RetryingSaver, SqliteSaver
+from actorgraph.errors import (
+    CheckpointNotFoundError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageBusyError,
+    StorageError,
+)
+from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver
+from actorgraph.values.node_policies import RetryPolicy
+from tests.gates import patient_group, settled
+from tests.graphs import ab, at, chain, count
+from tests.savers.test_langgraph_methods import put
+from tests.savers.test_removals_log import log
+
+__all__ = ["log"]
+AT_ONCE = RetryPolicy(0, 1, 0, 3, jitter=False, retry_on=StorageBusyError)
+LOST = "1f000000-0000-6000-8000-000000000000"
+
+
+def busy() -> StorageBusyError:
+    return StorageBusyError("the database is locked", do="wait")
+
+
+def full() -> StorageError:
+    return StorageError("the disk refuses", do="buy another")
+
+
+class TestPassingFailures:
+    @pytest.mark.parametrize("fail_at", range(2, 7))
+    async def test_they_are_tried_again(self, store, fail_at):
+        """
+        A run whose store fails once in passing, at whichever operation, ends as if it had not.
+        Promise: S204.
+        """
+        plan = FaultPlan(fail_at, error=busy, lasting=False)
+        faulty = FaultySaver(store.saver(), plan, immediate=False)
+        async with RetryingSaver(faulty, AT_ONCE) as saver:
+            assert (await ab(saver).ainvoke({"foo": "x"}, at()))["bar"] == ["a", "b"]
+            assert await count(ab(saver), at()) == 4
+
+        assert plan.fired
+
+    @pytest.mark.parametrize(
+        ("error", "attempts"), [(busy, 3), (full, 1), (None, 1)], ids=["busy", "full", "broken"]
+    )
+    async def test_lasting_ones_fail_the_run(self, store, error, attempts):
+        """
+        After the last attempt, or at once where another one can't help, the run fails; the last
+        checkpoint can be gone on with. Promise: S202, S204.
+        """
+        plan = FaultPlan(4, error=error)
+        faulty = FaultySaver(store.saver(), plan, immediate=False)
+        ran: list[str] = []
+        async with RetryingSaver(faulty, AT_ONCE) as saver:
+            kind = SaverBrokenError if error is None else type(error())
+            with pytest.raises(kind):
+                await chain("abc", checkpointer=saver).ainvoke({"foo": "x"}, at())
+        tried = plan.operations[3:].count("commit")
+
+        async with RetryingSaver(FaultySaver(store.again())) as saver:
+            assert (await chain("abc", ran, checkpointer=saver).ainvoke(None, at()))["bar"] == [
+                *"abc"
+            ]
+        assert tried == attempts
+        assert ran[0] == "a"
+
+
+async def test_a_failed_save_is_one_record(store, log):
+    """
+    A save that the store doesn't take is logged once, with its thread, checkpoint and step.
+    Promise: S215.
+    """
+    faulty = FaultySaver(store.saver(), FaultPlan(4, error=full), immediate=False)
+    async with faulty as saver:
+        with pytest.raises(StorageError):
+            await chain("abc", checkpointer=saver).ainvoke({"foo": "x"}, at())
+
+    (entry,) = [e for e in log if e["event"] == "save.failed"]
+    assert (entry["thread_id"], entry["step"], entry["log_level"]) == ("t", 1, "error")
+    assert len(entry["checkpoint_id"]) == len(entry["run_id"]) == 36
+    assert entry["error"] == "the disk refuses"
+
+
+class TestClosed:
+    async def test_every_operation_says_so(self, tmp_path):
+        """
+        After its block a saver raises SaverClosedError, whatever is asked of it. Promise: S212.
+        """
+        async with SqliteSaver(tmp_path / "runs.db") as saver:
+            point = await put(saver, at(), 0)
+            graph = ab(saver)
+        for call in (
+            lambda: saver.aget_tuple(at()),
+            lambda: anext(saver.alist(at())),
+            lambda: put(saver, at(), 1),
+            lambda: saver.aput_writes(point, [("foo", 1)], LOST),
+            lambda: saver.adelete_thread("t"),
+            lambda: saver.acount("t"),
+            saver.avacuum,
+            lambda: graph.ainvoke({"foo": "x"}, at()),
+            lambda: graph.aget_state(at()),
+        ):
+            with pytest.raises(SaverClosedError):
+                await call()
+
+
+class TestWrongThreads:
+    async def test_near_ids_are_named(self, saver):
+        """
+        Going on with a thread, or reading a checkpoint of one, that doesn't exist names it and
+        those with similar ids; where none is similar the advice is as ever. Promise: S210.
+        """
+        graph = ab(saver)
+        for name in ("order-1234", "order-1235", "unrelated"):
+            await put(saver, at(name), 0)
+
+        with pytest.raises(EmptyInputError, match="'Order-1234'") as nothing:
+            await graph.ainvoke(None, at("Order-1234"))
+        with pytest.raises(CheckpointNotFoundError, match="'order-123'") as lost:
+            await graph.aget_state(at("order-123", checkpoint_id=LOST))
+        with pytest.raises(EmptyInputError) as other:
+            await graph.ainvoke(None, at("xyz"))
+        with pytest.raises(CheckpointNotFoundError) as known:
+            await graph.aget_state(at("unrelated", checkpoint_id=LOST))
+
+        assert nothing.value.do.startswith("did you mean thread 'order-1234'")
+        assert "'order-1234'" in lost.value.do
+        assert "did you mean" not in other.value.do + known.value.do
+        assert await saver.aget_tuple(at("order-123")) is None
+
+
+class TestAsync:
+    async def test_the_loop_goes_on_while_a_save_is_under_way(self):
+        """
+        A save that the store holds up holds up nobody else. Promise: S197.
+        """
+        gated = GatedSaver(InMemorySaver())
+        graph = ab(gated)
+        done: list[str] = []
+
+        async def run() -> None:
+            await graph.ainvoke({"foo": "x"}, at())
+            done.append("run")
+
+        async with patient_group(gated) as group:
+            group.start_soon(run)
+            await settled()
+            done.append("loop")
+
+        assert done == ["loop", "run"]
