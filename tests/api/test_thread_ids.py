@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.api.config import address_of
+from tests.source import ROOT
 
 PARTS = ["a", "b", "a:b", "b:c", "c", "a%3Ab", "%", ":", "v2", "a:v2", "Ünï", "\n", "a b", "%25"]
 text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
@@ -78,3 +79,14 @@ def test_parts_that_are_refused(parts):
     """
     with pytest.raises(InvalidConfigError):
         thread_id_for(**parts)
+
+
+def test_the_format_is_documented():
+    """
+    The page of operations says what the parts of an id are; its examples run with all the others.
+    Promise: S195.
+    """
+    page = (ROOT / "docs" / "operations.md").read_text()
+
+    assert "`user:session`, or `user:session:vN`" in page
+    assert 'parse_thread_id(thread) == ("ada", "support", 2)' in page
