@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorgraph import channels, messages
 from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.later import LATER
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
@@ -142,10 +143,25 @@ if TYPE_CHECKING:
     from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
+    from actorgraph.api.saver_base import (
+        BaseCheckpointSaver,
+        create_checkpoint,
+        empty_checkpoint,
+        get_checkpoint_id,
+        uuid6,
+    )
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
-    from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
+    from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache
+    from actorgraph.codec.serializers import SerializerProtocol
     from actorgraph.errors import ForeignSaverWarning, NotSupportedError
+    from actorgraph.ports import Checkpointer
     from actorgraph.runtime.steps import astep, get_idempotency_key, step
+    from actorgraph.values.checkpoint import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+    )
     from actorgraph.values.listing import CheckpointSummary
 
 __version__ = "0.1.0"
@@ -170,13 +186,19 @@ __all__ = [
     "AuditLog",
     "AuditedSaver",
     "BaseCache",
+    "BaseCheckpointSaver",
     "CachePolicy",
     "CacheWarning",
+    "ChannelVersions",
     "ChannelWriteEntry",
+    "Checkpoint",
     "CheckpointError",
+    "CheckpointMetadata",
     "CheckpointPayload",
     "CheckpointStreamPart",
     "CheckpointSummary",
+    "CheckpointTuple",
+    "Checkpointer",
     "CheckpointsTransformer",
     "CipherProtocol",
     "Codec",
@@ -199,6 +221,7 @@ __all__ = [
     "ExecutionInfo",
     "ForeignSaver",
     "ForeignSaverWarning",
+    "FullKey",
     "GraphBubbleUp",
     "GraphBuildError",
     "GraphCallbackHandler",
@@ -256,6 +279,7 @@ __all__ = [
     "SaverRequiredError",
     "Send",
     "SerializationError",
+    "SerializerProtocol",
     "ServerInfo",
     "SlowReaderError",
     "SqliteCache",
@@ -295,9 +319,12 @@ __all__ = [
     "add_messages",
     "astep",
     "channels",
+    "create_checkpoint",
     "current_principal",
     "default_retry_on",
+    "empty_checkpoint",
     "entrypoint",
+    "get_checkpoint_id",
     "get_config",
     "get_idempotency_key",
     "get_message_writer",
@@ -314,72 +341,16 @@ __all__ = [
     "step",
     "task",
     "thread_id_for",
+    "uuid6",
     "verify_audit_log",
 ]
 
-# What few programs use, or none at their start, is imported at its first use.
-_LATER = {
-    "DrawableGraph": "actorgraph.api.drawable",
-    "StreamChannel": "actorgraph.api.events.channel",
-    "AsyncMessageStream": "actorgraph.api.events.models",
-    "MessagesTransformer": "actorgraph.api.events.models",
-    "MessageStream": "actorgraph.api.events.models",
-    "CheckpointsTransformer": "actorgraph.api.events.modes",
-    "CustomTransformer": "actorgraph.api.events.modes",
-    "DebugTransformer": "actorgraph.api.events.modes",
-    "TasksTransformer": "actorgraph.api.events.modes",
-    "UpdatesTransformer": "actorgraph.api.events.modes",
-    "ValuesTransformer": "actorgraph.api.events.modes",
-    "LifecyclePayload": "actorgraph.api.events.nested",
-    "LifecycleTransformer": "actorgraph.api.events.nested",
-    "SubgraphStatus": "actorgraph.api.events.nested",
-    "ProtocolEvent": "actorgraph.api.events.protocol",
-    "StreamTransformer": "actorgraph.api.events.protocol",
-    "AsyncGraphRunStream": "actorgraph.api.events.readers",
-    "AsyncSubgraphRunStream": "actorgraph.api.events.readers",
-    "GraphRunStream": "actorgraph.api.events.readers",
-    "SubgraphRunStream": "actorgraph.api.events.readers",
-    "SubgraphTransformer": "actorgraph.api.events.subgraphs",
-    "entrypoint": "actorgraph.api.functional.entrypoints",
-    "TaskFunction": "actorgraph.api.functional.tasks",
-    "task": "actorgraph.api.functional.tasks",
-    "NodeBuilder": "actorgraph.api.node_builder",
-    "AsyncPostgresSaver": "actorgraph.api.postgres_saver",
-    "PostgresSaver": "actorgraph.api.postgres_saver",
-    "Pregel": "actorgraph.api.pregel",
-    "push_message": "actorgraph.api.push",
-    "BaseCache": "actorgraph.caches",
-    "InMemoryCache": "actorgraph.caches",
-    "SqliteCache": "actorgraph.caches",
-    "astep": "actorgraph.runtime.steps",
-    "get_idempotency_key": "actorgraph.runtime.steps",
-    "step": "actorgraph.runtime.steps",
-    "new_thread_id": "actorgraph.api.thread_ids",
-    "thread_id_for": "actorgraph.api.thread_ids",
-    "parse_thread_id": "actorgraph.api.thread_ids",
-    "MeteredSaver": "actorgraph.api.operations.metrics",
-    "SaverCall": "actorgraph.api.operations.metrics",
-    "LimitedSaver": "actorgraph.api.operations.limits",
-    "GuardedSaver": "actorgraph.api.operations.guard",
-    "AuditedSaver": "actorgraph.api.operations.audit",
-    "AuditLog": "actorgraph.api.operations.audit_log",
-    "AuditHead": "actorgraph.api.operations.audit_log",
-    "verify_audit_log": "actorgraph.api.operations.audit_log",
-    "acting_as": "actorgraph.api.operations.principals",
-    "current_principal": "actorgraph.api.operations.principals",
-    "CheckpointSummary": "actorgraph.values.listing",
-    "ForeignSaver": "actorgraph.api.foreign",
-    "ForeignSaverWarning": "actorgraph.errors",
-    "NotSupportedError": "actorgraph.errors",
-    "RetryingSaver": "actorgraph.api.operations.retries",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in LATER:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    found = globals()[name] = getattr(import_module(LATER[name]), name)
     return found
 
 

@@ -13,6 +13,7 @@ from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
 from actorgraph.api.upkeep_methods import UpkeepMethods
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Opened, close_hosted, mark_left
@@ -87,7 +88,8 @@ class InMemorySaver(HostedSaver, MemoryBackend):
     """Keeps checkpoints in this process: for tests, demos, and threads that may end with it.
 
     Args:
-        codec: how values are stored; default one with no types beyond the graph's own.
+        codec: how values are stored; default one with no types beyond the graph's own. A
+            serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
     """
 
 
@@ -104,7 +106,8 @@ class SqliteSaver(HostedSaver, SqliteBackend):
         synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
-        codec: how values are stored; default one with no types beyond the graph's own.
+        codec: how values are stored; default one with no types beyond the graph's own. A
+            serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
     Raises:
         InvalidConfigError: an argument is out of range.
     """
@@ -115,7 +118,7 @@ class SqliteSaver(HostedSaver, SqliteBackend):
         *,
         synchronous: Synchronous = "FULL",
         busy_timeout_s: float = 5.0,
-        codec: Codec | None = None,
+        codec: Codec | SerializerProtocol | None = None,
     ) -> None:
         SqliteBackend.__init__(
             self, path, synchronous=synchronous, busy_timeout_s=busy_timeout_s, codec=codec

@@ -148,6 +148,27 @@ class Codec:
             payload = self._encode_slowly(value, path, error)
         return payload if self._envelope is None else self._envelope.close(payload, place)
 
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """The form and the bytes of a value, as LangGraph's serializers give them.
+
+        Raises: as `encode`.
+        """
+        return "actorgraph", self.encode(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The value of what `dumps_typed` gave.
+
+        Raises:
+            SerializationError: the form is another one. Others: as `decode`.
+        """
+        form, payload = data
+        if form != "actorgraph":
+            raise SerializationError(
+                f"a stored value has the form {form!r}, which another serializer made",
+                do="read it with that one; actorgraph.migrate moves LangGraph's threads",
+            )
+        return self.decode(payload)
+
     def encode_plainly(self, value: Any) -> bytes:
         """The bytes of a value, neither compressed nor encrypted: equal values, equal bytes.
 

@@ -14,6 +14,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import (
     ThreadState,
@@ -74,8 +75,8 @@ class MemoryBackend:
     durable = False
     immediate = True
 
-    def __init__(self, *, codec: Codec | None = None) -> None:
-        self.codec = codec or Codec()
+    def __init__(self, *, codec: Codec | SerializerProtocol | None = None) -> None:
+        self.codec = codec_of(codec)
         self._threads: dict[str, MemoryThread] = {}
         self._lock = threading.Lock()
 

@@ -2,6 +2,24 @@
 
 from typing import Any, NamedTuple, TypedDict
 
+ChannelVersions = dict[str, Any]
+"""Channel -> its version: an integer, a float or text, of one type in a thread."""
+
+
+class CheckpointMetadata(TypedDict, total=False):
+    """What is said of a checkpoint, beside what a caller declares.
+
+    Keys: `source` input, loop, update or fork; `step` -1 for the first input; `parents` namespace
+    -> checkpoint id of the graphs above; `run_id` of the run that made it;
+    `counters_since_delta_snapshot` DeltaChannel -> what has happened since its value was stored.
+    """
+
+    source: str
+    step: int
+    parents: dict[str, str]
+    run_id: str
+    counters_since_delta_snapshot: dict[str, Any]
+
 
 class Checkpoint(TypedDict):
     """A checkpoint: the format, its id, the values and the coordination.

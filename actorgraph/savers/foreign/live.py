@@ -58,6 +58,10 @@ class LiveCodec(Codec):
             deepcopy(payload.value) if isinstance(payload, Held) else super().decode(payload, place)
         )
 
+    def count(self, payload: bytes, place: Place = NOWHERE) -> int:
+        """How many items the list has."""
+        return len(value_of(payload))
+
     @property
     def at_rest(self) -> Codec:
         """A codec that makes bytes, for caches."""

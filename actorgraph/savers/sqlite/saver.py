@@ -14,6 +14,7 @@ from typing import Any, Literal
 import anyio
 
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import (
     FormatVersionError,
     InvalidConfigError,
@@ -65,9 +66,9 @@ class SqliteBackend:
         *,
         synchronous: Synchronous = "FULL",
         busy_timeout_s: float = 5.0,
-        codec: Codec | None = None,
+        codec: Codec | SerializerProtocol | None = None,
     ) -> None:
-        self.codec = codec or Codec()
+        self.codec = codec_of(codec)
         if synchronous not in _PRAGMAS:
             raise InvalidConfigError(
                 f"synchronous={synchronous!r} is no setting of SQLite",
