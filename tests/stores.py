@@ -18,7 +18,7 @@ KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 ON_POSTGRES = {
     *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
-    *("test_delta", "test_addresses"),
+    *("test_delta", "test_addresses", "test_session_savers"),
 }
 """The modules outside of tests/savers that run on PostgreSQL too, on asyncio: a server takes time,
 and what they show needs one store of each kind."""
@@ -29,6 +29,8 @@ def left_out(item: pytest.Item) -> bool:
     ids = item.name.rpartition("[")[2].rstrip("]").split("-")
     if "postgres" not in ids:
         return False
+    if item.path.parent.name == "long_term":
+        return "trio" in ids and item.path.stem != "test_places"
     if item.path.parent.name == "savers":
         return "trio" in ids and "TestRandomThreads" in item.nodeid
     return "trio" in ids or item.path.stem not in ON_POSTGRES

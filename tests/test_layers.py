@@ -23,6 +23,7 @@ ORDER = [
     {"codec"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
+    {"sessions"},
     {"web", "cli", "prebuilt", "testing"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},

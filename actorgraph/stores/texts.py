@@ -23,8 +23,8 @@ def to_text(value: Any, what: str) -> str:
     Raises:
         ItemValueError: JSON has no such thing; the text names its path.
     """
-    if fault := _fault(value, 0):
-        path, said = fault
+    if found := fault(value):
+        path, said = found
         raise ItemValueError(
             f"{what}{path} {said}, so it can't be stored",
             do="store dicts with text keys, lists, text, finite numbers, bools and None",
@@ -47,7 +47,7 @@ def plain(value: Mapping[str, Any] | None) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _fault(value: Any, depth: int) -> tuple[str, str] | None:
+def fault(value: Any, depth: int = 0) -> tuple[str, str] | None:
     """The path and the nature of the first thing that JSON doesn't have."""
     if value is None or isinstance(value, str | bool | int):
         return None
@@ -59,12 +59,12 @@ def _fault(value: Any, depth: int) -> tuple[str, str] | None:
         for key, part in value.items():
             if not isinstance(key, str):
                 return "", f"has the key {key!r} of type {type(key).__name__}"
-            if fault := _fault(part, depth + 1):
-                return f"[{key!r}]{fault[0]}", fault[1]
+            if found := fault(part, depth + 1):
+                return f"[{key!r}]{found[0]}", found[1]
         return None
     if isinstance(value, list | tuple):
         for index, part in enumerate(value):
-            if fault := _fault(part, depth + 1):
-                return f"[{index}]{fault[0]}", fault[1]
+            if found := fault(part, depth + 1):
+                return f"[{index}]{found[0]}", found[1]
         return None
     return "", f"is of type {type(value).__name__}"

@@ -8,6 +8,7 @@ from actorgraph.testing.faults import (
     sqlite_failure,
 )
 from actorgraph.testing.gated import GatedSaver
+from actorgraph.testing.sessions import session_saver_checks
 from actorgraph.testing.stores import store_checks
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "GatedSaver",
     "When",
     "failing_connection",
+    "session_saver_checks",
     "sqlite_failure",
     "store_checks",
 ]

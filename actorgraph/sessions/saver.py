@@ -1,0 +1,183 @@
+"""SessionSaver: `get`, `put`, `list` and `delete` of sessions, over a saver of graphs.
+
+A session's checkpoints stand in a namespace of their own, so that a graph may have a thread of
+the same id. Their order is the saver's: a clock that stands still or goes back changes nothing.
+"""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.savers import InMemorySaver
+from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
+from actorgraph.runtime.clock import IDS
+from actorgraph.sessions.records import LIMIT, Checkpoint, as_json
+from actorgraph.superstep.snapshot import iso
+from actorgraph.values.checkpoint import CheckpointTuple
+from actorgraph.values.constants import CHECKPOINT_FORMAT
+from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+
+NAMESPACE = "__session__"
+
+
+class SessionSaver:
+    """Keeps checkpoints of sessions in a saver. Safe to use from several threads and event loops.
+
+    Each method has an async twin: `aget`, `aput`, `alist`, `adelete`.
+
+    Args:
+        saver: any saver of this library, or one with LangGraph's async methods. Default a new
+            `InMemorySaver`, which ends with the process.
+    """
+
+    def __init__(self, saver: Any = None) -> None:
+        self.saver = InMemorySaver() if saver is None else saver
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is kept survives the process."""
+        return bool(getattr(self.saver, "durable", True))
+
+    async def aget(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
+        """The checkpoint of that id, or the last one that was put; None if there is none.
+
+        Raises:
+            InvalidConfigError: the thread id is empty or no text.
+        """
+        if checkpoint_id is not None and not _is_id(checkpoint_id):
+            _config(thread_id)
+            return None
+        found = await self.saver.aget_tuple(_config(thread_id, checkpoint_id))
+        return None if found is None else _checkpoint(thread_id, found)
+
+    async def aput(
+        self,
+        thread_id: str,
+        state: Mapping[str, Any],
+        *,
+        parent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Keep a new checkpoint; it is durable, where the saver is, when this returns.
+
+        Args:
+            state, metadata: what JSON has; tuples become lists.
+            parent_id: the checkpoint that it follows; default none.
+        Returns: what `aget` gives.
+        Raises:
+            SerializationError: the state or the metadata isn't JSON; nothing is kept.
+            CheckpointNotFoundError: the thread has no checkpoint `parent_id`.
+        """
+        place = _config(thread_id, parent_id)
+        values = {"state": as_json("state", state), "metadata": as_json("metadata", metadata)}
+        if parent_id is not None and await self.aget(thread_id, parent_id) is None:
+            raise CheckpointNotFoundError(
+                f"session {thread_id!r} has no checkpoint {parent_id!r}",
+                do="pass the id of one of its checkpoints, or None",
+            )
+        own = IDS.checkpoint(0, UUID(parent_id).bytes if parent_id else None)
+        ticks = ticks_of(own) - GREGORIAN_OFFSET
+        # Values stand at their versions, so no two checkpoints of a thread may share one, also
+        # when two processes put at the same moment.
+        version = ticks * 256 + secrets.randbits(8)
+        record: Any = {
+            "v": CHECKPOINT_FORMAT,
+            "id": as_text(own),
+            "ts": iso(ticks // 10),
+            "channel_values": values,
+            "channel_versions": {"state": version, "metadata": version},
+            "versions_seen": {},
+            "updated_channels": None,
+        }
+        said = {"source": "update", "step": 0, "parents": {}}
+        await self.saver.aput(place, record, said, record["channel_versions"])
+        moment = datetime.fromisoformat(record["ts"])
+        return Checkpoint(
+            record["id"], thread_id, moment, values["state"], parent_id, values["metadata"]
+        )
+
+    async def alist(
+        self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
+    ) -> list[Checkpoint]:
+        """Checkpoints, the last one first.
+
+        Args:
+            before: only those that were put before this one; nothing if it isn't there.
+            limit: how many at most; below 1 for nothing.
+        """
+        config = _config(thread_id)
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise InvalidConfigError(f"limit={limit!r}", do="use a whole number")
+        if limit < 1 or (before is not None and await self.aget(thread_id, before) is None):
+            return []
+        older = None if before is None else _config(thread_id, before)
+        found = self.saver.alist(config, before=older, limit=limit)
+        return [_checkpoint(thread_id, one) async for one in found]
+
+    async def adelete(self, thread_id: str) -> None:
+        """Remove everything of the thread, a graph's checkpoints of that thread id too."""
+        _config(thread_id)
+        await self.saver.adelete_thread(thread_id)
+
+    def get(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
+        """`aget`, blocking."""
+        return block_on("aget", lambda: self.aget(thread_id, checkpoint_id))
+
+    def put(
+        self,
+        thread_id: str,
+        state: Mapping[str, Any],
+        *,
+        parent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """`aput`, blocking."""
+        # Copied here: the caller goes on with its objects in another thread than the saver's.
+        kept, about = as_json("state", state), as_json("metadata", metadata)
+        return block_on(
+            "aput", lambda: self.aput(thread_id, kept, parent_id=parent_id, metadata=about)
+        )
+
+    def list(
+        self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
+    ) -> "list[Checkpoint]":
+        """`alist`, blocking."""
+        return block_on("alist", lambda: self.alist(thread_id, before=before, limit=limit))
+
+    def delete(self, thread_id: str) -> None:
+        """`adelete`, blocking."""
+        block_on("adelete", lambda: self.adelete(thread_id))
+
+
+def _config(thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any]:
+    if not isinstance(thread_id, str) or not thread_id:
+        raise InvalidConfigError(
+            f"thread_id={thread_id!r}", do="pass the session's id, a text that isn't empty"
+        )
+    place = {"thread_id": thread_id, "checkpoint_ns": NAMESPACE}
+    return {"configurable": place | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _checkpoint(thread_id: str, found: CheckpointTuple) -> Checkpoint:
+    record = found.checkpoint
+    parent = (found.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+    values = record["channel_values"]
+    return Checkpoint(
+        id=record["id"],
+        thread_id=thread_id,
+        created_at=datetime.fromisoformat(record["ts"]),
+        state=cast("dict[str, Any]", values["state"]),
+        parent_id=parent,
+        metadata=cast("dict[str, Any]", values["metadata"]),
+    )

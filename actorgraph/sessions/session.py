@@ -1,0 +1,309 @@
+"""Session: the turns of a program, each stored when it ends, each called once.
+
+A program that is started again runs the same turns in the same order: those that are stored
+return what they returned before, and are not called; the first one that isn't goes on from there.
+That is all: what a turn did before it failed, it does again.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+import anyio.to_thread
+
+from actorgraph.api.saver_methods import CheckpointMethods
+from actorgraph.errors import ConflictError, InvalidConfigError
+from actorgraph.sessions.records import Checkpoint, CheckpointSaver, as_json
+from actorgraph.sessions.saver import SessionSaver
+
+T = TypeVar("T")
+P = ParamSpec("P")
+PAGE = 100
+_OF_THIS_PROCESS = SessionSaver()
+"""Where sessions are kept that name a thread and no saver."""
+
+
+def session(thread_id: str | None = None, saver: Any = None, *, replay: bool = True) -> "Session":
+    """A session, to open with `with` or `async with`.
+
+    Args:
+        thread_id: its id; the same id takes it up again. None: nothing is stored.
+        saver: a saver of this library, or an object with `get`, `put`, `list` and `delete`.
+            Default one of this process, whose sessions end with it.
+        replay: whether the turns that are stored are told again, in order, from the first one.
+            False: they are over, and every turn is a new one, as in a chat of one request a turn.
+    Raises:
+        InvalidConfigError: the saver is none, or a saver without a thread id.
+    """
+    return Session(thread_id, saver, replay=replay)
+
+
+class Session:
+    """See `session`. One turn at a time; used by the task or thread that opened it.
+
+    Attributes:
+        thread_id: None for a session that stores nothing.
+        state: the program's data, stored with every turn. What JSON has. A turn that fails leaves
+            it as it was; a turn that is told again sets it to what it was after that turn.
+        checkpoint: that of the last turn, None before the first.
+        turns: how many turns are over.
+    """
+
+    def __init__(self, thread_id: str | None, saver: Any, *, replay: bool) -> None:
+        if thread_id is None and saver is not None:
+            raise InvalidConfigError("a session has a saver and no id", do="pass thread_id= too")
+        self.thread_id = thread_id
+        self.state: dict[str, Any] = {}
+        self.checkpoint: Checkpoint | None = None
+        self.turns = 0
+        self._saver = _saver_of(saver) if thread_id is not None else None
+        self._replay = replay
+        self._stored: list[Checkpoint] = []
+        self._busy = False
+
+    @property
+    def durable(self) -> bool:
+        """Whether its turns survive the process."""
+        return self._saver is not None and bool(getattr(self._saver, "durable", True))
+
+    @property
+    def waiting(self) -> int:
+        """How many stored turns are not told again yet."""
+        return len(self._stored)
+
+    def __enter__(self) -> Self:
+        """Read what is stored."""
+        self._take_up(_chain(self._saver, self.thread_id))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is left to do: each turn is stored when it ends."""
+
+    async def __aenter__(self) -> Self:
+        """Read what is stored, without blocking the event loop."""
+        if isinstance(self._saver, SessionSaver):
+            self._take_up(await _achain(self._saver, self.thread_id))
+        elif self._saver is not None:
+            read = partial(_chain, self._saver, self.thread_id)
+            self._take_up(await anyio.to_thread.run_sync(read))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """See `__exit__`."""
+
+    def turn(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function as the next turn, or give what it returned before.
+
+        Args:
+            function: its name tells the turn; what it returns is JSON.
+        Returns: what it returned; tuples as lists, as when it is told again.
+        Raises:
+            ConflictError: the stored turn has another name, another session has stored a turn, or
+                a turn of this one is going on.
+            SerializationError: the result or the state isn't JSON; the turn is not stored.
+        """
+        with self._turn(function, streamed=False) as told:
+            if told is not None:
+                return cast("T", told["result"])
+            kept = self._record(function, function(*args, **kwargs), streamed=False)
+            self._commit(self._put(*kept))
+            return cast("T", kept[1]["result"])
+
+    async def aturn(
+        self, function: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`turn`, without blocking the event loop; a sync function runs in a worker thread."""
+        with self._turn(function, streamed=False) as told:
+            if told is not None:
+                return cast("T", told["result"])
+            if inspect.iscoroutinefunction(function):
+                result = await function(*args, **kwargs)
+            else:
+                result = await anyio.to_thread.run_sync(partial(function, *args, **kwargs))
+                if inspect.isawaitable(result):
+                    result = await result
+            kept = self._record(function, result, streamed=False)
+            self._commit(await self._aput(*kept))
+            return cast("T", kept[1]["result"])
+
+    def stream(
+        self, function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[T]:
+        """A turn that gives its result piece by piece; stored when the last one is taken.
+
+        Told again, it gives the same pieces. One whose reader leaves early is not stored.
+        """
+        with self._turn(function, streamed=True) as told:
+            if told is not None:
+                yield from told["result"]
+                return
+            pieces: list[Any] = []
+            source = function(*args, **kwargs)
+            try:
+                for piece in source:
+                    pieces.append(piece)
+                    yield piece
+            finally:
+                if isinstance(source, Generator):
+                    source.close()
+            self._commit(self._put(*self._record(function, pieces, streamed=True)))
+
+    async def astream(
+        self, function: Callable[P, AsyncIterator[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncIterator[T]:
+        """`stream` of an async generator, without blocking the event loop."""
+        with self._turn(function, streamed=True) as told:
+            if told is not None:
+                for piece in told["result"]:
+                    yield piece
+                return
+            pieces: list[Any] = []
+            source = function(*args, **kwargs)
+            try:
+                async for piece in source:
+                    pieces.append(piece)
+                    yield piece
+            finally:
+                # Here and now: left to the collector it would end in nobody's task.
+                if isinstance(source, AsyncGenerator):
+                    await source.aclose()
+            self._commit(await self._aput(*self._record(function, pieces, streamed=True)))
+
+    def _take_up(self, chain: list[Checkpoint]) -> None:
+        """Begin with the stored turns, the oldest first."""
+        self.state, self.checkpoint, self.turns = {}, None, 0
+        self._stored = chain
+        if not self._replay and chain:
+            self._stored, self.turns, self.checkpoint = [], len(chain), chain[-1]
+            self.state = deepcopy(chain[-1].state)
+
+    @contextmanager
+    def _turn(self, function: Any, *, streamed: bool) -> Generator[dict[str, Any] | None]:
+        """The metadata of the stored turn, if there is one; else room for a new one."""
+        if self._busy:
+            raise ConflictError(
+                f"a turn of session {self.thread_id!r} is going on",
+                do="wait for its end, or read its stream to the end",
+            )
+        before, self._busy = deepcopy(self.state), True
+        try:
+            if not self._stored:
+                yield None
+                before = self.state
+                return
+            point = self._stored[0]
+            self._check(point, function, streamed=streamed)
+            del self._stored[0]
+            self._commit(point)
+            before = deepcopy(point.state)
+            yield deepcopy(point.metadata)
+        finally:
+            self.state, self._busy = before, False
+
+    def _check(self, point: Checkpoint, function: Any, *, streamed: bool) -> None:
+        stored, asked = point.metadata, _name_of(function)
+        if (stored.get("turn"), bool(stored.get("streamed"))) != (asked, streamed):
+            raise ConflictError(
+                f"turn {self.turns + 1} of session {self.thread_id!r} is stored as "
+                f"{stored.get('turn')!r}, and {asked!r} is asked for",
+                do="run the turns in the order in which they were stored, or take another id",
+            )
+
+    def _record(
+        self, function: Any, result: Any, *, streamed: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is kept of a turn: the state, and the metadata with its result."""
+        about = {"turn": _name_of(function), "result": result, "streamed": streamed}
+        return as_json("state", self.state), as_json("turn", about)
+
+    def _put(self, state: dict[str, Any], metadata: dict[str, Any]) -> Checkpoint | None:
+        if self._saver is None or self.thread_id is None:
+            return None
+        self._check_last(self._saver.get(self.thread_id))
+        parent = self.checkpoint.id if self.checkpoint else None
+        return self._saver.put(self.thread_id, state, parent_id=parent, metadata=metadata)
+
+    async def _aput(self, state: dict[str, Any], metadata: dict[str, Any]) -> Checkpoint | None:
+        if not isinstance(self._saver, SessionSaver) or self.thread_id is None:
+            return await anyio.to_thread.run_sync(self._put, state, metadata)
+        self._check_last(await self._saver.aget(self.thread_id))
+        parent = self.checkpoint.id if self.checkpoint else None
+        return await self._saver.aput(self.thread_id, state, parent_id=parent, metadata=metadata)
+
+    def _check_last(self, last: Checkpoint | None) -> None:
+        mine = self.checkpoint.id if self.checkpoint else None
+        if (last.id if last else None) != mine:
+            raise ConflictError(
+                f"another session of {self.thread_id!r} has stored a turn; this one's is not",
+                do="open the session again, and let one at a time have it",
+            )
+
+    def _commit(self, point: Checkpoint | None) -> None:
+        self.checkpoint = point or self.checkpoint
+        self.turns += 1
+
+
+def _saver_of(saver: Any) -> CheckpointSaver:
+    if saver is None:
+        return _OF_THIS_PROCESS
+    if not isinstance(saver, type):
+        if isinstance(saver, CheckpointMethods) or hasattr(saver, "aget_tuple"):
+            return SessionSaver(saver)
+        if isinstance(saver, CheckpointSaver):
+            return saver
+    raise InvalidConfigError(
+        f"{saver!r} is no saver",
+        do="pass SqliteSaver(path), or an object with get, put, list, delete",
+    )
+
+
+def _chain(saver: CheckpointSaver | None, thread_id: str | None) -> list[Checkpoint]:
+    """The last checkpoint and those before it, the oldest first."""
+    if saver is None or thread_id is None:
+        return []
+    chain: list[Checkpoint] = []
+    page = saver.list(thread_id, limit=PAGE)
+    while page:
+        chain = _joined(chain, page)
+        page = saver.list(thread_id, before=page[-1].id, limit=PAGE)
+    return chain[::-1]
+
+
+async def _achain(saver: SessionSaver, thread_id: str | None) -> list[Checkpoint]:
+    if thread_id is None:
+        return []
+    chain: list[Checkpoint] = []
+    page = await saver.alist(thread_id, limit=PAGE)
+    while page:
+        chain = _joined(chain, page)
+        page = await saver.alist(thread_id, before=page[-1].id, limit=PAGE)
+    return chain[::-1]
+
+
+def _joined(chain: list[Checkpoint], page: list[Checkpoint]) -> list[Checkpoint]:
+    """The chain, the newest first, longer by those of an older page that belong to it."""
+    for point in page:
+        if not chain or chain[-1].parent_id == point.id:
+            chain.append(point)
+    return chain
+
+
+def _name_of(function: Any) -> str:
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    return str(getattr(inner, "__qualname__", None) or type(inner).__qualname__)

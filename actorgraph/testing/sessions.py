@@ -1,0 +1,143 @@
+"""What every saver of sessions does: checks that anybody may run on theirs.
+
+    @pytest.mark.parametrize("check", session_saver_checks(), ids=lambda check: check.__name__)
+    def test_my_saver(check):
+        check(MySaver())  # a new, empty one each time
+
+A check takes an empty object with `get`, `put`, `list` and `delete`, and raises AssertionError
+where it keeps sessions otherwise than `SessionSaver` does.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from actorgraph.sessions import CheckpointSaver
+
+Check = Callable[[CheckpointSaver], None]
+_CHECKS: list[Check] = []
+
+
+def session_saver_checks() -> list[Check]:
+    """Every check."""
+    return list(_CHECKS)
+
+
+def _add(check: Check) -> Check:
+    _CHECKS.append(check)
+    return check
+
+
+@_add
+def it_has_the_four_methods(saver: CheckpointSaver) -> None:
+    """`isinstance(saver, CheckpointSaver)` holds."""
+    assert isinstance(saver, CheckpointSaver)
+
+
+@_add
+def what_is_put_is_returned_and_found(saver: CheckpointSaver) -> None:
+    """The record that `put` returns is the one that `get` gives, by id and as the last one."""
+    first = saver.put("t", {"n": 1, "list": [1, {"a": None}]}, metadata={"by": "ada"})
+    second = saver.put("t", {"n": 2}, parent_id=first.id)
+
+    assert (first.thread_id, first.state["n"], first.metadata) == ("t", 1, {"by": "ada"})
+    assert (first.parent_id, second.parent_id) == (None, first.id)
+    assert saver.get("t") == second
+    assert saver.get("t", first.id) == first
+    assert first.created_at.tzinfo is not None
+
+
+@_add
+def what_is_not_there_is_none(saver: CheckpointSaver) -> None:
+    """Unknown threads, unknown ids, and ids of other threads."""
+    point = saver.put("t", {})
+
+    assert saver.get("u") is None
+    assert saver.get("u", point.id) is None
+    assert saver.get("t", "no id") is None
+    assert saver.list("u") == []
+
+
+@_add
+def lists_are_newest_first_and_cut(saver: CheckpointSaver) -> None:
+    """`limit` is a hard cap, 10 by default; `before` means older than that one."""
+    points = [saver.put("t", {"n": n}) for n in range(13)][::-1]
+    saver.put("u", {})
+
+    assert saver.list("t") == points[:10]
+    assert saver.list("t", limit=99) == points
+    assert saver.list("t", before=points[4].id, limit=3) == points[5:8]
+    assert saver.list("t", before=points[-1].id) == []
+    assert saver.list("t", before="no id") == []
+    assert saver.list("t", limit=0) == saver.list("t", limit=-1) == []
+
+
+@_add
+def nothing_is_shared_with_the_caller(saver: CheckpointSaver) -> None:
+    """Changing what was put, or what was returned, changes nothing that is kept."""
+    state: dict[str, Any] = {"list": [1]}
+    point = saver.put("t", state, metadata={"m": []})
+    state["list"].append(2)
+    point.state["list"].append(3)
+    point.metadata["m"].append(4)
+    found = saver.get("t")
+
+    assert found is not None
+    assert (found.state, found.metadata) == ({"list": [1]}, {"m": []})
+
+
+@_add
+def what_json_does_not_have_is_refused(saver: CheckpointSaver) -> None:
+    """A TypeError that names the path, and nothing is kept."""
+    for wrong in ({"a": [object()]}, {"a": {1: 2}}, {"a": float("nan")}):
+        assert "'a'" in _refusal(saver, wrong, {})
+        assert "'a'" in _refusal(saver, {}, wrong)
+    assert saver.list("t") == []
+
+
+def _refusal(saver: CheckpointSaver, state: Any, metadata: Any) -> str:
+    try:
+        saver.put("t", state, metadata=metadata)
+    except TypeError as error:
+        return str(error)
+    raise AssertionError(f"{state!r} and {metadata!r} were taken")
+
+
+@_add
+def deleting_takes_all_of_a_thread(saver: CheckpointSaver) -> None:
+    """Every checkpoint of the thread goes, of others none; again is no error."""
+    saver.put("t", {"n": 1})
+    saver.put("t", {"n": 2})
+    other = saver.put("u", {})
+    saver.delete("t")
+    saver.delete("t")
+
+    assert saver.list("t") == []
+    assert saver.get("u") == other
+    assert saver.put("t", {}).parent_id is None
+
+
+@_add
+def threads_lose_nothing(saver: CheckpointSaver) -> None:
+    """Puts and reads of eight threads at once: every row is there."""
+    failed: list[BaseException] = []
+
+    def put(name: str) -> None:
+        try:
+            for n in range(10):
+                saver.put(name, {"n": n})
+                saver.list("t0", limit=3)
+        except BaseException as error:  # noqa: BLE001 - told below
+            failed.append(error)
+
+    names = ["t0", "t1"] * 4
+    threads = [threading.Thread(target=put, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    for name in ("t0", "t1"):
+        found = [point.state["n"] for point in saver.list(name, limit=1000)]
+        assert sorted(found) == sorted([*range(10)] * 4)
