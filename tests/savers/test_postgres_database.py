@@ -13,6 +13,7 @@ from actorgraph import AsyncPostgresSaver, InvalidConfigError, PostgresSaver, in
 from actorgraph.errors import FormatVersionError, MissingExtraError, StorageError
 from actorgraph.savers.postgres import queries
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.migrations import VERSION
 from tests.gates import PATIENCE_S
 from tests.graphs import ab, at, chain, count, history, in_a_row
 
@@ -141,9 +142,9 @@ class TestSetup:
             saver.setup()
             saver.setup()
         with postgres.connect(schema) as db:
-            numbers = db.execute("SELECT v FROM saver_migrations").fetchall()
+            numbers = db.execute("SELECT v FROM saver_migrations ORDER BY v").fetchall()
 
-        assert numbers == [(1,)]
+        assert numbers == [(number,) for number in range(1, VERSION + 1)]
 
     async def test_one_name_serves_blocking_and_asynchronous_programs(self, postgres, lent):
         """

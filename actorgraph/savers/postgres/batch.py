@@ -19,6 +19,7 @@ from psycopg.rows import tuple_row
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, RowError, kind_of
 from actorgraph.savers.postgres.retention import keep
@@ -148,7 +149,7 @@ class _Work:
         """
         names = {request.thread_id for request in batch if not isinstance(request, Vacuum)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
-        found = sorted(filter(storable, names))
+        found = Texts(sorted(filter(storable, names)))
         lock = sql.LOCK_FREE_THREADS if self._turn.skips else sql.LOCK_THREADS
         values = (settings.search_path, settings.lock_timeout, settings.synchronous_commit)
         head: list[Statement] = [

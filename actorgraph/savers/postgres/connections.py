@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from actorgraph.errors import InvalidConfigError, SaverClosedError
+from actorgraph.savers.postgres.columns import teach
 
 Link = Connection[Any]
 CONNECT_TIMEOUT_S = 10
@@ -94,6 +95,7 @@ class OwnConnections:
             connection = self._idle.pop() if self._idle else None
         if connection is None or connection.closed:
             connection = psycopg.connect(**self._parameters, autocommit=True)
+            teach(connection)
         with self._lock:
             self._busy[connection] = inf if patient else time.monotonic() + self._timeout_s
             if self._watchdog is None:
@@ -193,6 +195,7 @@ def _borrowed(connection: Link) -> Generator[Link]:
     before = connection.autocommit
     if not before and not connection.closed:
         connection.autocommit = True
+    teach(connection)
     try:
         yield connection
     finally:

@@ -77,7 +77,7 @@ def kind_of(error: Exception, connection: Any = None) -> Kind:
         return _BY_CODE.get(code) or _BY_CLASS.get(code[:2], Kind.OTHER)
     if isinstance(error, psycopg.OperationalError):
         return Kind.LOST  # it never reached a server that would name it
-    if isinstance(error, RowError | psycopg.DataError | UnicodeError | OverflowError):
+    if isinstance(error, RowError | psycopg.DataError | ValueError | OverflowError):
         return Kind.ROW
     return Kind.OTHER
 

@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.postgres import queries as sql
+from actorgraph.savers.postgres.columns import Binaries, Texts
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, kind_of
 from actorgraph.savers.postgres.schema import USE_SCHEMA
@@ -117,12 +118,13 @@ class _Reader:
     def load(self, queries: Sequence[LoadCheckpoint]) -> list[Loaded]:
         """The answers to several `LoadCheckpoint`."""
         asked = [(q.thread_id, q.namespace, q.id) for q in queries]
-        columns = [list(column) for column in zip(*asked, strict=True)]
+        names, namespaces, points = zip(*asked, strict=True)
+        columns = [Texts(names), Texts(namespaces), Binaries(points)]
         rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
-        points = {place: row[7:] for place, row in rows.items() if row[7] is not None}
-        wholes = self._find(points.values(), [queries[place].ancestors for place in points])
-        stored = dict(zip(points, self._read(wholes), strict=True))
-        floors = {place: whole.whole.floor for place, whole in zip(points, wholes, strict=True)}
+        there = {place: row[7:] for place, row in rows.items() if row[7] is not None}
+        wholes = self._find(there.values(), [queries[place].ancestors for place in there])
+        stored = dict(zip(there, self._read(wholes), strict=True))
+        floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
         return [
             _loaded(rows[place], stored.get(place), floors.get(place, 0))
             if place in rows
@@ -156,8 +158,8 @@ class _Reader:
             "before": query.before,
             "step": encode_json(where["step"]) if "step" in where else None,
             "source": where.get("source"),
-            "keys": list(metadata),
-            "values": [encode_json(value) for value in metadata.values()],
+            "keys": Texts(metadata),
+            "values": Texts(encode_json(value) for value in metadata.values()),
             "limit": query.limit,
         }
         rows = self.ask((statement[query.oldest_first], values))
@@ -233,7 +235,11 @@ def _threads(query: ListThreads) -> Asked:
     runs = sorted(query.runs)
     texts = [encode_json(run) for run in runs]
     named = [_bytes_of(run) for run in runs]
-    return sql.SELECT_THREADS_OF_RUNS, {"older": query.older, "runs": named, "texts": texts}
+    return sql.SELECT_THREADS_OF_RUNS, {
+        "older": query.older,
+        "runs": Binaries(named),
+        "texts": Texts(texts),
+    }
 
 
 def _bytes_of(run: str) -> bytes:

@@ -8,9 +8,9 @@ from psycopg.rows import tuple_row
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.postgres import removals as sql
+from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.migrations import quoted
 from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
-from actorgraph.savers.postgres.rows import arrays
 from actorgraph.savers.postgres.schema import USE_SCHEMA
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import Cut, Point, cut, held_whole

@@ -11,6 +11,7 @@ from psycopg.types.numeric import Int8
 
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.failures import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 
@@ -18,12 +19,6 @@ Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
 _Row = tuple[Any, ...]
 RangeKey = tuple[str, str, str, int, int]
 """Thread id, namespace, channel, lineage, start."""
-
-
-def arrays(rows: Iterable[_Row]) -> list[list[Any]]:
-    """Rows as columns. Integers say their type: the server prepares a statement per types."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return [[*map(Int8, c)] if isinstance(c[0], int) else c for c in columns]
 
 
 class Growing:

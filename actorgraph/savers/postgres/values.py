@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from psycopg.types.numeric import Int8
-
 from actorgraph.codec.records import Record
 from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 
@@ -57,11 +56,13 @@ class Needs:
         ]
 
 
+_KINDS: dict[str, type[list[Any]]] = {"n": Numbers, "t": Texts, "b": Binaries}
+
+
 def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
-    """Rows as columns, of numbers (n) or others; no rows are empty columns."""
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in kinds]
-    pairs = zip(kinds, columns, strict=True)
-    return [[*map(Int8, column)] if kind == "n" else column for kind, column in pairs]
+    """Rows as columns, of numbers (n), texts (t) or bytes (b); no rows are empty columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return [_KINDS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
 
 
 class Values:

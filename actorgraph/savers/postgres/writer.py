@@ -92,7 +92,7 @@ class Writer:
                 with self._source.lease() as connection:
                     self._greet(connection)
                     return work(connection)
-            except (psycopg.Error, RowError, UnicodeError, OverflowError) as error:
+            except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = kind_of(error, connection)
                 if kind is Kind.LOST or turn.unsure:
                     end = end or time.monotonic() + self._timeout_s
