@@ -14,7 +14,15 @@ from actorgraph.values.commits import Commit, ListCheckpoints, Query, Request, S
 from actorgraph.values.retention import CopyThread, ListThreads, Vacuum
 
 Authorize = Callable[[str | None, str | None, str], bool]
-_OPS = {"put_writes": "put", "resume": "put", "end": "put", "count": "get", "list_threads": "list"}
+_OPS = {
+    "put_writes": "put",
+    "resume": "put",
+    "end": "put",
+    "put_run": "put",
+    "count": "get",
+    "get_run": "get",
+    "list_threads": "list",
+}
 
 
 class GuardedSaver(WrappedSaver):
@@ -59,8 +67,10 @@ class GuardedSaver(WrappedSaver):
         """See `ports.Watch`."""
         if isinstance(query, ListCheckpoints) and query.thread_id is None:
             query = msgspec.structs.replace(query, limit=None)  # it counts what may be shown
-        elif not isinstance(query, ListThreads) and query.thread_id is not None:
-            self._check(query.thread_id, _op(query))
+        elif not isinstance(query, ListThreads):
+            thread_id: str | None = getattr(query, "thread_id", None)
+            if thread_id:
+                self._check(thread_id, _op(query))
         return query if self._inner is None else self._inner.asked(query)
 
     def answered(self, query: Query, answer: Any) -> Any:
@@ -96,7 +106,8 @@ class GuardedSaver(WrappedSaver):
             return
         if isinstance(request, CopyThread):
             self._check(request.source, "copy")
-        self._check(request.thread_id, _op(request))
+        if request.thread_id:
+            self._check(request.thread_id, _op(request))
 
     def _may(self, thread_id: str | None, op: str) -> bool:
         return bool(self._authorize(self._principal(), thread_id, op))

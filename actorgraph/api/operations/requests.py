@@ -17,39 +17,50 @@ from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
     DeleteCheckpoints,
+    DeleteRuns,
+    DeleteThread,
+    Expire,
     HoldWhole,
+    KeepLast,
+    KeepLatest,
+    ListThreads,
+    Reseal,
+    Sweep,
     Vacuum,
 )
+
+_NAMES: dict[type, str] = {
+    LoadCheckpoint: "get",
+    ListCheckpoints: "list",
+    ListThreads: "list_threads",
+    CountCheckpoints: "count",
+    CopyThread: "copy",
+    Vacuum: "vacuum",
+    HoldWhole: "put",
+    Reseal: "put",
+    **dict.fromkeys((DeleteThread, DeleteCheckpoints, DeleteRuns), "delete"),
+    **dict.fromkeys((KeepLatest, KeepLast, Expire, Sweep), "delete"),
+}
 
 
 def name_of(request: Request | Query) -> str:
     """One of get, list, list_threads, count; put, put_writes, end, resume; delete, copy, vacuum.
 
-    An `end` only says that a run has left. A claim that answers questions is a `resume`.
+    An `end` only says that a run has left. A claim that answers questions is a `resume`. What an
+    ActorSystem keeps about its runs is a `put_run` or `get_run`.
     """
-    match request:
-        case Commit(claim=claim) if claim is not None and claim.resumes:
-            return "resume"
-        case Commit(checkpoints=(_, *_)) | HoldWhole():
-            return "put"
-        case Commit(ledger=(_, *_)):
-            return "put_writes"
-        case Commit(claim=None):
-            return "end"
-        case Commit():
-            return "put"
-        case LoadCheckpoint():
-            return "get"
-        case ListCheckpoints():
-            return "list"
-        case CountCheckpoints():
-            return "count"
-        case CopyThread():
-            return "copy"
-        case Vacuum():
-            return "vacuum"
-        case _:
-            return "list_threads" if not hasattr(request, "size") else "delete"
+    if isinstance(request, Commit):
+        return _name_of_commit(request)
+    known = _NAMES.get(type(request))
+    return known or ("put_run" if hasattr(request, "size") else "get_run")
+
+
+def _name_of_commit(commit: Commit) -> str:
+    if commit.claim is not None and commit.claim.resumes:
+        return "resume"
+    if commit.checkpoints or (commit.claim is not None and not commit.ledger):
+        return "put"
+    return "put_writes" if commit.ledger else "end"
 
 
 def ids_of(request: Request | Query) -> str:

@@ -57,3 +57,9 @@ class WrappedSaver(HostedSaver):
     def copy_to_file(self) -> Callable[[str], None] | None:
         """How the saver is copied to a file; None where it can't be."""
         return getattr(self.saver, "copy_to_file", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the saver inside says of itself beyond the port. Only called for what isn't here."""
+        if name.startswith("_") or name == "saver":
+            raise AttributeError(name)
+        return getattr(self.saver, name)
