@@ -44,7 +44,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     checkpoint = place.get("checkpoint_id")
     return Address(
         text,
-        place.get("checkpoint_ns") or "",
+        _namespace(place.get("checkpoint_ns")),
         _checkpoint_id(checkpoint) if checkpoint else None,
     )
 
@@ -128,6 +128,26 @@ def _check_thread_id(given: object, text: str) -> None:
             "control characters",
             do="use a short printable name, such as a UUID",
         )
+
+
+def _namespace(given: object) -> str:
+    if not given:
+        return ""
+    if not isinstance(given, str) or not is_unicode(given) or "\0" in given:
+        raise InvalidConfigError(
+            f"checkpoint_ns {str(given)[:40]!r} is no text that can be stored",
+            do="take it from get_state().config; the thread's own namespace is ''",
+        )
+    return given
+
+
+def is_unicode(text: str) -> bool:
+    """Whether text can be encoded: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _checkpoint_id(text: object) -> bytes:

@@ -1,5 +1,6 @@
-"""Test doubles for programs that use actorgraph: savers that fail, or wait, on demand."""
+"""For tests of programs: savers that fail, or wait, on demand; the contract of savers as checks."""
 
+from actorgraph.testing.conformance import CHECKS, check_saver
 from actorgraph.testing.faults import (
     FaultPlan,
     FaultySaver,
@@ -12,10 +13,12 @@ from actorgraph.testing.sessions import session_saver_checks
 from actorgraph.testing.stores import store_checks
 
 __all__ = [
+    "CHECKS",
     "FaultPlan",
     "FaultySaver",
     "GatedSaver",
     "When",
+    "check_saver",
     "failing_connection",
     "session_saver_checks",
     "sqlite_failure",

@@ -1,0 +1,125 @@
+"""Checks of hostile ids: each is refused, or is an address like any other and no one else's."""
+
+from typing import Any
+
+from actorgraph.testing.conformance.bench import Bench, Public
+from actorgraph.testing.conformance.checks import check, holds, same
+from actorgraph.testing.conformance.listing import INJECTIONS
+from actorgraph.testing.conformance.points import (
+    at,
+    chain,
+    checkpoint,
+    metadata,
+    new_task,
+    values_of,
+)
+
+_NAMES = (
+    *(
+        ".",
+        "..",
+        "../x",
+        "../../x",
+        "/x",
+        "/etc/passwd",
+        "C:\\x",
+        "\\\\host\\x",
+        "x/",
+        "x\\",
+        "x/../y",
+    ),
+    *("x\0", "\0", "x\0y", "\x7f", "\x1b[2J", "\u202ex", "\ufeff", "\u200b", "x ", " x", "x."),
+    *("con", "NUL", "aux.txt", "x:y", "x*", "x?", "<x>", "x|y", "~", "~root", "-rf", "--", "$HOME"),
+    *("%2e%2e", "%00", "%", "a%b", "a_b", "aXb", "A", "a", "é", "e\u0301", "ß", "SS", "ss", "K"),
+    *(
+        "\u212a",
+        "0",
+        "00",
+        "0.0",
+        "1e1",
+        "None",
+        "x.jsonl",
+        "x.writes",
+        "x.lock",
+        "x.tmp",
+        "\ud800",
+    ),
+    *("x" * 255, "x" * 254 + "y", "漢" * 85, "漢" * 100, "x" * 256, "y" * 300, "z" * 100_000),
+    *INJECTIONS,
+)
+"""Names that are none for a file, or are another name's in some file system or database."""
+
+IDS = tuple(dict.fromkeys(_NAMES))
+
+
+async def _stored(saver: Public, config: dict[str, Any], number: int) -> bool:
+    """Store one checkpoint there; False if that is refused."""
+    try:
+        await saver.put(config, checkpoint({"x": number}), metadata(number))
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+@check("hostile ids")
+async def threads(bench: Bench) -> None:
+    """Each thread id is refused as a ValueError, or has what was stored under it alone."""
+    async with bench.public() as saver:
+        kept = {n: name for n, name in enumerate(IDS) if await _stored(saver, at(name), n)}
+        holds(len(kept) >= 20, "most of these ids are refused")
+        await _all_there(saver, kept)
+        if not (hasattr(saver.saver, "adelete_thread") or hasattr(saver.saver, "delete_thread")):
+            return
+        for number, name in list(kept.items())[::2]:
+            await saver.ask("delete_thread", name)
+            same(await saver.get(at(name)), None, f"the deleted thread {name!r:.80}")
+            del kept[number]
+        await _all_there(saver, kept)
+
+
+async def _all_there(saver: Public, kept: dict[int, str]) -> None:
+    for number, name in kept.items():
+        found = await saver.get(at(name))
+        same(values_of(found), {"x": number}, f"thread {name!r:.80}")
+        same(found.config["configurable"]["thread_id"], name, "the thread id that is read")
+        same(len(await saver.list(at(name))), 1, f"the list of {name!r:.80}")
+
+
+@check("hostile ids")
+async def namespaces(bench: Bench) -> None:
+    """Each namespace is refused as a ValueError, or has what was stored in it alone."""
+    async with bench.public() as saver:
+        await chain(saver, 1)
+        kept = {n: name for n, name in enumerate(IDS) if await _stored(saver, at("t", name), n)}
+        last = {name: number for number, name in kept.items()}
+        for name, number in last.items():
+            found = await saver.get(at("t", name))
+            same(values_of(found), {"x": number}, f"namespace {name!r:.80}")
+
+
+@check("hostile ids")
+async def channels(bench: Bench) -> None:
+    """A channel of any name is stored, read and written beside, or refused as a ValueError."""
+    async with bench.public() as saver:
+        for number, name in enumerate(IDS):
+            try:
+                config = await saver.put(at(), checkpoint({name: number}), metadata(number))
+                await saver.put_writes(config, [(name, [number])], new_task())
+            except (ValueError, TypeError):
+                continue
+            found = await saver.get(config)
+            same(values_of(found), {name: number}, f"channel {name!r:.80}")
+            same(tuple(found.pending_writes[0])[1:], (name, [number]), "its write")
+
+
+@check("hostile ids")
+async def a_refused_id_leaves_nothing(bench: Bench) -> None:
+    """After ids that are no text a saver is as before."""
+    async with bench.public() as saver:
+        await chain(saver, 1)
+        for wrong in ({"a": 1}, ["t"], b"t", 1.5, object()):
+            try:
+                await saver.put(at(wrong), checkpoint({"x": 9}), metadata(9))  # type: ignore[arg-type]
+            except Exception:  # noqa: BLE001, S112 - any refusal will do
+                continue
+        same(values_of(await saver.get(at())), {"x": 0}, "the thread that was there")

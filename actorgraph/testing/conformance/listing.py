@@ -1,0 +1,125 @@
+"""Checks of lists: order, filter, before, limit, and what hostile text does to them."""
+
+from contextlib import aclosing
+from itertools import product
+
+from actorgraph.testing.conformance.bench import Bench
+from actorgraph.testing.conformance.checks import check, holds, same
+from actorgraph.testing.conformance.points import (
+    at,
+    chain,
+    checkpoint,
+    metadata,
+    steps,
+    whole,
+)
+
+INJECTIONS = (
+    *(
+        "'",
+        '"',
+        "`",
+        "\\",
+        "''",
+        '""',
+        "')",
+        "');--",
+        "' OR 1=1 --",
+        '" OR ""="',
+        "1; DROP TABLE x",
+    ),
+    *("%", "_", "$", "$.a", "a.b", "a[0]", "a']", 'a"]', "a' || 'b", "--", "/*", "*/", ";", "?"),
+    *(":x", "%s", "{}", "\n", "\r\n", "\t", " ", "", "#", "x\ny", "null", "true", "[]", "é", "😀"),
+)
+"""Text that means something to SQL, to JSON paths, to LIKE, to formats, or to lines of a file."""
+
+SAFE = "plain"
+
+
+@check("filters")
+async def newest_first(bench: Bench) -> None:
+    """A list has the newest first; each of filter, before and limit narrows it, and all do."""
+    async with bench.public() as saver:
+        configs = list[dict[str, object]]()
+        config = at()
+        for step in range(6):
+            source = "loop" if step % 2 else "update"
+            point = checkpoint({"x": step}, version=step + 1)
+            config = await saver.put(config, point, metadata(step, source, half=step // 3))
+            configs.append(config)
+        loop, half = {"source": "loop"}, {"half": 1}
+        same(await steps(saver, at()), [5, 4, 3, 2, 1, 0], "all")
+        same(await steps(saver, at(), limit=2), [5, 4], "limit")
+        same(await steps(saver, at(), before=configs[2]), [1, 0], "before")
+        same(await steps(saver, at(), filter=loop), [5, 3, 1], "filter")
+        same(await steps(saver, at(), filter={**loop, **half}), [5, 3], "two filters")
+        same(await steps(saver, at(), filter=loop, limit=1), [5], "filter and limit")
+        same(
+            await steps(saver, at(), filter=loop, before=configs[5], limit=1),
+            [3],
+            "all of them: what the filter leaves out doesn't count",
+        )
+        same(await steps(saver, at(), filter={"user": "nobody"}), [], "a filter of nothing")
+
+
+@check("filters")
+async def every_thread(bench: Bench) -> None:
+    """Without a config a list has the checkpoints of every thread."""
+    async with bench.public() as saver:
+        for thread in ("one", "two"):
+            await chain(saver, 2, at(thread))
+        found = await saver.list(None)
+    names = sorted(t.config["configurable"]["thread_id"] for t in found)
+    same(names, ["one", "one", "two", "two"], "the threads")
+
+
+@check("filters")
+async def a_list_may_be_left_early(bench: Bench) -> None:
+    """Whoever takes the first of a list and goes leaves the saver usable."""
+    async with bench.public() as saver:
+        await chain(saver, 5)
+        saver.offers("list")
+        if hasattr(saver.saver, "alist"):
+            async with aclosing(saver.saver.alist(at())) as pages:
+                found = await anext(pages)
+                same(found.metadata["step"], 4, "the first of a list")
+        await chain(saver, 1, at("other"))
+        same(len(await saver.list(at())), 5, "checkpoints")
+
+
+@check("filters")
+async def hostile_keys_and_values(bench: Bench) -> None:
+    """A filter finds exactly the rows with its key and value, or is refused; it runs nothing."""
+    texts = INJECTIONS
+    async with bench.public() as saver:
+        kept = dict[str, int]()
+        for number, text in enumerate(texts):
+            try:
+                about = metadata(number, **{f"k{text}": text, SAFE: text})
+                await saver.put(at(), checkpoint({"x": 0}), about)
+            except ValueError:
+                continue  # refused as a whole
+            kept[text] = number
+        holds(len(kept) > len(texts) // 2, "most texts can't be stored in metadata")
+        for text, number in kept.items():
+            same(await steps(saver, at(), filter={SAFE: text}), [number], f"the value {text!r}")
+        others = [*kept][:4]
+        for key, value in [*zip(kept, kept, strict=True), *product(kept, others)]:
+            try:
+                found = await steps(saver, at(), filter={f"k{key}": value})
+            except ValueError:
+                continue
+            wanted = [kept[key]] if key == value else []
+            same(found, wanted, f"filter {{'k' + {key!r}: {value!r}}}")
+        same(len(await saver.list(whole())), len(kept), "checkpoints after all that")
+
+
+@check("filters")
+async def kinds_of_values_differ(bench: Bench) -> None:
+    """A filter compares values with their kind: 1 is not "1", and not true."""
+    values = ["1", 1, True, None, "true", "null", 1.5, "1.5", 0, False]
+    async with bench.public() as saver:
+        for number, value in enumerate(values):
+            await saver.put(at(), checkpoint({"x": 0}), metadata(number, tag=value))
+        for number, value in enumerate(values):
+            same(await steps(saver, at(), filter={"tag": value}), [number], f"tag {value!r}")

@@ -1,0 +1,134 @@
+"""Checks of what removes and copies: delete_thread, delete_for_runs, copy_thread, prune ..."""
+
+from typing import Any
+from uuid import uuid4
+
+from actorgraph.testing.conformance.bench import Bench, Public
+from actorgraph.testing.conformance.checks import check, holds, same
+from actorgraph.testing.conformance.points import (
+    at,
+    chain,
+    checkpoint,
+    id_of,
+    metadata,
+    new_id,
+    new_task,
+    steps,
+    values_of,
+    whole,
+)
+
+
+async def _seen(saver: Public, thread: str) -> list[Any]:
+    """All that a list of a thread shows, but for the thread's name."""
+    return [
+        (
+            found.config["configurable"]["checkpoint_ns"],
+            id_of(found.config),
+            found.parent_config and id_of(found.parent_config),
+            values_of(found),
+            found.metadata,
+            [tuple(write) for write in found.pending_writes],
+        )
+        for found in await saver.list(whole(thread))
+    ]
+
+
+@check("removals")
+async def deleting_a_thread(bench: Bench) -> None:
+    """The whole of a deleted thread goes, with all namespaces and writes, and nothing else."""
+    async with bench.public() as saver:
+        saver.offers("delete_thread")
+        for thread in ("t", "t2", "T"):
+            configs = [*await chain(saver, 2, at(thread)), *await chain(saver, 1, at(thread, "n"))]
+            await saver.put_writes(configs[0], [("x", 1)], new_task())
+        before = await _seen(saver, "t2"), await _seen(saver, "T")
+        await saver.ask("delete_thread", "t")
+        await saver.ask("delete_thread", "unknown")
+        same(await saver.list(whole("t")), [], "the deleted thread")
+        same(await saver.get(at("t", "n")), None, "its namespace")
+        same((await _seen(saver, "t2"), await _seen(saver, "T")), before, "the other threads")
+        point = checkpoint({"x": "new"}, named=id_of(configs[0]))
+        again = await saver.put(at("t"), point, metadata(0))
+        holds(not (await saver.get(again)).pending_writes, "writes of the deleted thread are back")
+
+
+@check("removals")
+async def deleting_runs(bench: Bench) -> None:
+    """What deleted runs stored goes from every thread; the rest stays whole."""
+    one, two = str(uuid4()), str(uuid4())
+    async with bench.public() as saver:
+        saver.offers("delete_for_runs")
+        for thread in ("t", "t2"):
+            first = await chain(saver, 2, at(thread), run_id=one)
+            await chain(saver, 2, first[-1], run_id=two)
+        await saver.ask("delete_for_runs", [one, str(uuid4())])
+        for thread in ("t", "t2"):
+            left = await saver.list(whole(thread))
+            same([t.metadata["run_id"] for t in left], [two, two], "the runs that are left")
+            same([values_of(t) for t in left], [{"x": 1}, {"x": 0}], "their values")
+            holds(not left[-1].parent_config, "the oldest that is left names a parent that is gone")
+
+
+@check("removals")
+async def deleting_checkpoints(bench: Bench) -> None:
+    """Ids are deleted in one namespace; children get the nearest ancestor that is left."""
+    async with bench.public() as saver:
+        saver.offers("delete_checkpoints")
+        configs = await chain(saver, 4)
+        middle = id_of(configs[1])
+        point = checkpoint({"x": "other"}, named=middle)
+        other = await saver.put(at("t", "n"), point, metadata(9))
+        count = await saver.ask("delete_checkpoints", "t", [middle, middle, new_id()])
+        same(count, 1, "how many were removed")
+        same(await steps(saver, at()), [3, 2, 0], "what is left")
+        same(values_of(await saver.get(other)), {"x": "other"}, "the id in the other namespace")
+        parent = (await saver.get(configs[2])).parent_config
+        same(id_of(parent), id_of(configs[0]), "the parent of the child")
+
+
+@check("removals")
+async def copying(bench: Bench) -> None:
+    """A copy has all that its source has, under the same ids, and lives a life of its own."""
+    async with bench.public() as saver:
+        saver.offers("copy_thread")
+        configs = await chain(saver, 3)
+        await chain(saver, 1, at("t", "n"))
+        for config in configs:
+            await saver.put_writes(config, [("x", [1]), ("y", 2)], new_task())
+        await saver.ask("copy_thread", "t", "copy")
+        await saver.ask("copy_thread", "unknown", "copy of nothing")
+        same(await _seen(saver, "copy"), await _seen(saver, "t"), "the copy")
+        same(await saver.list(whole("copy of nothing")), [], "the copy of nothing")
+        before = await _seen(saver, "t")
+        await chain(saver, 1, at("copy"))
+        same(await _seen(saver, "t"), before, "the source, after the copy went on")
+
+
+@check("removals")
+async def pruning(bench: Bench) -> None:
+    """A prune keeps the newest checkpoint of each namespace, or nothing, of the named threads."""
+    async with bench.public() as saver:
+        saver.offers("prune")
+        for thread in ("t", "t2", "t3"):
+            await chain(saver, 3, at(thread))
+            await chain(saver, 2, at(thread, "n"))
+        untouched = await _seen(saver, "t3")
+        await saver.ask("prune", ["t", "unknown"], strategy="keep_latest")
+        await saver.ask("prune", ["t2"], strategy="delete")
+        same(await steps(saver, at("t", "")), [2], "the thread's own namespace")
+        same(await steps(saver, at("t", "n")), [1], "the other namespace")
+        same(values_of(await saver.get(at("t"))), {"x": 2}, "the value that is left")
+        same(await saver.list(whole("t2")), [], "the pruned thread")
+        same(await _seen(saver, "t3"), untouched, "the thread that wasn't named")
+
+
+@check("removals")
+async def listing_threads(bench: Bench) -> None:
+    """A list of threads names the threads that have checkpoints, sorted."""
+    async with bench.public() as saver:
+        saver.offers("list_threads", "delete_thread")
+        for thread in ("b", "a", "c"):
+            await chain(saver, 1, at(thread))
+        await saver.ask("delete_thread", "b")
+        same(await saver.ask("list_threads"), ["a", "c"], "the threads")

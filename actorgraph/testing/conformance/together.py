@@ -1,0 +1,154 @@
+"""Checks of what happens at once, and of what outlives a saver."""
+
+from functools import partial
+
+import anyio
+
+from actorgraph.testing.conformance.bench import Bench, Public
+from actorgraph.testing.conformance.checks import check, same
+from actorgraph.testing.conformance.points import (
+    at,
+    chain,
+    checkpoint,
+    id_of,
+    metadata,
+    new_task,
+    steps,
+    values_of,
+)
+
+TASKS = 20
+
+
+@check("concurrent")
+async def many_threads_at_once(bench: Bench) -> None:
+    """Chains that are stored at once on many threads are all there, each in its order."""
+    async with bench.public() as saver:
+        async with anyio.create_task_group() as group:
+            for number in range(TASKS):
+                group.start_soon(partial(chain, saver, 5, at(f"t{number}")))
+        for number in range(TASKS):
+            same(await steps(saver, at(f"t{number}")), [4, 3, 2, 1, 0], f"thread {number}")
+
+
+@check("concurrent")
+async def many_writes_beside_one_checkpoint(bench: Bench) -> None:
+    """Writes of many tasks at once are all there, each once."""
+    tasks = [new_task() for _ in range(TASKS)]
+    async with bench.public() as saver:
+        (config,) = await chain(saver, 1)
+        async with anyio.create_task_group() as group:
+            for number, task in enumerate(tasks * 2):
+                group.start_soon(saver.put_writes, config, [("x", number % TASKS)], task)
+        found = [tuple(write) for write in (await saver.get(config)).pending_writes]
+    same(sorted(found), sorted((t, "x", n) for n, t in enumerate(tasks)), "the writes")
+
+
+@check("concurrent")
+async def readers_see_whole_checkpoints(bench: Bench) -> None:
+    """While checkpoints are stored every read gives one of them, whole, and never an older one."""
+    async with bench.public() as saver:
+        done = anyio.Event()
+
+        async def read() -> None:
+            newest = -1
+            while not done.is_set():
+                found = await saver.get(at())
+                step = -1 if found is None else found.metadata["step"]
+                if found is not None:
+                    same(values_of(found), {"x": step, "y": [step] * 50}, "a read value")
+                same(max(step, newest), step, "a later read")
+                newest = step
+                await anyio.lowlevel.checkpoint()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            for step in range(40):
+                point = checkpoint({"x": step, "y": [step] * 50}, version=step + 1)
+                await saver.put(at(), point, metadata(step))
+            done.set()
+
+
+@check("concurrent")
+async def a_slow_reader_holds_up_nobody(bench: Bench) -> None:
+    """While a list is being read, with a pause in it, checkpoints are stored."""
+    async with bench.public() as saver:
+        saver.offers("alist")
+        await chain(saver, 10)
+        pages = saver.saver.alist(at())
+        first = await anext(pages)
+        with anyio.fail_after(10):
+            await chain(saver, 3, at("other"))
+        rest = [found.metadata["step"] async for found in pages]
+        same([first.metadata["step"], *rest], [*range(9, -1, -1)], "the list")
+
+
+@check("concurrent")
+async def removals_while_others_store(bench: Bench) -> None:
+    """Removing from one thread while others are stored loses nothing of those."""
+    async with bench.public() as saver:
+        await saver.ask("delete_thread", "nothing")
+        await saver.ask("prune", ["nothing"], strategy="keep_latest")
+        await chain(saver, 20, at("t"))
+
+        async def remove() -> None:
+            for _ in range(5):
+                await saver.ask("prune", ["t"], strategy="keep_latest")
+                await chain(saver, 2, at("t"))
+            await saver.ask("delete_thread", "t")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(remove)
+            for number in range(5):
+                group.start_soon(partial(chain, saver, 10, at(f"t{number}")))
+        for number in range(5):
+            same(len(await saver.list(at(f"t{number}"))), 10, f"thread {number}")
+        same(await saver.list(at("t")), [], "the deleted thread")
+
+
+@check("reopen")
+async def everything_is_there_again(bench: Bench) -> None:
+    """A new saver over the same store has checkpoints, writes, lineage and order."""
+    task = new_task()
+    bench.lasts()
+    async with bench.public() as saver:
+        configs = await chain(saver, 3)
+        await saver.put_writes(configs[1], [("x", {"deep": [b"1"]})], task)
+        await chain(saver, 1, at("other", "n"))
+    async with bench.public() as saver:
+        same(await steps(saver, at()), [2, 1, 0], "the list")
+        found = await saver.get(configs[1])
+        same(values_of(found), {"x": 1}, "the value")
+        same(id_of(found.parent_config), id_of(configs[0]), "the parent")
+        same([*map(tuple, found.pending_writes)], [(task, "x", {"deep": [b"1"]})], "writes")
+        same(values_of(await saver.get(at("other", "n"))), {"x": 0}, "the other thread")
+
+
+@check("reopen")
+async def a_reopened_saver_goes_on(bench: Bench) -> None:
+    """What is stored after reopening is newer than what was there, whatever the ids."""
+    bench.lasts()
+    for turn in range(3):
+        async with bench.public() as saver:
+            await chain(saver, 2, at(), turn=turn)
+    async with bench.public() as saver:
+        turns = [found.metadata["turn"] for found in await saver.list(at())]
+    same(turns, [2, 2, 1, 1, 0, 0], "the order")
+
+
+@check("reopen")
+async def what_was_removed_stays_removed(bench: Bench) -> None:
+    """A deleted thread isn't there after reopening."""
+    bench.lasts()
+    async with bench.public() as saver:
+        saver.offers("delete_thread")
+        await chain(saver, 2)
+        await chain(saver, 2, at("other"))
+        await saver.ask("delete_thread", "t")
+    async with bench.public() as saver:
+        await _only(saver, "other")
+
+
+async def _only(saver: Public, thread: str) -> None:
+    names = {t.config["configurable"]["thread_id"] for t in await saver.list(None)}
+    same(names, {thread}, "the threads")
