@@ -119,7 +119,8 @@ async def a_refused_id_leaves_nothing(bench: Bench) -> None:
         await chain(saver, 1)
         for wrong in ({"a": 1}, ["t"], b"t", 1.5, object()):
             try:
-                await saver.put(at(wrong), checkpoint({"x": 9}), metadata(9))  # type: ignore[arg-type]
+                place: dict[str, Any] = {"thread_id": wrong, "checkpoint_ns": ""}
+                await saver.put({"configurable": place}, checkpoint({"x": 9}), metadata(9))
             except Exception:  # noqa: BLE001, S112 - any refusal will do
                 continue
         same(values_of(await saver.get(at())), {"x": 0}, "the thread that was there")
