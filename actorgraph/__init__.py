@@ -13,6 +13,7 @@ from actorgraph.api.later import LATER
 from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
+from actorgraph.codec.events import SerdeEvent, register_serde_event_listener
 from actorgraph.errors import (
     ActorGraphError,
     ActorGraphWarning,
@@ -25,6 +26,7 @@ from actorgraph.errors import (
     EmptyInputError,
     EncryptionError,
     ErrorCode,
+    FormatVersionError,
     GraphBubbleUp,
     GraphBuildError,
     GraphDrained,
@@ -44,6 +46,7 @@ from actorgraph.errors import (
     RunningLoopError,
     SaverClosedError,
     SaverRequiredError,
+    SchemaMismatchError,
     SerializationError,
     SlowReaderError,
     StepTimeoutError,
@@ -53,6 +56,7 @@ from actorgraph.errors import (
     UnknownChannelWarning,
     UnknownInterruptError,
     UnknownTargetError,
+    UnknownTypeError,
     UnreachableNodeWarning,
 )
 from actorgraph.messages import (
@@ -80,6 +84,7 @@ from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
 from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 from actorgraph.values.invalid_resumes import is_invalid_resume
+from actorgraph.values.migrations import Migration
 from actorgraph.values.node_policies import (
     CachePolicy,
     RetryPolicy,
@@ -221,6 +226,7 @@ __all__ = [
     "ExecutionInfo",
     "ForeignSaver",
     "ForeignSaverWarning",
+    "FormatVersionError",
     "FullKey",
     "GraphBubbleUp",
     "GraphBuildError",
@@ -253,6 +259,7 @@ __all__ = [
     "MessagesStreamPart",
     "MessagesTransformer",
     "MeteredSaver",
+    "Migration",
     "MissingExtraError",
     "MissingNodeError",
     "NodeBuilder",
@@ -277,7 +284,9 @@ __all__ = [
     "SaverCall",
     "SaverClosedError",
     "SaverRequiredError",
+    "SchemaMismatchError",
     "Send",
+    "SerdeEvent",
     "SerializationError",
     "SerializerProtocol",
     "ServerInfo",
@@ -310,6 +319,7 @@ __all__ = [
     "UnknownChannelWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
+    "UnknownTypeError",
     "UnreachableNodeWarning",
     "UpdatesStreamPart",
     "UpdatesTransformer",
@@ -338,6 +348,7 @@ __all__ = [
     "omit_payload",
     "parse_thread_id",
     "push_message",
+    "register_serde_event_listener",
     "step",
     "task",
     "thread_id_for",

@@ -110,6 +110,8 @@ class CompiledBase:
     def _codec_for(self, saver: object) -> Codec:
         own = getattr(saver, "codec", None)
         codec = cast("Codec", own) if own is not None else Codec()
+        for migration in self.plan.migrations:
+            codec = codec.with_upgrades(migration.types)
         return codec.with_types(self.stored_types)
 
     @property

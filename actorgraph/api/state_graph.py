@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from actorgraph.api.checks import check_parts
@@ -11,7 +12,9 @@ from actorgraph.errors import UnreachableNodeWarning
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
+from actorgraph.plan.evolution import check_migrations
 from actorgraph.ports import Cache, Checkpointer, Store
+from actorgraph.values.migrations import Migration
 from actorgraph.values.policies import All
 
 
@@ -40,6 +43,7 @@ class StateGraph(GraphBuilder):
         name: str | None = None,
         strict: bool = False,
         transformers: Sequence[TransformerFactory] = (),
+        migrations: Sequence[Migration] = (),
     ) -> CompiledStateGraph:
         """Check the graph and make it runnable. The builder may go on and compile again.
 
@@ -54,6 +58,7 @@ class StateGraph(GraphBuilder):
             debug: print "updates" and "values" of every run to standard output.
             name: for errors and logs. Default "LangGraph", as in LangGraph.
             strict: make a returned key that is no channel an error rather than a warning.
+            migrations: how threads that an older form of this graph stored are read.
             transformers: what every event stream of the graph gets besides the built-in ones.
         Raises:
             GraphBuildError: the graph can't run as declared, or the checkpointer is no saver or
@@ -67,6 +72,9 @@ class StateGraph(GraphBuilder):
         check_parts(checkpointer, store, cache)
         pauses: Any = {"interrupt_before": before, "interrupt_after": after}
         plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)
+        if migrations:
+            plan = replace(plan, migrations=tuple(migrations))
+            check_migrations(plan)
         supplied: Any = {"store": store, "stores": stores, "cache": cache}
         graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True

@@ -16,10 +16,16 @@ from actorgraph.codec.buffers import holds_buffer
 from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.declared import declared
 from actorgraph.codec.envelope import MARK, NONE, CipherProtocol, Envelope
+from actorgraph.codec.events import tell_blocked
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
-from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
+from actorgraph.errors import (
+    InvalidConfigError,
+    SerializationError,
+    UnknownTypeError,
+    did_you_mean,
+)
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
@@ -73,6 +79,7 @@ class Codec:
         if cipher is not None or compress_above is not None:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._types: dict[str, type] = {}
+        self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
         self._allow(types)
 
     def _allow(self, types: Iterable[type]) -> None:
@@ -132,6 +139,18 @@ class Codec:
         made._types = dict(self._types)  # noqa: SLF001 - its own copy
         made._allow(more)  # noqa: SLF001 - its own copy
         return made
+
+    def with_upgrades(self, upgrades: Mapping[str, Callable[[Any], Any]]) -> Self:
+        """This codec with types, or functions, that take what older types have stored.
+
+        Args:
+            upgrades: see `Migration.types`.
+        """
+        if not upgrades:
+            return self
+        made = copy(self)
+        made._upgrades = {**self._upgrades, **upgrades}  # noqa: SLF001 - its own copy
+        return made.with_types([kind for kind in upgrades.values() if isinstance(kind, type)])
 
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """The bytes to store for a value.
@@ -219,6 +238,8 @@ class Codec:
             ormsgpack.unpackb(payload, ext_hook=extension)
         reason = raised[0] if raised else error
         if isinstance(reason, UnknownTypeError):
+            if reason.type_name:
+                tell_blocked(reason.type_name)
             return reason
         return SerializationError(
             f"a stored value can't be decoded: {reason}",
@@ -264,14 +285,23 @@ class Codec:
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
+        if self._upgrades and name in self._upgrades:
+            upgrade = self._upgrades[name]
+            return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
         kind = self._types.get(name) or message_kind(name) or declared(name)
         if kind is None:
-            raise UnknownTypeError(
+            raise _unknown(
+                name,
                 f"a stored value has the type {name!r}, which this program doesn't allow",
                 do="put the type into the graph's schema, or into the saver's "
-                "Codec(types=[...]); if it was renamed, keep the old name until its threads end",
+                f"Codec(types=[...]); if it was renamed, {self._renamed(name)}",
             )
         return extension.build(kind, data)
+
+    def _renamed(self, name: object) -> str:
+        """What to do about a type that has another name now."""
+        near = did_you_mean(str(name), list(self._types)) if self._types else ""
+        return f"compile(migrations=[Migration(types={{{name!r}: NewType}})]); {near}".rstrip("; ")
 
     def _encode_slowly(self, value: Any, path: str, error: Exception) -> bytes:
         """Try again with dicts whose keys aren't text made into pairs; else name the culprit."""
@@ -333,6 +363,12 @@ class Codec:
             for k, v in value.items()
         ]
         return Packed(PAIRS, self._pack(pairs))
+
+
+def _unknown(name: object, what: str, do: str) -> UnknownTypeError:
+    error = UnknownTypeError(what, do=do)
+    error.type_name = str(name)
+    return error
 
 
 def _checked_text(text: str, path: str) -> str:

@@ -5,7 +5,7 @@ A large save is encoded in slices, so that the event loop is never held for long
 C holds the interpreter's lock, so a thread would not help.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -69,6 +69,7 @@ class HandOff:
         self._epoch = epoch
         self._placed = placed or Placement()
         self._encoded = self._yielded = 0
+        self._whole: frozenset[str] = frozenset()
 
     def commit(self, save: Save) -> Commit:
         """The rows of a save, encoded in one go.
@@ -100,7 +101,7 @@ class HandOff:
             rows = _Rows()
             for channel in point.deltas:
                 self._placed.forget(channel)
-            for channel, value in point.changed.items():
+            for channel, value in self._changed(point).items():
                 if is_inline(value) and not self._sealed:
                     self._placed.inline(channel, value)
                     continue
@@ -121,6 +122,15 @@ class HandOff:
             ends=save.ends,
             size=overhead + self._encoded,
         )
+
+    def _changed(self, point: NewCheckpoint) -> Mapping[str, Any]:
+        """The values to store: those that changed, and once those that migrations made."""
+        moved, self._placed.moved = self._placed.moved, {}
+        if not moved:
+            return point.changed
+        left = {c: v for c, v in moved.items() if c in point.versions and c not in point.deltas}
+        self._whole = frozenset(left).difference(point.changed)
+        return {**left, **point.changed}
 
     def _breathe(self) -> None:
         """A slice's worth of bytes has been encoded; the next one begins."""
@@ -163,7 +173,7 @@ class HandOff:
             return ()
         version = point.versions[channel]
         grows = type(value) is list and channel not in point.unwritten
-        if grows and self._grows(channel, value):
+        if grows and channel not in self._whole and self._grows(channel, value):
             return self._extend(channel, value, version, rows)
         placed.blobs.add(channel)
         stands = NOWHERE
@@ -273,6 +283,7 @@ class Placement:
         values: inline in the record. blobs: in a row of their own. lists: in ranges.
         growths: the lists that the run has seen, also those that were blobs.
         outgrown: lists whose lineage has gone on beyond the checkpoint: another branch did.
+        moved: values that migrations made, which are stored with the next checkpoint.
     """
 
     def __init__(self) -> None:
@@ -281,6 +292,7 @@ class Placement:
         self.lists: dict[str, Growth] = {}
         self.growths: dict[str, Growth] = {}
         self.outgrown: set[str] = set()
+        self.moved: dict[str, Any] = {}
 
     def inline(self, channel: str, value: Any) -> None:
         """The channel has changed to a value that stands in the record itself."""

@@ -1,6 +1,7 @@
 """Rows -> a checkpoint with its values: the way back from the saver."""
 
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
 from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
@@ -20,6 +21,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     Returns: None when there is no checkpoint.
     Raises:
         SerializationError, UnknownTypeError, FormatVersionError: a row can't be read.
+        SchemaMismatchError: the plan's migrations don't fit it.
     """
     stored = loaded.checkpoint
     if stored is None:
@@ -53,6 +55,8 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
+    if plan.migrations:
+        restored = evolved(plan, restored, placement)
     return restored, placement
 
 

@@ -6,7 +6,7 @@ Codes are part of the stored format: never reuse one.
 import dataclasses
 import datetime as dt
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import Enum, Flag
 from pathlib import Path, PosixPath, PurePosixPath
@@ -80,11 +80,19 @@ def _pack_fields(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
 
+def _gone(kind: type, stored: Iterable[str], fields: Iterable[str]) -> ValueError:
+    """A stored field that the type has no more: leaving it out would lose it."""
+    gone = min(set(stored).difference(fields))
+    return ValueError(f"{name_of(kind)} has no field {gone!r} any more: see Migration(types=)")
+
+
 def _build_fields(kind: type, data: dict[str, Any]) -> Any:
     made = object.__new__(kind)
-    for f in dataclasses.fields(kind):
+    known, fields = 0, dataclasses.fields(kind)
+    for f in fields:
         if f.name in data:
             value = data[f.name]
+            known += 1
         elif f.default is not dataclasses.MISSING:
             value = f.default
         elif f.default_factory is not dataclasses.MISSING:
@@ -93,6 +101,8 @@ def _build_fields(kind: type, data: dict[str, Any]) -> Any:
             msg = f"{name_of(kind)} has no stored value for its field {f.name!r}"
             raise ValueError(msg)
         object.__setattr__(made, f.name, value)
+    if known != len(data):
+        raise _gone(kind, data, [f.name for f in fields])
     return made
 
 
@@ -108,9 +118,11 @@ def _pack_model(value: Any) -> list[Any]:
 
 def _build_model(kind: Any, data: list[Any]) -> Any:
     fields, given, extra, private = data
+    if not fields.keys() <= kind.model_fields.keys():
+        raise _gone(kind, fields, kind.model_fields)
     made = kind.model_construct(_fields_set=set(given), **fields, **extra)
     # An alias may be another field's name, so the fields are set by their own names once more.
-    made.__dict__.update({name: v for name, v in fields.items() if name in kind.model_fields})
+    made.__dict__.update(fields)
     if private:
         private = {**(made.__pydantic_private__ or {}), **private}
         object.__setattr__(made, "__pydantic_private__", private)
@@ -138,7 +150,12 @@ def _pack_enum(value: Enum) -> Any:
 
 
 def _build_enum(kind: type[Enum], data: Any) -> Enum:
-    return kind(data) if issubclass(kind, Flag) else kind[data]
+    if issubclass(kind, Flag):
+        return kind(data)
+    if data not in kind.__members__:
+        msg = f"{name_of(kind)} has no member {data!r} any more: see Migration(types=)"
+        raise ValueError(msg)
+    return kind[data]
 
 
 DATACLASS = Extension(40, _pack_fields, _build_fields, named=True)

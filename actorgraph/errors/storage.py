@@ -38,7 +38,17 @@ class EncryptionError(CheckpointError):
 
 
 class UnknownTypeError(CheckpointError):
-    """A stored value has a type that this program did not allow."""
+    """A stored value has a type that this program did not allow.
+
+    Attributes:
+        type_name: "module:Name" as it was stored; "" for an extension that isn't known at all.
+    """
+
+    type_name: str = ""
+
+
+class SchemaMismatchError(CheckpointError):
+    """The graph has lost a node or a channel that a stored checkpoint needs."""
 
 
 class FormatVersionError(CheckpointError):

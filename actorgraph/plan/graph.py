@@ -11,6 +11,7 @@ from typing import Any
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.managed import Managed
 from actorgraph.values.constants import PULL, ROOT, START
+from actorgraph.values.migrations import Migration
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.tracing import TracePolicy
 
@@ -127,6 +128,7 @@ class Plan:
         sources: the classes that the graph was declared with.
         entry: how an input becomes writes where no node START moves it: they reach the channels
             at once. None in a graph of nodes and edges.
+        migrations: how older checkpoints become this graph's.
         bare_output, bare_state: the one output key, or state key, is shown without its name.
     """
 
@@ -150,6 +152,7 @@ class Plan:
     entry: NodePlan | None = None
     bare_output: bool = False
     bare_state: bool = False
+    migrations: tuple[Migration, ...] = ()
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: tuple[str, ...] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)

@@ -10,6 +10,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, restore
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
+from actorgraph.plan.evolution import check_fits
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.caching import ResultCache
@@ -107,6 +108,7 @@ async def load(
 
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
+        SchemaMismatchError: the graph has lost what the checkpoint needs.
     """
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
@@ -122,6 +124,7 @@ async def load(
             )
         # The claim that a nested run finds is that of the run that it belongs to.
         return Found(loaded.epoch, None if nested else _unsaved(codec, loaded, address), None)
+    check_fits(plan, found[0], address.thread_id)
     return Found(loaded.epoch, *found)
 
 

@@ -1,0 +1,101 @@
+"""Checkpoints as the graph's migrations make them: renamed, dropped, converted.
+
+What has changed is stored anew, as a whole value, with the next checkpoint: see `Placement.moved`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from actorgraph.channels import EMPTY
+from actorgraph.codec.handoff import Placement
+from actorgraph.errors import SchemaMismatchError
+from actorgraph.plan.evolution import renamed_channels
+from actorgraph.plan.graph import Plan
+from actorgraph.values.commands import Send
+from actorgraph.values.constants import TASKS
+from actorgraph.values.migrations import Migration
+from actorgraph.values.records import Restored
+
+
+def evolved(plan: Plan, restored: Restored, placement: Placement) -> Restored:
+    """A checkpoint after the graph's migrations; `placement` learns what must be stored anew.
+
+    Raises:
+        SchemaMismatchError: a DeltaChannel is renamed, or a node some of whose tasks are stored.
+    """
+    for migration in plan.migrations:
+        restored = _renamed(plan, migration, restored, placement)
+        if migration.nodes:
+            restored = _with_nodes(plan, migration.nodes, restored, placement)
+        for channel, convert in migration.values.items():
+            value = restored.values.get(channel, EMPTY)
+            made = value if value is EMPTY else convert(value)
+            if made is not value:
+                _store_anew(plan, placement, restored.values, channel, made)
+    return restored
+
+
+def _renamed(
+    plan: Plan, migration: Migration, restored: Restored, placement: Placement
+) -> Restored:
+    values, versions = dict(restored.values), dict(restored.versions)
+    seen = {node: dict(channels) for node, channels in restored.seen.items()}
+    deltas, names = dict(restored.deltas), renamed_channels(migration)
+    for old, new in names.items():
+        if old not in versions or new in versions:
+            continue
+        if new is not None and old in deltas:
+            raise SchemaMismatchError(
+                f"a migration renames {old!r}, of which a checkpoint holds the writes only",
+                do="with the old graph, aprune(..., materialize=graph) makes it hold the value",
+            )
+        deltas.pop(old, None)
+        version, value = versions.pop(old), values.pop(old, EMPTY)
+        placement.forget(old)
+        for channels in seen.values():
+            known = channels.pop(old, None)
+            if known is not None and new is not None:
+                channels[new] = known
+        if new is not None:
+            versions[new] = version
+            if value is not EMPTY:
+                _store_anew(plan, placement, values, new, plan.channels[new].load(value))
+    updated = restored.updated and tuple(names.get(c, c) or c for c in restored.updated)
+    return msgspec.structs.replace(
+        restored, values=values, versions=versions, seen=seen, deltas=deltas, updated=updated
+    )
+
+
+def _with_nodes(
+    plan: Plan, names: Mapping[str, str | None], restored: Restored, placement: Placement
+) -> Restored:
+    for row in restored.ledger:
+        for name, new in names.items():
+            if new is not None and name in row.path:
+                raise SchemaMismatchError(
+                    f"a migration renames node {name!r}, of which a checkpoint has tasks that "
+                    "ended, failed or asked",
+                    do="let these threads finish their superstep with the old graph first",
+                )
+    seen = {names.get(node, node) or node: known for node, known in restored.seen.items()}
+    following = tuple(new for name in restored.next if (new := names.get(name, name)))
+    sends: list[Send] = restored.values.get(TASKS) or []
+    if any(send.node in names for send in sends):
+        made = [
+            Send(new, send.arg, timeout=send.timeout)
+            for send in sends
+            if (new := names.get(send.node, send.node))
+        ]
+        _store_anew(plan, placement, restored.values, TASKS, made)
+    return msgspec.structs.replace(restored, seen=seen, next=following)
+
+
+def _store_anew(
+    plan: Plan, placement: Placement, values: dict[str, Any], channel: str, value: Any
+) -> None:
+    values[channel] = value
+    placement.forget(channel)
+    placement.growths.pop(channel, None)
+    placement.moved[channel] = plan.channels[channel].dump(value)

@@ -1,0 +1,87 @@
+"""Whether a stored checkpoint fits the graph that goes on with it."""
+
+from collections.abc import Iterable, Sequence
+
+from actorgraph.errors import GraphBuildError, SchemaMismatchError, did_you_mean
+from actorgraph.plan.graph import Plan
+from actorgraph.values.constants import BRANCH_TO, TASKS
+from actorgraph.values.migrations import Migration
+from actorgraph.values.records import Restored
+
+
+def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
+    """Refuse a checkpoint of which the graph can't take everything; additions to it are fine.
+
+    Raises:
+        SchemaMismatchError: a node that runs next, or a channel that has a value, is gone.
+    """
+    sends = restored.values.get(TASKS) or ()
+    waiting = dict.fromkeys([*restored.next, *(send.node for send in sends)])
+    known = plan.callable
+    for name in waiting:
+        if name not in known:
+            raise _mismatch(plan, "nodes", name, _who(restored, thread_id, "waits for node", name))
+    channels = plan.channels
+    for name in (*restored.values, *restored.deltas):
+        if name in channels:
+            continue
+        if name.startswith(BRANCH_TO):
+            who = _who(restored, thread_id, "waits for the edge", name)
+            raise _mismatch(plan, "nodes", name.removeprefix(BRANCH_TO), who)
+        who = _who(restored, thread_id, "has a value of channel", name)
+        raise _mismatch(plan, "channels", name, who)
+
+
+def _who(restored: Restored, thread_id: str, has: str, name: str) -> str:
+    return f"a checkpoint of thread {thread_id!r}, of graph {restored.graph!r}, {has} {name!r}"
+
+
+def _mismatch(plan: Plan, kind: str, name: str, who: str) -> SchemaMismatchError:
+    choices: Sequence[str] = plan.state_keys if kind == "channels" else sorted(plan.nodes)
+    return SchemaMismatchError(
+        f"{who}, which graph {plan.graph_id!r} doesn't have",
+        do=f"{did_you_mean(name, choices)}; compile(migrations=[Migration({kind}="
+        f"{{{name!r}: 'its new name'}})]), None drops it; or go on with the graph that stored it",
+    )
+
+
+def check_migrations(plan: Plan) -> None:
+    """Refuse migrations to what the graph doesn't have.
+
+    Raises:
+        GraphBuildError: a new name is unknown, or an old one is in use.
+    """
+    for migration in plan.migrations:
+        channels = [new for new in migration.channels.values() if new is not None]
+        _known("channel", [*channels, *migration.values], plan.channels)
+        nodes = [new for new in migration.nodes.values() if new is not None]
+        _known("node", nodes, plan.nodes)
+        for kind, olds, names in (
+            ("channel", migration.channels, plan.channels),
+            ("node", migration.nodes, plan.nodes),
+        ):
+            for old in olds:
+                if old in names:
+                    raise GraphBuildError(
+                        f"a migration renames {kind} {old!r}, which graph {plan.name!r} has",
+                        do="name what the graph has no more",
+                    )
+
+
+def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    choices = list(known)
+    for name in names:
+        if name not in choices:
+            raise GraphBuildError(
+                f"a migration names {kind} {name!r}, which the graph doesn't have",
+                do=did_you_mean(name, choices),
+            )
+
+
+def renamed_channels(migration: Migration) -> dict[str, str | None]:
+    """Old channel -> new one, those of the edges to renamed nodes too."""
+    edges = {
+        BRANCH_TO + old: None if new is None else BRANCH_TO + new
+        for old, new in migration.nodes.items()
+    }
+    return {**migration.channels, **edges}

@@ -1,0 +1,56 @@
+"""Listeners hear of stored types that are refused."""
+
+import logging
+
+import pytest
+
+from actorgraph import Codec, UnknownTypeError, register_serde_event_listener
+from tests.codec.shapes import CODEC, Note
+
+
+@pytest.fixture
+def heard():
+    """What a listener has heard; it is taken off at the end."""
+    events = []
+    leave = register_serde_event_listener(events.append)
+    yield events
+    leave()
+
+
+def test_a_refused_type_is_told_once(heard):
+    """
+    A type that isn't allowed is told to listeners with module and name, beside the error.
+    LangGraph: F-E20.
+    """
+    with pytest.raises(UnknownTypeError):
+        Codec().decode(CODEC.encode([{1: (Note("x"),)}]))
+
+    assert heard == [{"kind": "msgpack_blocked", "module": "tests.codec.shapes", "name": "Note"}]
+
+
+def test_what_is_allowed_is_not_told(heard):
+    """
+    Values of allowed types, and damaged ones, are no event.
+    """
+    assert CODEC.decode(CODEC.encode(Note("x"))) == Note("x")
+    with pytest.raises(Exception, match="can't be decoded"):
+        CODEC.decode(b"\xc7\x01")
+    assert heard == []
+
+
+def test_a_listener_that_raises_disturbs_nobody(heard, caplog):
+    """
+    What a listener raises is logged; the others hear the event, and the error stays the same.
+    """
+
+    def fails(event):
+        raise ValueError("listener")
+
+    leave = register_serde_event_listener(fails)
+    with caplog.at_level(logging.WARNING), pytest.raises(UnknownTypeError):
+        Codec().decode(CODEC.encode(Note("x")))
+    leave()
+    leave()
+
+    assert len(heard) == 1
+    assert "listener for refused types failed" in caplog.text
