@@ -36,6 +36,7 @@ from actorgraph.errors import (
     InvalidContextError,
     InvalidResumeError,
     InvalidUpdateError,
+    LeaseLostError,
     LostErrorWarning,
     MissingExtraError,
     MissingNodeError,
@@ -43,7 +44,11 @@ from actorgraph.errors import (
     NodeError,
     NodeTimeoutError,
     ParentCommand,
+    ResultTimeoutError,
+    RunCancelledError,
+    RunFailedError,
     RunningLoopError,
+    RunNotFoundError,
     SaverClosedError,
     SaverRequiredError,
     SchemaMismatchError,
@@ -53,6 +58,9 @@ from actorgraph.errors import (
     StorageError,
     StoreRequiredError,
     SwallowedInterruptWarning,
+    SystemBusyError,
+    SystemClosedError,
+    ThreadBusyError,
     UnknownChannelWarning,
     UnknownInterruptError,
     UnknownTargetError,
@@ -148,6 +156,7 @@ if TYPE_CHECKING:
     from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.pregel import Pregel
     from actorgraph.api.push import push_message
+    from actorgraph.api.runs import Run
     from actorgraph.api.saver_base import (
         BaseCheckpointSaver,
         create_checkpoint,
@@ -155,6 +164,7 @@ if TYPE_CHECKING:
         get_checkpoint_id,
         uuid6,
     )
+    from actorgraph.api.system import ActorSystem
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache
     from actorgraph.codec.serializers import SerializerProtocol
@@ -168,6 +178,7 @@ if TYPE_CHECKING:
         CheckpointTuple,
     )
     from actorgraph.values.listing import CheckpointSummary
+    from actorgraph.values.systems import RunEvent
 
 __version__ = "0.1.0"
 
@@ -179,6 +190,7 @@ __all__ = [
     "TAG_NOSTREAM",
     "ActorGraphError",
     "ActorGraphWarning",
+    "ActorSystem",
     "AesCipher",
     "All",
     "AlreadyResumed",
@@ -249,6 +261,7 @@ __all__ = [
     "InvalidUpdateError",
     "IsLastStep",
     "Latest",
+    "LeaseLostError",
     "LifecyclePayload",
     "LifecycleTransformer",
     "LimitedSaver",
@@ -275,10 +288,16 @@ __all__ = [
     "ProtocolEvent",
     "RemainingSteps",
     "RemoveMessage",
+    "ResultTimeoutError",
     "ResumeTarget",
     "RetryPolicy",
     "RetryingSaver",
+    "Run",
+    "RunCancelledError",
     "RunControl",
+    "RunEvent",
+    "RunFailedError",
+    "RunNotFoundError",
     "RunningLoopError",
     "Runtime",
     "SaverCall",
@@ -308,12 +327,15 @@ __all__ = [
     "SubgraphStatus",
     "SubgraphTransformer",
     "SwallowedInterruptWarning",
+    "SystemBusyError",
+    "SystemClosedError",
     "TaskFunction",
     "TaskFuture",
     "TaskPayload",
     "TaskResultPayload",
     "TasksStreamPart",
     "TasksTransformer",
+    "ThreadBusyError",
     "TimeoutPolicy",
     "TracePolicy",
     "UnknownChannelWarning",

@@ -21,6 +21,9 @@ class Saver(Protocol):
     Attributes:
         durable: whether what is committed survives the process.
         immediate: whether `commit` and `query` never wait, so that they need no task.
+
+    A saver with the attribute `keeps_runs = True` also carries out the requests and queries of
+    `values/systems.py`, and leases: an ActorSystem over it has runs that outlive the process.
     """
 
     durable: bool

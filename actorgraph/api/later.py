@@ -1,6 +1,9 @@
 """Names of `import actorgraph` that few programs use: each is imported at its first use."""
 
 LATER = {
+    "ActorSystem": "actorgraph.api.system",
+    "Run": "actorgraph.api.runs",
+    "RunEvent": "actorgraph.values.systems",
     "DrawableGraph": "actorgraph.api.drawable",
     "StreamChannel": "actorgraph.api.events.channel",
     "AsyncMessageStream": "actorgraph.api.events.models",

@@ -45,6 +45,7 @@ class HandOff:
         epoch: the thread's, as loaded with the checkpoint that the run starts from.
         placed: channel -> where its value is stored, by the loaded checkpoint.
         stamped: whether checkpoints carry the run's id; updates from outside don't.
+        owner: the ActorSystem whose run it is.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class HandOff:
         epoch: int,
         placed: "Placement | None" = None,
         stamped: bool = True,
+        owner: bytes | None = None,
     ) -> None:
         self._codec = codec
         self._sealed = codec.encrypts
@@ -67,6 +69,7 @@ class HandOff:
         self._run = run
         self._stamp = run if stamped else None
         self._epoch = epoch
+        self._owner = owner
         self._placed = placed or Placement()
         self._encoded = self._yielded = 0
         self._whole: frozenset[str] = frozenset()
@@ -109,11 +112,14 @@ class HandOff:
                     yield self._breathe()
             checkpoints.append(self._checkpoint(point, rows))
         overhead = _ROW_OVERHEAD * (len(ledger) + 2 * len(checkpoints))
+        epoch = self._epoch
+        if save.claim is not None and self._owner is not None:
+            self._epoch += 1  # as the store does with it: see savers/judge.py
         return Commit(
             thread_id=self._thread_id,
             namespace=self._namespace,
             run=self._run,
-            epoch=self._epoch,
+            epoch=epoch,
             number=save.number,
             head=save.head,
             claim=None if save.claim is None else self._claim(save.claim),
@@ -121,6 +127,7 @@ class HandOff:
             checkpoints=tuple(checkpoints),
             ends=save.ends,
             size=overhead + self._encoded,
+            owner=self._owner,
         )
 
     def _changed(self, point: NewCheckpoint) -> Mapping[str, Any]:

@@ -42,3 +42,13 @@ def input_of(thread_id: str, run: bytes) -> Place:
 def entry_at(kind: str, namespace: tuple[str, ...], key: str) -> Place:
     """An entry of a cache or a store (`kind`)."""
     return (kind, *namespace, key)
+
+
+def event_of(run: bytes, offset: int) -> Place:
+    """An event of a run of an ActorSystem."""
+    return ("event", run, offset)
+
+
+def call_of(run: bytes) -> Place:
+    """What a run of an ActorSystem was started with."""
+    return ("run", run)

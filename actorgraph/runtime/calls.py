@@ -6,7 +6,7 @@ the result; anything else among them -> the error wins.
 
 import inspect
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context
+from contextvars import Context, ContextVar
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -31,10 +31,17 @@ MAX_THREADS = 256
 application, deadlocks when 40 sync nodes each wait for a graph with a sync node."""
 
 _LIMITER: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("actorgraph_threads")
+SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
+    "actorgraph_system_threads", default=None
+)
+"""Set in the runs of an ActorSystem with `max_threads`."""
 
 
 def thread_limiter() -> anyio.CapacityLimiter:
-    """The running loop's limiter for sync nodes."""
+    """The limiter for sync nodes: the ActorSystem's, or the running loop's."""
+    own = SYSTEM_LIMITER.get()
+    if own is not None:
+        return own
     try:
         return _LIMITER.get()
     except LookupError:

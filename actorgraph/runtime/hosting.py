@@ -153,6 +153,12 @@ def _adopt(saver: Saver, host: Host) -> Host:
     return host
 
 
+def living_host(saver: Saver) -> Host | None:
+    """The host of a saver that is open or in use; None otherwise."""
+    with _LOCK:
+        return _known(saver)
+
+
 def host_of(saver: Saver) -> Host:
     """The saver's host; one in the portal if nobody has opened it."""
     with _LOCK:

@@ -101,6 +101,7 @@ class PersistenceActor:
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
         self._messages = self._commits = self._refused = self._largest = 0
+        self._bytes_in = self._bytes_out = 0  # each written by one side only
 
     def post(self, request: Request, receipts: Receipts) -> None:
         """Hand over a request. Never waits; the answer comes through the receipts."""
@@ -116,6 +117,7 @@ class PersistenceActor:
             return
         with self._lock:
             if self._closed is None:
+                self._bytes_in += request.size
                 self._inbox.put(posted)
                 return
         self._fail(posted, self._closed)
@@ -137,6 +139,11 @@ class PersistenceActor:
             if receipt.failed is not None:
                 raise receipt.failed
         return [receipt.stored or Stored() for receipt in receipts]
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the requests that wait to be committed."""
+        return self._bytes_in - self._bytes_out
 
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is stored."""
@@ -188,6 +195,7 @@ class PersistenceActor:
         while (posted := self._inbox.get_nowait()) is not None:
             number, thread = posted.number, posted.request.thread_id
             self._fail(posted, error or _undrained(number, thread))
+            self._bytes_out += posted.request.size
             count += 1
         return count
 
@@ -197,7 +205,9 @@ class PersistenceActor:
         size = 0
         while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and len(self._inbox):
             posted = self._inbox.get_nowait()
-            if posted is None:
+            if posted is not None:
+                self._bytes_out += posted.request.size
+            else:
                 if len(self._inbox):
                     continue
                 return batch, True

@@ -76,6 +76,7 @@ class Launch(msgspec.Struct, frozen=True):
     """Everything that a run needs to begin.
 
     Attributes:
+        owner: the ActorSystem whose run it is.
         recorded: tell again what was recorded after the checkpoint, and run nothing.
     """
 
@@ -94,6 +95,7 @@ class Launch(msgspec.Struct, frozen=True):
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     cache: ResultCache | None = None
     recorded: bool = False
+    owner: bytes | None = None
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -181,6 +183,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             namespace=address.namespace,
             run=launch.run,
             epoch=found.epoch,
+            owner=launch.owner,
             placed=found.placement,
         )
     loaded = found.restored.id if found.restored else None
@@ -194,7 +197,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         state,
         config=launch.config,
         context=launch.context,
-        lineage=_lineage(launch, state, found.epoch, loaded, revisit),
+        lineage=_lineage(launch, state, _epoch(launch, found), loaded, revisit),
         bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
     )
@@ -202,6 +205,11 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if supervisor.lifecycle is not None and found.restored is not None:
         await supervisor.lifecycle.begun(found.restored.id)
     return supervisor, effects
+
+
+def _epoch(launch: Launch, found: Found) -> int:
+    """The epoch that the run's claim leaves, for the runs inside of it."""
+    return found.epoch if launch.owner is None else found.epoch + 1
 
 
 async def _prepare_recorded(

@@ -6,7 +6,7 @@ and writes what was accepted. So all savers refuse the same things with the same
 
 import msgspec
 
-from actorgraph.errors import AlreadyResumedError, ConflictError
+from actorgraph.errors import AlreadyResumedError, ConflictError, ThreadBusyError
 from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
 from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
@@ -20,6 +20,8 @@ class ThreadState(msgspec.Struct):
         row: the store's own key; None until the thread has one.
         run: the run that holds the claim.
         heads: namespace -> newest checkpoint.
+        owner: the system that leases the thread, known when a claim is judged; leased: whether
+            its lease holds.
     """
 
     thread_id: str
@@ -29,6 +31,8 @@ class ThreadState(msgspec.Struct):
     next_seq: int = 1
     heads: dict[str, bytes | None] = {}
     changed: bool = False
+    owner: bytes | None = None
+    leased: bool = False
 
 
 def judge(
@@ -49,22 +53,26 @@ def judge(
     first = thread.next_seq
     if commit.claim is not None:
         thread.run = commit.run
+        _lease(commit, thread)
     if commit.checkpoints:
         thread.next_seq += len(commit.checkpoints)
         thread.heads[commit.namespace] = commit.checkpoints[-1].id
     if commit.ends is not None and commit.run is not None:
         thread.run = None
+        thread.owner, thread.leased = None, False
     thread.changed = True
     return first, None
 
 
 def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictError | None:
     if commit.epoch not in (EPOCH_ANY, thread.epoch):
-        return _conflict(commit, "was deleted while the run was going on")
+        return _conflict(commit, "was deleted, or leased by another system, during the run")
     if commit.run is None:
         return None
     head = thread.heads.get(commit.namespace)
     if commit.claim is not None:
+        if thread.leased and thread.owner != commit.owner:
+            return _leased(commit)
         if commit.claim.head == head and not answered:
             return None
         if commit.claim.resumes:
@@ -80,6 +88,21 @@ def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictErr
             return _used_twice(commit)
         return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
     return None
+
+
+def _lease(commit: Commit, thread: ThreadState) -> None:
+    """Each owned claim raises the epoch: what earlier owners still write is refused."""
+    thread.owner, thread.leased = commit.owner, commit.owner is not None
+    if thread.leased:
+        thread.epoch += 1
+
+
+def _leased(commit: Commit) -> ConflictError:
+    return ThreadBusyError(
+        f"thread {commit.thread_id!r} has a run of a system in another process",
+        do="wait for that run to end, or cancel it there",
+        thread_id=commit.thread_id,
+    )
 
 
 def answer_rows(commit: Commit) -> list[LedgerRow]:

@@ -25,6 +25,7 @@ from actorgraph.savers.judge import (
     refused_copy,
 )
 from actorgraph.savers.memory_resealing import reseal
+from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.memory_threads import (
     MemoryThread,
     Place,
@@ -61,6 +62,7 @@ from actorgraph.values.retention import (
     Resealer,
     Vacuum,
 )
+from actorgraph.values.systems import SYSTEM_REQUESTS, ListRuns, ReadEvents
 
 Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
@@ -74,10 +76,12 @@ class MemoryBackend:
 
     durable = False
     immediate = True
+    keeps_runs = True
 
     def __init__(self, *, codec: Codec | SerializerProtocol | None = None) -> None:
         self.codec = codec_of(codec)
         self._threads: dict[str, MemoryThread] = {}
+        self._systems = MemorySystems()
         self._lock = threading.Lock()
 
     def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
@@ -106,6 +110,8 @@ class MemoryBackend:
 
     def _apply(self, request: Request) -> Outcome:
         if not isinstance(request, Commit):
+            if isinstance(request, SYSTEM_REQUESTS):
+                return self._systems.apply(request)
             return self._keep(request)
         thread = self._threads.get(request.thread_id)
         if thread is None:
@@ -115,11 +121,15 @@ class MemoryBackend:
         )
         base = branches_off(request)
         based = base is None or (request.namespace, base) in thread.by_id
+        if request.claim is not None and thread.state.owner is not None:
+            thread.state.leased = self._systems.is_alive(thread.state.owner)
         sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
         _store(thread, request, sequence)
+        if request.owner is not None and (request.claim or request.ends):
+            self._systems.committed(request)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
     def _keep(self, request: Kept) -> Outcome:
@@ -144,6 +154,7 @@ class MemoryBackend:
         if thread is None:
             return Stored()
         if isinstance(request, DeleteThread):
+            self._systems.forget_thread(request.thread_id)
             # The epoch stays, so that a run that is still going on can't bring the data back.
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
             self._threads[request.thread_id] = MemoryThread(emptied)
@@ -164,6 +175,8 @@ class MemoryBackend:
             thread = self._threads.get(query.thread_id)
             places = thread.places if thread else ()
             return sum(query.namespace in (None, place.namespace) for place in places)
+        if isinstance(query, ListRuns | ReadEvents):
+            return self._systems.answer(query)
         return self._page(query)
 
     def _load(self, query: LoadCheckpoint) -> Loaded:

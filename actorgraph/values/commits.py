@@ -16,6 +16,7 @@ from actorgraph.values.retention import (
     Reseal,
     Vacuum,
 )
+from actorgraph.values.systems import SystemQuery, SystemRequest
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
@@ -124,6 +125,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
         number: the run's number of this save.
         head: the head that the thread must have when there are checkpoints or a ledger.
         ends: the status that the run leaves with.
+        owner: the ActorSystem whose run it is; its claim takes the thread's lease for it.
         size: bytes of payload, for the bound of a batch.
     """
 
@@ -138,9 +140,10 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     checkpoints: tuple[CheckpointRow, ...] = ()
     ends: str | None = None
     size: int = 0
+    owner: bytes | None = None
 
 
-Request = Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+Request = SystemRequest | Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -205,7 +208,7 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     oldest_first: bool = False
 
 
-Query = LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
+Query = SystemQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
 
 
 class StoredRange(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from actorgraph.errors import AccessDeniedError
 from actorgraph.ports import Saver
 from actorgraph.values.commits import Commit, ListCheckpoints, Query, Request, StoredCheckpoint
 from actorgraph.values.retention import CopyThread, ListThreads, Vacuum
+from actorgraph.values.systems import ListRuns
 
 Authorize = Callable[[str | None, str | None, str], bool]
 _OPS = {
@@ -79,6 +80,8 @@ class GuardedSaver(WrappedSaver):
             answer = self._inner.answered(query, answer)
         if isinstance(query, ListThreads):
             return [thread for thread in answer if self._may(thread, "list")]
+        if isinstance(query, ListRuns) and query.thread_id is None:
+            return [row for row in answer if self._may(row.thread_id, "list")]
         if isinstance(query, ListCheckpoints) and query.thread_id is None:
             rows: list[StoredCheckpoint] = answer
             may = {t: self._may(t, "list") for t in {row.thread_id for row in rows}}

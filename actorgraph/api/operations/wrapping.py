@@ -16,7 +16,7 @@ class WrappedSaver(HostedSaver):
         saver: where checkpoints go; not opened by anybody else.
 
     Attributes:
-        saver: as given. durable, immediate, codec: its.
+        saver: as given. durable, immediate, keeps_runs, codec: its.
         watch: what sees the requests first; None if nothing needs to.
     """
 
@@ -25,6 +25,7 @@ class WrappedSaver(HostedSaver):
         self.durable = saver.durable
         self.immediate = saver.immediate
         self.codec = cast("Codec | None", getattr(saver, "codec", None)) or Codec()
+        self.keeps_runs: bool = getattr(saver, "keeps_runs", False)
         self.watch: Watch | None = getattr(saver, "watch", None)
 
     async def open(self) -> None:

@@ -239,6 +239,7 @@ class ForeignBackend:
             return await threads_with(self._calls, query)
         if isinstance(query, CountCheckpoints):
             return len(await self._page(ListCheckpoints(query.thread_id, query.namespace)))
+        assert isinstance(query, ListCheckpoints), "this saver keeps no runs"
         found = [stored_of(item) for item in await self._page(query)]
         if query.bare:
             return [msgspec.structs.replace(s, blobs={}, ledger=()) for s in found]

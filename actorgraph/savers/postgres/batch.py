@@ -26,6 +26,7 @@ from actorgraph.savers.postgres.retention import keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, Vacuum
+from actorgraph.values.systems import SYSTEM_REQUESTS
 
 Link = Connection[Any]
 
@@ -191,6 +192,7 @@ class _Work:
         """Judge a group; its rows wait for the next round trip."""
         request = group[0]
         if not isinstance(request, Commit):
+            assert not isinstance(request, SYSTEM_REQUESTS), "this saver keeps no runs"
             if isinstance(request, Vacuum):  # its work is done after the batch
                 return [Stored()]
             named = [request.thread_id]

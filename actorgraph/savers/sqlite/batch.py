@@ -15,8 +15,10 @@ import msgspec
 from actorgraph.errors import StorageError
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.retention import keep
+from actorgraph.savers.systems import status_after
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -27,6 +29,7 @@ from actorgraph.values.commits import (
     Request,
     Stored,
 )
+from actorgraph.values.systems import SYSTEM_REQUESTS, PutRun
 
 
 def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
@@ -115,6 +118,15 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
     rows = Rows()
     outcomes: list[Outcome] = []
     for request in batch:
+        if isinstance(request, PutRun):
+            rows.put.append(systems.row_of(request.row))
+            outcomes.append(Stored())
+            continue
+        if isinstance(request, SYSTEM_REQUESTS):
+            rows.write(connection)
+            rows = Rows()
+            outcomes.append(systems.apply(connection, request))
+            continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
             rows.write(connection)
@@ -125,6 +137,8 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
             thread.heads[request.namespace] = found[0] if found else None
         before = thread.run
+        if request.claim is not None:
+            systems.read_lease(connection, thread)
         answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
         base = branches_off(request)
         if base is not None:  # it may be in this batch
@@ -161,7 +175,7 @@ def _has_point(
 def _read_threads(
     connection: sqlite3.Connection, batch: Sequence[Request]
 ) -> dict[str, ThreadState]:
-    wanted = {request.thread_id for request in batch}
+    wanted = {r.thread_id for r in batch if not isinstance(r, SYSTEM_REQUESTS)}
     threads: dict[str, ThreadState] = {}
     names = msgspec.json.encode(list(wanted)).decode()
     for thread_id, row, epoch, run, next_seq, head in connection.execute(
@@ -190,6 +204,10 @@ class Rows:
     """What a batch writes, by table, in the order in which the tables are written."""
 
     def __init__(self) -> None:
+        self.put: list[_Row] = []
+        self.leases: list[_Row] = []
+        self.begun: list[_Row] = []
+        self.left: list[_Row] = []
         self.superseded: list[_Row] = []
         self.runs: list[_Row] = []
         self.ended: list[_Row] = []
@@ -238,6 +256,17 @@ class Rows:
             self._add_checkpoint(key, namespace, sequence + offset, point)
         if commit.ends is not None:
             self.ended.append((commit.ends, commit.run))
+        if commit.owner is not None:
+            self._add_owned(thread, commit)
+
+    def _add_owned(self, thread: ThreadState, commit: Commit) -> None:
+        """What a commit says of a system's run."""
+        if commit.claim is not None:
+            self.begun.append((commit.run,))
+        if commit.ends is not None:
+            self.left.append((status_after(commit.ends), commit.run))
+        if commit.claim is not None or commit.ends is not None:
+            self.leases.append((thread.owner, thread.epoch, thread.row))
 
     def _add_checkpoint(
         self, key: int | None, namespace: str, sequence: int, row: CheckpointRow
@@ -269,6 +298,8 @@ class Rows:
     def write(self, connection: sqlite3.Connection) -> None:
         """Execute everything."""
         for statement, rows in (
+            (system_schema.INSERT_SYSTEM_RUN, self.put),
+            (system_schema.BEGIN_SYSTEM_RUN, self.begun),
             (sql.SUPERSEDE_RUN, self.superseded),
             (sql.INSERT_RUN, self.runs),
             (sql.INSERT_CHECKPOINT, self.checkpoints),
@@ -276,6 +307,8 @@ class Rows:
             (sql.INSERT_WRITE, self.writes),
             (sql.MARK_INTERRUPTS, self.interrupts),
             (sql.END_RUN, self.ended),
+            (system_schema.END_SYSTEM_RUN, self.left),
+            (system_schema.LEASE_THREAD, self.leases),
         ):
             if rows:
                 connection.executemany(statement, rows)

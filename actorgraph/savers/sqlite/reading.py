@@ -12,6 +12,7 @@ from typing import Any
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite import systems
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.retention import count, threads
 from actorgraph.values.commits import (
@@ -27,6 +28,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.retention import CountCheckpoints, ListThreads
+from actorgraph.values.systems import ListRuns, ReadEvents
 
 _ALL = -1
 _COLUMNS = frozenset({"source", "step"})
@@ -65,6 +67,8 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
         return threads(connection, query)
     if isinstance(query, CountCheckpoints):
         return count(connection, query)
+    if isinstance(query, ListRuns | ReadEvents):
+        return systems.answer(connection, query)
     return _page(connection, query)
 
 

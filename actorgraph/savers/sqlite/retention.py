@@ -8,6 +8,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.savers.sqlite import schema as sql
+from actorgraph.savers.sqlite import system_schema
 from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
@@ -65,6 +66,8 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
 
 
 def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
+    for statement in system_schema.DELETE_THREAD:
+        connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.heads = None, {}

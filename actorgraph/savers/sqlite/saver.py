@@ -23,7 +23,7 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageError,
 )
-from actorgraph.savers.sqlite import schema
+from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
 from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open_driver
@@ -57,6 +57,7 @@ class SqliteBackend:
     """
 
     immediate = False
+    keeps_runs = True
     connection_class: type[HopConnection] = HopConnection
     """The class of the writing connection; a test's subclass may fail on purpose."""
 
@@ -195,6 +196,7 @@ class SqliteBackend:
         try:
             self._check_version(connection)
             connection.executescript(schema.SETUP)
+            connection.executescript(system_schema.SETUP)
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -1,0 +1,115 @@
+"""Taking up the runs that a dead process, or a drained one, has left."""
+
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.api.runs import Run
+from actorgraph.api.system_base import SystemBase
+from actorgraph.api.system_calls import Call
+from actorgraph.api.system_runs import call_of
+from actorgraph.errors import CheckpointError, LeaseLostError
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.system.job import Job
+from actorgraph.superstep.takeover import Leave, Park, taken_over
+from actorgraph.values.ids import as_text
+from actorgraph.values.systems import AdoptRun, EventRow, ListRuns, ReadEvents, RunRow, SetRun
+
+
+class RecoveryMethods(SystemBase):
+    """`recover`. Mixed into `ActorSystem`."""
+
+    async def recover(self) -> list[Run]:
+        """Take up the runs that nobody works on: their process died, or drained and left them.
+
+        A run that had begun goes on from its newest checkpoint; what finished tasks did is not
+        done again. One that only waited begins. One of which `attempts_max` processes have died
+        is parked: it stays in `runs()` with the status "parked" and the reason. Other systems on
+        the same saver may call this at the same time; each run goes to one of them.
+
+        A dead process's runs are free once its lease is over, `lease_s` after its last renewal.
+
+        Returns: the runs that this system has taken up, oldest first.
+        Raises:
+            SystemClosedError: the system is not open.
+            StorageError: the saver can't be read.
+        """
+        if not self._keeps:
+            return []
+        found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
+        taken: list[Run] = []
+        for row in found:
+            verdict = taken_over(row, self.graphs, self._limits.attempts_max)
+            if isinstance(verdict, Leave) or row.run in self._actor.jobs:
+                continue
+            reason = verdict.reason if isinstance(verdict, Park) else ""
+            if not await self._adopt(row):
+                continue
+            row = msgspec.structs.replace(  # noqa: PLW2901 - as it is stored now
+                row, owner=self._actor.owner, attempts=row.attempts + 1
+            )
+            job = None if reason else await self._revived(row, go_on=row.claimed)
+            if job is not None:
+                taken.append(Run(job, self._actor.cancel))
+            elif reason:
+                await self._park(row, reason)
+        return taken
+
+    async def _adopt(self, row: RunRow) -> bool:
+        """Whether an orphan is this system's now."""
+        owner = self._actor.owner
+        request = AdoptRun(row.run, row.thread_id, owner, row.owner, row.attempts + 1)
+        try:
+            await self._host.writer.store(request)
+        except LeaseLostError:
+            return False
+        return True
+
+    async def _park(self, row: RunRow, reason: str) -> None:
+        log_event(
+            "error",
+            "run.parked",
+            thread_id=row.thread_id,
+            run_id=as_text(row.run),
+            reason=reason,
+        )
+        request = SetRun(
+            row.run, row.thread_id, self._actor.owner, "parked", reason, row.attempts - 1
+        )
+        await self._host.writer.store(request)
+
+    async def _revived(self, row: RunRow, *, go_on: bool) -> Job | None:
+        """An adopted run, submitted; None if it had to be parked."""
+        try:
+            call, lacks = call_of(self._graph(row.graph), row, go_on=go_on)
+            if lacks:
+                await self._park(row, f"what it was started with is not stored: {lacks}")
+                return None
+            job = await self._again(call, row)
+        except CheckpointError as error:
+            await self._park(row, f"it can't be taken up: {error}")
+            return None
+        await self._actor.submit(job, "enqueue", stored=True)
+        return job
+
+    async def _again(self, call: Call, row: RunRow) -> Job:
+        """The run of a row, with its events going on where they ended."""
+        first = 1
+        if call.resumable:
+            newest: list[EventRow] = await self._host.reader.ask(
+                ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
+            )
+            first = newest[0].place + 1 if newest else 1
+        job = self._job(call, row, first=first)
+        values = await self._values(call.name, call.thread_id)
+        job.journal.values = values
+        if first > 1 and call.modes:
+            # Events between the newest stored one and the crash are lost: the state makes up.
+            job.journal.add("values", values)
+        return job
+
+    async def _values(self, graph: str, thread_id: str) -> Any:
+        """The state of a thread as it stands."""
+        config = {"configurable": {"thread_id": thread_id}}
+        snapshot = await cast("Any", self._graph(graph)).aget_state(config)
+        return snapshot.values

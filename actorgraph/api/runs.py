@@ -1,0 +1,290 @@
+"""Run: a run of an ActorSystem, as programs hold it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import anyio
+
+from actorgraph.errors import (
+    InvalidConfigError,
+    ResultTimeoutError,
+    RunCancelledError,
+    RunFailedError,
+)
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.readers import POLL_S, EventReader, StoredReader
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Cancelled
+from actorgraph.values.streams import WhenFull
+from actorgraph.values.systems import RunEvent, RunRow, RunStatus
+
+
+class Events(Protocol):
+    """A run's events: iterate once; `async with`, or `close()`, leaves early."""
+
+    offset: int
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]:
+        """Itself."""
+        ...
+
+    async def __anext__(self) -> RunEvent:
+        """The next event."""
+        ...
+
+    def close(self) -> None:
+        """Stop reading."""
+        ...
+
+
+class Run:
+    """One run. It lives in the system, not in the task that started it.
+
+    Made by `ActorSystem.start`, `resume`, `recover` and `run`. Safe to keep, and to drop.
+    """
+
+    def __init__(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
+        self._job = job
+        self._cancel = cancel
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, thread_id={self.thread_id!r}, status={self.status!r})"
+
+    @property
+    def id(self) -> str:
+        """A UUIDv7."""
+        return self._job.text
+
+    @property
+    def thread_id(self) -> str:
+        """Its thread."""
+        return self._job.thread_id
+
+    @property
+    def graph(self) -> str:
+        """The name under which the system has its graph."""
+        return self._job.row.graph
+
+    @property
+    def status(self) -> RunStatus:
+        """Where it stands; see `RunStatus`."""
+        return self._job.status
+
+    @property
+    def reason(self) -> str:
+        """Why it was cancelled, drained or parked, or the text of its error; else empty."""
+        return self._job.reason
+
+    @property
+    def attempt(self) -> int:
+        """The processes that have taken it up so far, this one included."""
+        return self._job.attempt
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was given to `start`."""
+        return self._job.metadata
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was accepted."""
+        return datetime.fromtimestamp(self._job.row.created / 1e6, tz=UTC)
+
+    def events(
+        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+    ) -> Events:
+        """Read what happens as it happens: an async iterator over `RunEvent`.
+
+        Leaving it, or being cancelled in it, changes nothing for the run.
+
+        Args:
+            after: the offset of the last event that the reader has; 0 for all of them.
+            buffer: events that the reader may be behind before `when_full` holds.
+            when_full: "drop_oldest": what is no more in memory, and not stored either, becomes
+                a "gap" event and a full "values". "block": the run waits for the reader.
+                "close": the reader ends with `SlowReaderError`.
+        Raises:
+            InvalidConfigError: an argument is out of range.
+        """
+        check_reading(after, buffer, when_full)
+        return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full)
+
+    async def wait(self, timeout_s: float | None = None) -> RunStatus:
+        """Wait until the run has left; its status then. Cancelling the wait leaves it alone.
+
+        Raises:
+            ResultTimeoutError: it goes on after so many seconds.
+        """
+        with anyio.move_on_after(timeout_s):
+            await self._job.done.wait()
+        if not self._job.done.is_open:
+            raise ResultTimeoutError(
+                f"run {self.id} goes on after {timeout_s} s",
+                do="wait longer, or read its events; it was not cancelled",
+            )
+        return self.status
+
+    async def result(self, timeout_s: float | None = None) -> Any:
+        """Wait for the run; what `ainvoke` would return.
+
+        Args:
+            timeout_s: seconds to wait; default as long as it takes.
+        Raises:
+            ResultTimeoutError: it goes on after so many seconds.
+            RunCancelledError: it was cancelled.
+            GraphDrained: its deadline was reached, or the system closes: `recover()` goes on.
+            Exception: what the run failed with.
+        """
+        await self.wait(timeout_s)
+        job = self._job
+        if job.outcome is None or isinstance(job.outcome, Cancelled):
+            raise RunCancelledError(
+                f"run {self.id} of thread {self.thread_id!r} was ended: {job.reason}",
+                do="start another one; the thread has what it did, unless it was rolled back",
+                reason=job.reason,
+            )
+        return job.shape(job.outcome)
+
+    async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
+        """End the run; what its finished tasks did is stored. No-op for one that has left.
+
+        Args:
+            wait: whether to wait until it has left.
+        """
+        self._cancel(self._job, reason)
+        if wait:
+            await self._job.done.wait()
+        return self.status
+
+
+class StoredRun(Run):
+    """A run that this system has only read of: it has ended, or goes on in another process."""
+
+    def __init__(
+        self,
+        row: RunRow,
+        metadata: dict[str, Any],
+        *,
+        reread: Callable[[], Awaitable[RunRow | None]],
+        page: Callable[[int], Awaitable[list[RunEvent]]],
+        values: Callable[[], Awaitable[Any]],
+    ) -> None:
+        self._row = row
+        self._metadata = metadata
+        self._reread = reread
+        self._page = page
+        self._values = values
+
+    @property
+    def id(self) -> str:
+        """A UUIDv7."""
+        return as_text(self._row.run)
+
+    @property
+    def thread_id(self) -> str:
+        """Its thread."""
+        return self._row.thread_id
+
+    @property
+    def graph(self) -> str:
+        """The name under which the system has its graph."""
+        return self._row.graph
+
+    @property
+    def status(self) -> Any:
+        """Where it stood when it was read; see `RunStatus`."""
+        return self._row.status
+
+    @property
+    def reason(self) -> str:
+        """Why it was cancelled or parked, or the text of its error; else empty."""
+        return self._row.reason
+
+    @property
+    def attempt(self) -> int:
+        """The processes that have taken it up so far."""
+        return self._row.attempts
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was given to `start`."""
+        return self._metadata
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was accepted."""
+        return datetime.fromtimestamp(self._row.created / 1e6, tz=UTC)
+
+    def events(
+        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+    ) -> Events:
+        """Its stored events, and those that are stored while it goes on; see `Run.events`."""
+        check_reading(after, buffer, when_full)
+        return StoredReader(self._page, after, is_over=self._is_over, values=self._values)
+
+    async def wait(self, timeout_s: float | None = None) -> Any:
+        """See `Run.wait`; it looks at the store again and again."""
+        with anyio.move_on_after(timeout_s):
+            while not await self._is_over():  # noqa: ASYNC110 - it changes in another process
+                await anyio.sleep(POLL_S)
+            return self.status
+        raise ResultTimeoutError(
+            f"run {self.id} goes on after {timeout_s} s", do="wait longer; it was not cancelled"
+        )
+
+    async def result(self, timeout_s: float | None = None) -> Any:
+        """The state that its thread has now.
+
+        Raises:
+            ResultTimeoutError: it goes on after so many seconds.
+            RunCancelledError: it was cancelled.
+            RunFailedError: it failed, or was parked.
+        """
+        status = await self.wait(timeout_s)
+        if status == "cancelled":
+            raise RunCancelledError(
+                f"run {self.id} was ended: {self.reason}", do="start another", reason=self.reason
+            )
+        if status not in ("success", "interrupted"):
+            raise RunFailedError(
+                f"run {self.id} left with {status!r}: {self.reason}",
+                do="see the log of the process that ran it; the thread has what was done",
+            )
+        return await self._values()
+
+    async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
+        """A run of another process can't be cancelled here.
+
+        Raises:
+            InvalidConfigError: it goes on; one that has left is left alone.
+        """
+        if not await self._is_over():
+            raise InvalidConfigError(
+                f"run {self.id} goes on in another process, and is cancelled there",
+                do='send the request to that server, or start a run with if_busy="interrupt" there',
+            )
+        return self.status
+
+    async def _is_over(self) -> bool:
+        row = await self._reread()
+        if row is not None:
+            self._row = row
+        return row is None or row.status not in ("pending", "running")
+
+
+def check_reading(after: int, buffer: int, when_full: str) -> None:
+    """Refuse arguments of a reader that can't be.
+
+    Raises:
+        InvalidConfigError: one of them is out of range.
+    """
+    if after < 0 or buffer < 1:
+        raise InvalidConfigError(
+            f"after={after!r}, buffer={buffer!r}: offsets count from 0, a buffer has 1 or more",
+            do="after=0 reads all events; buffer=256 is the default",
+        )
+    if when_full not in ("block", "drop_oldest", "close"):
+        raise InvalidConfigError(
+            f"when_full={when_full!r} is no policy", do='use "block", "drop_oldest" or "close"'
+        )

@@ -1,0 +1,204 @@
+"""What every method of an ActorSystem stands on: its graphs, its saver, its actors."""
+
+import gc
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from typing import Any, cast
+
+import anyio
+
+from actorgraph.api.compiled import CompiledBase
+from actorgraph.api.savers import InMemorySaver
+from actorgraph.api.system_calls import Call
+from actorgraph.api.system_runs import codec_of, job_of
+from actorgraph.errors import CheckpointError, InvalidConfigError, did_you_mean
+from actorgraph.ports import Saver
+from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.hosting import Host, host_of, living_host
+from actorgraph.runtime.mailbox import wait_through
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.journal import Journal
+from actorgraph.runtime.system.keeper import Keeper, Kept
+from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.values.systems import DropOwner, RunRow
+
+CLOSING = "shutdown"
+"""The reason of runs that a closing system has left for `recover()`."""
+
+
+class SystemBase:
+    """Construction, opening and closing. `ActorSystem` is the whole."""
+
+    graphs: dict[str, CompiledBase]
+    saver: Saver
+
+    def _set_up(
+        self,
+        graphs: Mapping[str, Any],
+        saver: Any,
+        store: Any,
+        limits: SystemLimits,
+        *,
+        max_threads: int | None,
+        kept: Kept,
+        ring: int,
+        gc_threshold: int | None,
+    ) -> None:
+        _check(limits, max_threads, ring, gc_threshold)
+        if not graphs:
+            raise InvalidConfigError(
+                "a system without graphs can run nothing", do='ActorSystem({"name": graph}, ...)'
+            )
+        self.saver = cast("Saver", saver if saver is not None else _common_saver(graphs))
+        self.graphs = {name: self._hosted(graph, store) for name, graph in graphs.items()}
+        self._limits = limits
+        self._max_threads = max_threads
+        self._kept = kept
+        self._ring = ring
+        self._gc_threshold = gc_threshold
+        self._keeps: bool = getattr(self.saver, "keeps_runs", False)
+        self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
+        self._stack: AsyncExitStack | None = None
+        self._lease: LeaseActor | None = None
+
+    def _hosted(self, graph: Any, store: Any) -> CompiledBase:
+        """The graph with the system's saver and store; one without persistence stays so."""
+        changes: dict[str, Any] = {} if store is None else {"store": store}
+        if graph.checkpointer is not False:
+            codec = graph._codec_for(self.saver)  # noqa: SLF001 - a peer
+            changes |= {"checkpointer": self.saver, "_codec": codec}
+        return graph._changed(**changes)  # noqa: SLF001 - a peer
+
+    @property
+    def _host(self) -> Host:
+        assert self._actor.host is not None
+        return self._actor.host
+
+    def _graph(self, name: str) -> CompiledBase:
+        graph = self.graphs.get(name)
+        if graph is None:
+            raise InvalidConfigError(
+                f"the system has no graph {name!r}", do=did_you_mean(name, list(self.graphs))
+            )
+        return graph
+
+    def _job(self, call: Call, row: RunRow | None = None, *, first: int = 1) -> Job:
+        """A run of this system with its journal, not started."""
+        graph = self._graph(call.name)
+        journal = Journal(
+            frozenset(call.modes), subgraphs=call.subgraphs, ring=self._ring, first=first
+        )
+        owner = self._actor.owner if self._keeps else None
+        job = job_of(graph, call, journal, owner=owner, row=row)
+        if call.resumable:
+            journal.keeper = Keeper(
+                self._host,
+                codec_of(graph),
+                job.id,
+                job.thread_id,
+                self._actor.owner,
+                kept=self._kept,
+                stored=first - 1,
+                changed=journal.tell,
+            )
+        return job
+
+    # --- opening and closing ---
+
+    async def _open(self) -> None:
+        if self._actor.group is not None or self._actor.draining is not None:
+            raise InvalidConfigError(
+                "this system has been entered already", do="make a new ActorSystem"
+            )
+        stack = AsyncExitStack()
+        try:
+            if living_host(self.saver) is None:
+                await stack.enter_async_context(cast("Any", self.saver))
+            actor = self._actor
+            actor.host = host_of(self.saver)
+            actor.owner = IDS.run()
+            if self._max_threads is not None:
+                actor.limiter = anyio.CapacityLimiter(self._max_threads)
+            if self._keeps:
+                self._lease = LeaseActor(
+                    actor.host, actor.owner, self._limits.lease_s, self._lost_lease
+                )
+                await self._lease.take()
+            stack.push_async_callback(self._drop_lease)
+            actor.group = await stack.enter_async_context(anyio.create_task_group())
+            if self._lease is not None:
+                actor.group.start_soon(self._lease.serve)
+        except BaseException as error:
+            await stack.__aexit__(type(error), error, error.__traceback__)
+            raise
+        if self._gc_threshold is not None:
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(self._gc_threshold, *gc.get_threshold()[1:])
+        self._stack = stack
+
+    async def _close(self) -> None:
+        """Drain, stop, give the lease back, close the saver; whoever is impatient waits."""
+        stack, self._stack = self._stack, None
+        if stack is None:
+            return
+        actor = self._actor
+        assert actor.group is not None
+        try:
+            await wait_through(lambda: actor.drain(CLOSING, self._limits.drain_timeout_s))
+        finally:
+            actor.group.cancel_scope.cancel()
+            await stack.aclose()
+
+    async def _drop_lease(self) -> None:
+        """What is left is anybody's, at once."""
+        if self._keeps:
+            with suppress(CheckpointError):  # then it is so when the lease is over
+                await self._host.writer.store(DropOwner(self._actor.owner))
+
+    def _lost_lease(self) -> bytes:
+        """Runs of a lease that is over are left to whoever takes them; go on as somebody new."""
+        actor = self._actor
+        for job in list(actor.jobs.values()):
+            job.lost = True
+            actor.cancel(job, "the system's lease was lost")
+        actor.owner = IDS.run()
+        return actor.owner
+
+
+def _common_saver(graphs: Mapping[str, Any]) -> Any:
+    """The saver that the graphs were compiled with; one in memory if they have none.
+
+    Raises:
+        InvalidConfigError: they have several.
+    """
+    savers = {id(g.checkpointer): g.checkpointer for g in graphs.values()}
+    own = [saver for saver in savers.values() if isinstance(saver, Saver)]
+    if len(own) > 1:
+        raise InvalidConfigError(
+            f"the graphs were compiled with {len(own)} savers, and a system has one",
+            do="pass saver= to ActorSystem; all graphs run over it",
+        )
+    return own[0] if own else InMemorySaver()
+
+
+def _check(
+    limits: SystemLimits, max_threads: int | None, ring: int, gc_threshold: int | None
+) -> None:
+    numbers = {
+        "max_runs": limits.max_runs,
+        "max_threads": max_threads,
+        "keep_events_in_memory": ring,
+        "gc_threshold": gc_threshold,
+        "attempts_max": limits.attempts_max,
+        "lease_s": limits.lease_s,
+        "max_unsaved_bytes": limits.max_unsaved_bytes,
+    }
+    for name, number in numbers.items():
+        if number is not None and not number > 0:
+            raise InvalidConfigError(f"{name}={number!r} is not above 0", do="use 1 or more")
+    counts = {"max_queued": limits.max_queued, "max_waiting": limits.max_waiting}
+    for name, number in {**counts, "drain_timeout_s": limits.drain_timeout_s}.items():
+        if not number >= 0:
+            raise InvalidConfigError(f"{name}={number!r} is negative", do="use 0 or more")

@@ -1,0 +1,119 @@
+"""Job: one run of a system, from its arrival until it is forgotten."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from actorgraph.errors import GraphDrained, LeaseLostError
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.runs import Launch
+from actorgraph.runtime.stopping import DEADLINE
+from actorgraph.runtime.system.journal import Journal
+from actorgraph.values.control import RunControl
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.systems import RunRow, RunStatus
+
+if TYPE_CHECKING:
+    from actorgraph.runtime.supervisor import Supervisor
+
+
+class Job:
+    """One run. Its fields are written by the system's actors only.
+
+    Args:
+        row: what is stored of it.
+        make: sets the run up, anew at each call.
+        shape: makes what `result()` returns of an outcome, or raises its error.
+
+    Attributes:
+        outcome: how it left; None while it goes on, or has never begun.
+        reason: why it was cancelled, or the text of its error.
+        stored: whether its own saves say how it has left. lost: whether another system has it.
+        requeued: whether the system has left it for `recover()`.
+        done: opens when it is settled.
+    """
+
+    def __init__(
+        self,
+        row: RunRow,
+        *,
+        journal: Journal,
+        make: Callable[[], Launch],
+        shape: Callable[[Outcome], Any],
+        control: RunControl,
+        metadata: dict[str, Any],
+    ) -> None:
+        self.row = row
+        self.id = row.run
+        self.thread_id = row.thread_id
+        self.text = as_text(row.run)
+        self.journal = journal
+        self.make = make
+        self.shape = shape
+        self.control = control
+        self.metadata = metadata
+        self.attempt = row.attempts
+        self.status: RunStatus = "pending"
+        self.reason = ""
+        self.outcome: Outcome | None = None
+        self.requeued = False
+        self.begun = False
+        self.lost = False
+        self.stored = False
+        self.done = Gate()
+        self.accepted_at = time.monotonic()
+        self.supervisor: Supervisor | None = None
+        self._ending = False
+
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to end."""
+        return self._ending
+
+    def end(self, reason: str) -> None:
+        """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
+        if self._ending or self.done.is_open:
+            return
+        self._ending, self.reason = True, reason
+        self.journal.leave()
+        if self.supervisor is not None:
+            self.supervisor.cancel()
+
+    def left(self, outcome: Outcome, draining: str | None) -> None:
+        """Note how it left."""
+        self.outcome = outcome
+        match outcome:
+            case Succeeded():
+                self.status = "success"
+            case Interrupted():
+                self.status = "interrupted"
+            case Cancelled():
+                self.status = "cancelled"
+                self.requeued = draining is not None and self.reason == draining
+            case Failed(GraphDrained() as error):
+                self.status = "timeout" if error.reason == DEADLINE else "cancelled"
+                self.reason = error.reason
+                self.requeued = draining is not None and error.reason == draining
+            case Failed(error):
+                self.status = "error"
+                self.reason = f"{type(error).__name__}: {error}"
+                self.lost = self.lost or isinstance(error, LeaseLostError)
+            case _:
+                self.status = "error"
+                self.reason = "a node of a root run addressed a graph above it"
+        if self.requeued:
+            self.status = "pending"
+
+    def say_end(self) -> None:
+        """Tell readers how it left, and let them go."""
+        journal = self.journal
+        if self.requeued:
+            journal.add("drain", {"reason": self.reason})
+        else:
+            if isinstance(self.outcome, Failed) and self.status == "error":
+                error = self.outcome.error
+                told = {"error": type(error).__name__, "message": str(error)}
+                journal.add("error", told)
+            journal.add("end", {"status": self.status, "reason": self.reason})
+        journal.close()

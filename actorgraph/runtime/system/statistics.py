@@ -1,0 +1,60 @@
+"""What an ActorSystem tells of itself."""
+
+import msgspec
+
+from actorgraph.runtime.persistence import PersistenceStatistics
+from actorgraph.runtime.system.actor import SystemActor
+
+
+class SystemStatistics(msgspec.Struct, frozen=True):
+    """A system, as it stands.
+
+    Attributes:
+        active, queued: runs that go on; runs that wait for a slot or for their thread.
+        threads: threads that have a run. mailbox_max: runs in the fullest thread's mailbox.
+        max_runs, max_queued: their bounds. saturated: whether the next run may be refused.
+        started, refused: runs taken and refused so far.
+        left: status -> runs that have left with it so far.
+        draining: why the system takes no more runs; None while it does.
+        worker_threads: sync nodes that run in threads now; None without `max_threads`.
+        unsaved_bytes: bytes that wait to be committed. persistence: the saver's actor; None
+            without a saver.
+    """
+
+    active: int
+    queued: int
+    threads: int
+    mailbox_max: int
+    max_runs: int
+    max_queued: int
+    saturated: bool
+    started: int
+    refused: int
+    left: dict[str, int]
+    draining: str | None
+    worker_threads: int | None
+    unsaved_bytes: int
+    persistence: PersistenceStatistics | None
+
+
+def statistics_of(actor: SystemActor) -> SystemStatistics:
+    """The figures of a system."""
+    limits, writer = actor.limits, None if actor.host is None else actor.host.writer
+    unsaved = 0 if writer is None else writer.waiting_bytes
+    full = actor.active >= limits.max_runs and actor.queued >= limits.max_queued
+    return SystemStatistics(
+        active=actor.active,
+        queued=actor.queued,
+        threads=len(actor.lanes),
+        mailbox_max=max((len(lane.waiting) for lane in actor.lanes.values()), default=0),
+        max_runs=limits.max_runs,
+        max_queued=limits.max_queued,
+        saturated=full or unsaved > limits.max_unsaved_bytes,
+        started=actor.counts["started"],
+        refused=actor.refused,
+        left={status: count for status, count in actor.counts.items() if status != "started"},
+        draining=actor.draining,
+        worker_threads=None if actor.limiter is None else actor.limiter.borrowed_tokens,
+        unsaved_bytes=unsaved,
+        persistence=None if writer is None else writer.statistics(),
+    )

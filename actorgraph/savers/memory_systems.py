@@ -1,0 +1,120 @@
+"""Runs, events and owners of ActorSystems, in dicts."""
+
+import time
+from typing import Any
+
+import msgspec
+
+from actorgraph.savers.systems import is_orphan, refusal, status_after
+from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.systems import (
+    OPEN_STATUSES,
+    AdoptRun,
+    DropOwner,
+    EventRow,
+    ListRuns,
+    PutRun,
+    ReadEvents,
+    RenewOwner,
+    RunRow,
+    SetRun,
+    StoreEvents,
+    SystemQuery,
+    SystemRequest,
+    TrimRuns,
+)
+
+
+class MemorySystems:
+    """The tables of a database that belong to systems; guarded by the saver's lock."""
+
+    def __init__(self) -> None:
+        self._runs: dict[bytes, RunRow] = {}
+        self._events: dict[bytes, dict[int, EventRow]] = {}
+        self._leases: dict[bytes, float] = {}
+
+    def is_alive(self, owner: bytes | None) -> bool:
+        """Whether an owner's lease holds."""
+        return owner is not None and self._leases.get(owner, 0.0) > time.monotonic()
+
+    def committed(self, commit: Commit) -> None:
+        """Note what an accepted commit of an owned run says about its status."""
+        row = self._runs.get(commit.run or b"")
+        if row is None:
+            return
+        if commit.claim is not None:
+            row = msgspec.structs.replace(row, status="running", claimed=True)
+        if commit.ends is not None:
+            row = msgspec.structs.replace(row, status=status_after(commit.ends))
+        self._runs[row.run] = row
+
+    def forget_thread(self, thread_id: str) -> None:
+        """A thread is deleted, and with it its runs and their events."""
+        for run in [row.run for row in self._runs.values() if row.thread_id == thread_id]:
+            self._remove(run)
+
+    def apply(self, request: SystemRequest) -> Outcome:
+        """Carry out a request."""
+        match request:
+            case PutRun(row):
+                self._runs.setdefault(row.run, row)
+            case RenewOwner(owner, lease_s):
+                self._leases[owner] = time.monotonic() + lease_s
+            case DropOwner(owner):
+                self._leases.pop(owner, None)
+            case TrimRuns(older_than):
+                old = [r for r in self._runs.values() if r.created < older_than]
+                for row in old:
+                    if row.status not in OPEN_STATUSES:
+                        self._remove(row.run)
+            case _:
+                return self._change(request)
+        return Stored()
+
+    def answer(self, query: SystemQuery) -> list[Any]:
+        """Answer a read."""
+        if isinstance(query, ReadEvents):
+            events = self._events.get(query.run, {})
+            places = sorted(place for place in events if place > query.after)
+            wanted = places[-1:] if query.newest else places[: query.limit]
+            return [events[place] for place in wanted]
+        rows = sorted(self._runs.values(), key=lambda row: row.run)
+        shown = (msgspec.structs.replace(row, alive=self.is_alive(row.owner)) for row in rows)
+        return [row for row in shown if _matches(row, query)]
+
+    def _change(self, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+        row = self._runs.get(request.run)
+        refused = refusal(request, row.owner if row else None, known=row is not None)
+        if refused is not None or row is None:
+            return Refused(refused or AssertionError())
+        match request:
+            case StoreEvents(run, _, _, rows, keep, older_than):
+                events = self._events.setdefault(run, {})
+                events.update({event.place: event for event in rows if event.place not in events})
+                last = max(events, default=0)
+                for place in [p for p in events if p <= last - keep]:
+                    del events[place]
+                for place in [p for p, event in events.items() if event.created < older_than]:
+                    del events[place]
+            case AdoptRun(_, _, owner, _, attempts):
+                changed = msgspec.structs.replace(row, owner=owner, attempts=attempts)
+                self._runs[row.run] = changed
+            case SetRun(_, _, _, status, reason, attempts):
+                count = row.attempts if attempts is None else attempts
+                self._runs[row.run] = msgspec.structs.replace(
+                    row, status=status, reason=reason, attempts=count
+                )
+        return Stored()
+
+    def _remove(self, run: bytes) -> None:
+        self._runs.pop(run, None)
+        self._events.pop(run, None)
+
+
+def _matches(row: RunRow, query: ListRuns) -> bool:
+    return (
+        query.run in (None, row.run)
+        and query.thread_id in (None, row.thread_id)
+        and (not query.statuses or row.status in query.statuses)
+        and (not query.orphaned or is_orphan(row))
+    )

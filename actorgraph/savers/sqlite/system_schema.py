@@ -1,0 +1,77 @@
+"""The tables of ActorSystems, as SQL text. A lease ends by the database's own clock, in seconds."""
+
+SETUP = """
+CREATE TABLE IF NOT EXISTS system_runs (
+    run       BLOB NOT NULL PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    graph     TEXT NOT NULL,
+    status    TEXT NOT NULL,
+    attempts  INTEGER NOT NULL,
+    claimed   INTEGER NOT NULL,
+    owner     BLOB,
+    created   INTEGER NOT NULL,
+    metadata  TEXT NOT NULL,
+    payload   BLOB NOT NULL,
+    reason    TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_system_runs_thread ON system_runs (thread_id);
+CREATE INDEX IF NOT EXISTS idx_system_runs_open ON system_runs (status)
+    WHERE status IN ('pending', 'running');
+CREATE TABLE IF NOT EXISTS owners (
+    owner       BLOB NOT NULL PRIMARY KEY,
+    lease_until REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
+_NOW = "((julianday('now') - 2440587.5) * 86400.0)"
+INSERT_SYSTEM_RUN = "INSERT OR IGNORE INTO system_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+BEGIN_SYSTEM_RUN = "UPDATE system_runs SET status = 'running', claimed = 1 WHERE run = ?"
+END_SYSTEM_RUN = "UPDATE system_runs SET status = ? WHERE run = ?"
+LEASE_THREAD = "UPDATE threads SET owner = ?, epoch = ? WHERE thread = ?"
+SELECT_LEASE = f"""
+SELECT t.owner, coalesce(o.lease_until > {_NOW}, 0)
+FROM threads t LEFT JOIN owners o ON o.owner = t.owner WHERE t.thread = ?
+"""  # noqa: S608 - the only thing put in is the constant above
+SELECT_OWNER = "SELECT owner FROM system_runs WHERE run = ?"
+RENEW = f"INSERT OR REPLACE INTO owners VALUES (?, {_NOW} + ?)"  # noqa: S608 - as above
+DROP = "DELETE FROM owners WHERE owner = ?"
+SET = """
+UPDATE system_runs SET status = ?, reason = ?, attempts = coalesce(?, attempts) WHERE run = ?
+"""
+ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
+INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
+DROP_EVENTS = """
+DELETE FROM events WHERE run = :run AND (created < :older
+    OR place <= (SELECT max(e.place) FROM events e WHERE e.run = :run) - :keep)
+"""
+TRIM = (
+    """DELETE FROM events WHERE run IN (
+        SELECT run FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running'))""",
+    "DELETE FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running')",
+    f"DELETE FROM owners WHERE lease_until < {_NOW} - 86400.0 AND ? IS NOT NULL",  # noqa: S608
+)
+DELETE_THREAD = (
+    "DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
+    "DELETE FROM system_runs WHERE thread_id = ?",
+)
+SELECT_EVENTS = """
+SELECT place, created, payload FROM events WHERE run = ? AND place > ? ORDER BY place LIMIT ?
+"""
+SELECT_NEWEST_EVENT = """
+SELECT place, created, payload FROM events WHERE run = ? AND place > ?
+ORDER BY place DESC LIMIT min(?, 1)
+"""
+SELECT_RUNS = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, s.payload, s.reason, coalesce(o.lease_until > {_NOW}, 0) AS alive
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+WHERE (:run IS NULL OR s.run = :run) AND (:thread_id IS NULL OR s.thread_id = :thread_id)
+    AND (:statuses = '' OR instr(:statuses, ',' || s.status || ','))
+ORDER BY s.run
+"""  # noqa: S608 - as above
+SELECT_ORPHANS = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, s.payload, s.reason, 0
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW} ORDER BY s.run
+"""  # noqa: S608 - as above

@@ -1,0 +1,102 @@
+"""Runs, events and owners of ActorSystems, over one connection, inside a batch's transaction.
+
+A lease ends by the database's clock: SQLite's own, in seconds since 1970.
+"""
+
+import sqlite3
+from typing import Any
+
+from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.sqlite import system_schema as sql
+from actorgraph.savers.systems import refusal
+from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.systems import (
+    AdoptRun,
+    DropOwner,
+    EventRow,
+    ListRuns,
+    PutRun,
+    ReadEvents,
+    RenewOwner,
+    RunRow,
+    SetRun,
+    StoreEvents,
+    SystemQuery,
+    SystemRequest,
+    TrimRuns,
+)
+
+
+def read_lease(connection: sqlite3.Connection, thread: ThreadState) -> None:
+    """Note who owns a thread, and whether their lease holds."""
+    found = connection.execute(sql.SELECT_LEASE, (thread.row,)).fetchone()
+    thread.owner, thread.leased = (found[0], bool(found[1])) if found else (None, False)
+
+
+def row_of(row: RunRow) -> tuple[object, ...]:
+    """The columns of a new run."""
+    return (
+        *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
+        *(row.created, row.metadata, row.payload, row.reason),
+    )
+
+
+def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
+    """Carry out a request."""
+    match request:
+        case PutRun(row):
+            connection.execute(sql.INSERT_SYSTEM_RUN, row_of(row))
+        case RenewOwner(owner, lease_s):
+            connection.execute(sql.RENEW, (owner, lease_s))
+        case DropOwner(owner):
+            connection.execute(sql.DROP, (owner,))
+        case TrimRuns(older_than):
+            for statement in sql.TRIM:
+                connection.execute(statement, (older_than,))
+        case _:
+            return _change(connection, request)
+    return Stored()
+
+
+def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+    found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
+    refused = refusal(request, found[0] if found else None, known=found is not None)
+    if refused is not None:
+        return Refused(refused)
+    match request:
+        case StoreEvents(run, _, _, rows, keep, older_than):
+            connection.executemany(
+                sql.INSERT_EVENT, [(run, row.place, row.created, row.payload) for row in rows]
+            )
+            bounds = {"run": run, "older": older_than, "keep": keep}
+            connection.execute(sql.DROP_EVENTS, bounds)
+        case AdoptRun(run, _, owner, _, attempts):
+            connection.execute(sql.ADOPT, (owner, attempts, run))
+        case SetRun(run, _, _, status, reason, attempts):
+            connection.execute(sql.SET, (status, reason, attempts, run))
+    return Stored()
+
+
+def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
+    """Answer a read."""
+    if isinstance(query, ReadEvents):
+        text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
+        rows = connection.execute(text, (query.run, query.after, query.limit))
+        return [EventRow(*row) for row in rows]
+    return [_run_of(row) for row in connection.execute(*_selected(query))]
+
+
+def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
+    if query.orphaned:
+        return sql.SELECT_ORPHANS, {}
+    statuses = f",{','.join(query.statuses)}," if query.statuses else ""
+    return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
+
+
+def _run_of(row: tuple[Any, ...]) -> RunRow:
+    run, thread_id, graph, status, attempts, claimed, *rest, alive = row
+    owner, created, metadata, payload, reason = rest
+    return RunRow(
+        *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
+        *(metadata, payload, reason, bool(alive)),
+    )

@@ -1,0 +1,34 @@
+"""What the requests of an ActorSystem do to its rows, as decisions on data, for every saver."""
+
+from actorgraph.errors import LeaseLostError
+from actorgraph.values.systems import OPEN_STATUSES, AdoptRun, RunRow, SetRun, StoreEvents
+
+_STATUS = {"drained": "pending", "escaped": "error"}
+
+
+def status_after(ends: str) -> str:
+    """The status of a run whose last save says how it leaves; a drained one goes on later."""
+    return _STATUS.get(ends, ends)
+
+
+def is_orphan(row: RunRow) -> bool:
+    """Whether nobody works on an open run."""
+    return row.status in OPEN_STATUSES and not row.alive
+
+
+def refusal(
+    request: AdoptRun | SetRun | StoreEvents, owner: bytes | None, *, known: bool
+) -> LeaseLostError | None:
+    """Why a request about a run is refused; None if it is not.
+
+    Args:
+        owner: who has the run now. known: whether there is such a run.
+    """
+    expected = request.was if isinstance(request, AdoptRun) else request.owner
+    if known and owner == expected:
+        return None
+    what = "has been taken over by another system" if known else "has been removed"
+    return LeaseLostError(
+        f"a run of thread {request.thread_id!r} {what}; nothing was stored",
+        do="read it with system.run(run_id), which tells how it goes on",
+    )

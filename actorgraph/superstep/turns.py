@@ -1,0 +1,116 @@
+"""Whose turn it is on a thread: what a thread's mailbox decides when runs come and go.
+
+A thread has one run at a time. The functions here take the lane of a thread and give it as it
+is then, with what is to be done, in order.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from actorgraph.values.systems import IfBusy
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """The runs of one thread.
+
+    Attributes:
+        active: the run that has the thread; None if it is free.
+        ending: whether that was told to end, so that another one may have its place.
+        rollback: whether what it stored is removed when it has left.
+        waiting: the runs that come after it, in order.
+    """
+
+    active: bytes | None = None
+    ending: bool = False
+    rollback: bool = False
+    waiting: tuple[bytes, ...] = ()
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The run has the thread."""
+
+    run: bytes
+
+
+class End(msgspec.Struct, frozen=True):
+    """Cancel the run, which goes on; what it has done is stored."""
+
+    run: bytes
+    by: bytes
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """The run has waited in vain: it never begins."""
+
+    run: bytes
+    by: bytes
+
+
+class Erase(msgspec.Struct, frozen=True):
+    """Remove what the run, which has left, stored; before the next one begins."""
+
+    run: bytes
+
+
+class Busy(msgspec.Struct, frozen=True):
+    """Refuse the run: `active` has the thread."""
+
+    active: bytes
+
+
+class Full(msgspec.Struct, frozen=True):
+    """Refuse the run: as many wait already as may."""
+
+    waiting: int
+
+
+Step = Begin | End | Drop | Erase | Busy | Full
+Turn = tuple[Lane, tuple[Step, ...]]
+
+FREE = Lane()
+
+
+def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
+    """A run asks for the thread.
+
+    Args:
+        waiting_max: runs that may wait for one thread.
+    """
+    active = lane.active
+    if active is None:
+        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+    match if_busy:
+        case "reject":
+            return lane, (Busy(active),)
+        case "enqueue":
+            if len(lane.waiting) >= waiting_max:
+                return lane, (Full(len(lane.waiting)),)
+            return msgspec.structs.replace(lane, waiting=(*lane.waiting, run)), ()
+        case "interrupt" | "rollback":
+            return _replaced(lane, active, run, rollback=if_busy == "rollback")
+        case _:
+            assert_never(if_busy)
+
+
+def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
+    """The run takes the place of all that have come before it."""
+    dropped = tuple(Drop(waiting, run) for waiting in lane.waiting)
+    end = () if lane.ending else (End(active, run),)
+    # Who was promised to go on from before the active run's checkpoints still does.
+    return Lane(active, ending=True, rollback=rollback or lane.rollback, waiting=(run,)), (
+        *dropped,
+        *end,
+    )
+
+
+def left(lane: Lane, run: bytes) -> Turn:
+    """A run has left the thread, or does not wait for it any more."""
+    if lane.active != run:
+        waiting = tuple(other for other in lane.waiting if other != run)
+        return msgspec.structs.replace(lane, waiting=waiting), ()
+    erased = (Erase(run),) if lane.rollback else ()
+    if not lane.waiting:
+        return FREE, erased
+    following, *rest = lane.waiting
+    return Lane(following, waiting=tuple(rest)), (*erased, Begin(following))

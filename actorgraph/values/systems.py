@@ -1,0 +1,211 @@
+"""What an ActorSystem stores beside the checkpoints: its runs, their events, who owns them.
+
+A run's row is written before the run begins, so that an accepted run outlives the process. Its
+status changes in the transaction of the claim with which the run begins and of the save with
+which it leaves, never on its own. An owner is one open system; its lease is one row, renewed in
+one write however many runs it has.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+RunStatus = Literal[
+    "pending", "running", "success", "error", "interrupted", "cancelled", "timeout", "parked"
+]
+"""Where a run stands.
+
+pending: accepted, waits for its turn, or for `recover()`. running: it has its thread.
+interrupted: it waits for answers. cancelled: somebody ended it; see `reason`. timeout: its
+deadline was reached; what it did is stored. parked: given up after as many deaths as allowed.
+"""
+
+OPEN_STATUSES = ("pending", "running")
+
+IfBusy = Literal["reject", "enqueue", "interrupt", "rollback"]
+"""What becomes of a run whose thread has another one: see `ActorSystem.start`."""
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A run of an ActorSystem, stored.
+
+    Attributes:
+        graph: the name under which the system has the graph.
+        attempts: processes that have taken it up, the first included.
+        claimed: whether its input is in the thread, so that it goes on and is not begun again.
+        owner: the system that has it; None for nobody.
+        created: microseconds since 1970-01-01 UTC.
+        metadata: JSON object of what the caller said of it.
+        payload: encoded: how to begin it.
+        reason: why it was cancelled or parked, or the text of its error.
+        alive: when read: whether its owner's lease holds.
+    """
+
+    run: bytes
+    thread_id: str
+    graph: str
+    status: str
+    attempts: int
+    claimed: bool
+    owner: bytes | None
+    created: int
+    metadata: str
+    payload: bytes
+    reason: str = ""
+    alive: bool = False
+
+
+class PutRun(msgspec.Struct, frozen=True):
+    """Store the row of a new run."""
+
+    row: RunRow
+    thread_id: str
+    size: int = 0
+
+
+class SetRun(msgspec.Struct, frozen=True):
+    """Change the status of a run that `owner` has; refused if another one has it.
+
+    Attributes:
+        attempts: to store, or None to leave it.
+    """
+
+    run: bytes
+    thread_id: str
+    owner: bytes
+    status: str
+    reason: str = ""
+    attempts: int | None = None
+    size: int = 0
+
+
+class AdoptRun(msgspec.Struct, frozen=True):
+    """Take an open run whose owner's lease is over; refused if somebody else has.
+
+    Attributes:
+        was: its owner when it was read.
+        attempts: to store.
+    """
+
+    run: bytes
+    thread_id: str
+    owner: bytes
+    was: bytes | None
+    attempts: int
+    size: int = 0
+
+
+class RenewOwner(msgspec.Struct, frozen=True):
+    """Let an owner's lease hold for so many seconds from now, by the store's clock."""
+
+    owner: bytes
+    lease_s: float
+    thread_id: str = ""
+    size: int = 0
+
+
+class DropOwner(msgspec.Struct, frozen=True):
+    """End an owner's lease now: what it still has is anybody's."""
+
+    owner: bytes
+    thread_id: str = ""
+    size: int = 0
+
+
+class EventRow(msgspec.Struct, frozen=True, gc=False):
+    """One event of a run.
+
+    Attributes:
+        place: its offset; counts from 1. created: microseconds since 1970. payload: encoded.
+    """
+
+    place: int
+    created: int
+    payload: bytes
+
+
+class StoreEvents(msgspec.Struct, frozen=True):
+    """Append events of a run that `owner` has; refused if another one has it.
+
+    Attributes:
+        keep: how many events of the run to keep, the newest; older_than: drop those made before
+            this, in microseconds since 1970.
+    """
+
+    run: bytes
+    thread_id: str
+    owner: bytes
+    rows: tuple[EventRow, ...]
+    keep: int
+    older_than: int
+    size: int = 0
+
+
+class TrimRuns(msgspec.Struct, frozen=True):
+    """Remove runs that have ended and were made before this, with their events."""
+
+    older_than: int
+    thread_id: str = ""
+    size: int = 0
+
+
+SystemRequest = PutRun | SetRun | AdoptRun | RenewOwner | DropOwner | StoreEvents | TrimRuns
+SYSTEM_REQUESTS = (PutRun, SetRun, AdoptRun, RenewOwner, DropOwner, StoreEvents, TrimRuns)
+
+
+class ListRuns(msgspec.Struct, frozen=True):
+    """Read runs, oldest first: a list of `RunRow`.
+
+    Attributes:
+        run, thread_id: only this run; only those of the thread.
+        statuses: only these; empty for all.
+        orphaned: only open ones whose owner's lease does not hold.
+    """
+
+    run: bytes | None = None
+    thread_id: str | None = None
+    statuses: tuple[str, ...] = ()
+    orphaned: bool = False
+
+
+class ReadEvents(msgspec.Struct, frozen=True):
+    """Read a page of a run's events after an offset: a list of `EventRow`, in order.
+
+    Attributes:
+        newest: only the newest one, instead of the oldest ones.
+    """
+
+    run: bytes
+    thread_id: str
+    after: int
+    limit: int
+    newest: bool = False
+
+
+SystemQuery = ListRuns | ReadEvents
+
+
+class RunEvent(msgspec.Struct, frozen=True):
+    """One event of a run, as its readers get it.
+
+    Attributes:
+        offset: counts from 1; give it to `events(after=)` to go on behind it.
+        kind: a stream mode ("values", "updates", "messages", "custom" ...), or one of
+            "metadata" (an attempt begins: run_id, attempt), "gap" (events were missed: from, to,
+            reason; a full "values" follows), "drain" (the system closes; the run goes on later),
+            "error" (error, message), "end" (status, reason).
+        data: the chunk of the mode, or a dict.
+        namespace: where a chunk comes from; () for the run itself.
+        created: microseconds since 1970-01-01 UTC.
+    """
+
+    offset: int
+    kind: str
+    data: Any
+    namespace: tuple[str, ...] = ()
+    created: int = 0
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is the run's last event."""
+        return self.kind == "end"

@@ -1,0 +1,94 @@
+"""How an ActorSystem ends, and how the next one goes on."""
+
+import anyio
+import pytest
+
+from actorgraph import GraphDrained, SystemClosedError
+from tests.gates import Turnstile, settled
+from tests.graphs import at, in_a_row, writer
+from tests.stores import Store
+from tests.systems import kinds, place, system_of, turnstile_first
+
+__all__ = ["place"]
+
+
+class TestDrain:
+    async def test_supersteps_are_finished_and_the_rest_is_left(self, place: Store):
+        """
+        A draining system refuses runs, finishes supersteps, tells readers, and leaves the rest.
+        Promise: E11.
+        """
+        slow = Turnstile({"bar": ["a"]})
+        async with system_of(place, turnstile_first(slow)) as system:
+            run = await system.start("g", "t", {"bar": ["x"]})
+            queued = await system.start("g", "t", {"bar": ["y"]}, if_busy="enqueue")
+            await slow.entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(system.drain)
+                await settled()
+                with pytest.raises(SystemClosedError):
+                    await system.start("g", "u", {})
+                slow.out.set()
+            told = await kinds(run.events())
+            state = await system.graphs["g"].aget_state(at())
+            with pytest.raises(GraphDrained):
+                await run.result()
+
+        assert (run.status, queued.status) == ("pending", "pending")
+        assert told[-1] == "drain"
+        assert (state.values["bar"], state.next) == (["x", "a"], ("b",))
+
+    async def test_the_deadline_cancels_what_does_not_end(self, place: Store):
+        """
+        A node that does not return is cancelled when the time is over, and the run is left.
+        """
+        stuck = Turnstile()
+        async with system_of(place, turnstile_first(stuck), drain_timeout_s=0.1) as system:
+            run = await system.start("g", "t", {"bar": ["x"]})
+            await stuck.entered.wait()
+
+        assert (run.status, stuck.closed) == ("pending", 1)
+
+    async def test_the_next_system_goes_on(self, tmp_path):
+        """
+        What one system left in good order the next one ends, queued runs in their order.
+        Promise: E10.
+        """
+        place = Store("sqlite", tmp_path)
+        slow, log = Turnstile({"bar": ["a"]}), []
+        graph = in_a_row({"a": slow, "b": writer("b", log)})
+        async with system_of(place, graph) as system:
+            await system.start("g", "t", {"bar": ["x"]})
+            await system.start("g", "t", {"bar": ["y"]}, if_busy="enqueue")
+            await slow.entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(system.drain)
+                await settled()
+                slow.out.set()
+        assert (slow.calls, log) == (1, [])
+        async with system_of(place, graph) as system:
+            runs = await system.recover()
+            results = [await run.result() for run in runs]
+
+        assert results[-1]["bar"] == ["x", "a", "b", "y", "a", "b"]
+        assert slow.calls == 2
+
+
+async def test_a_system_may_go_when_its_owner_fails(tmp_path):
+    """
+    An error in the block drains the system too, and is what the caller gets.
+    """
+    stuck = Turnstile()
+    place = Store("sqlite", tmp_path)
+    runs = []
+
+    async def owner():
+        async with system_of(place, turnstile_first(stuck), drain_timeout_s=0.1) as system:
+            runs.append(await system.start("g", "t", {}))
+            await stuck.entered.wait()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await owner()
+
+    assert (runs[0].status, stuck.closed) == ("pending", 1)

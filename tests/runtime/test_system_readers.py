@@ -1,0 +1,104 @@
+"""Readers of a system's runs: slow ones, late ones, those in another process."""
+
+import pytest
+
+from actorgraph import SlowReaderError
+from tests.gates import Turnstile, settled
+from tests.graphs import ab, chain, in_a_row, writer
+from tests.stores import Store
+from tests.systems import kinds, place, system_of
+
+__all__ = ["place"]
+
+
+class TestReaders:
+    async def test_a_gap_is_told_with_the_state(self, place: Store):
+        """
+        A reader for which events are gone gets a gap and the full values, then goes on.
+        """
+        async with system_of(place, chain("abcdef"), keep_events_in_memory=3) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await run.result()
+            events = [event async for event in run.events(after=1)]
+
+        assert [e.kind for e in events[:2]] == ["gap", "values"]
+        assert events[0].data == {"from": 2, "to": events[2].offset - 1}
+        assert events[1].data["bar"] == list("abcdef")
+        assert [e.offset for e in events[2:]] == list(
+            range(events[2].offset, events[-1].offset + 1)
+        )
+        assert events[-1].kind == "end"
+
+    async def test_a_run_waits_for_a_reader_that_blocks(self, place: Store):
+        """
+        "block" lets no event be lost: the run goes on when the reader has caught up.
+        """
+        log, slow = [], Turnstile({"bar": ["s"]})
+        graph = in_a_row({"s": slow, **{name: writer(name, log) for name in "abcdef"}})
+        async with system_of(place, graph, keep_events_in_memory=4) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            reader = run.events(buffer=2, when_full="block")
+            slow.out.set()
+            await settled()
+            assert log != list("abcdef")
+            assert "gap" not in await kinds(reader)
+
+        assert log == list("abcdef")
+
+    async def test_a_slow_reader_may_be_closed(self, place: Store):
+        """
+        "close" ends the reader, not the run.
+        """
+        async with system_of(place, chain("abcdef")) as system:
+            run = await system.start("g", "t", {"bar": []})
+            reader = run.events(buffer=2, when_full="close")
+            await run.result()
+            with pytest.raises(SlowReaderError):
+                await kinds(reader)
+
+        assert run.status == "success"
+
+    async def test_a_resumable_run_has_all_its_events(self, place: Store):
+        """
+        They come out of the store where memory has them no more, each once.
+        Promise: S130.
+        """
+        async with system_of(place, chain("abcdef"), keep_events_in_memory=1) as system:
+            run = await system.start("g", "t", {"bar": []}, resumable=True)
+            await run.result()
+            events = [event async for event in run.events(after=2)]
+
+        assert "gap" not in [event.kind for event in events]
+        assert [e.offset for e in events] == list(range(3, events[-1].offset + 1))
+
+    async def test_events_of_a_run_that_has_ended_elsewhere(self, tmp_path):
+        """
+        Another system on the saver reads the same events, status and result.
+        """
+        place = Store("sqlite", tmp_path)
+        async with system_of(place, ab()) as system:
+            run = await system.start("g", "t", {"bar": []}, resumable=True, metadata={"k": 1})
+            await run.result()
+            events = [event async for event in run.events()]
+        async with system_of(place, ab()) as system:
+            found = await system.run(run.id)
+            again = [event async for event in found.events()]
+            result = await found.result()
+
+        assert again == events
+        assert (found.status, found.metadata, found.thread_id) == ("success", {"k": 1}, "t")
+        assert result["bar"] == ["a", "b"]
+
+    async def test_stored_events_are_bounded(self, place: Store):
+        """
+        The store keeps the newest events of a run; what is older becomes a gap.
+        """
+        options = {"keep_events_in_memory": 1, "keep_events": 4}
+        async with system_of(place, chain("abcdef"), **options) as system:
+            run = await system.start("g", "t", {"bar": []}, resumable=True)
+            await run.result()
+            events = [event async for event in run.events()]
+
+        assert [e.kind for e in events[:2]] == ["gap", "values"]
+        assert len(events) == 2 + 4

@@ -1,0 +1,40 @@
+"""Systems for tests: over each saver that keeps runs, with graphs that stand at turnstiles."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from actorgraph import ActorSystem
+from tests.gates import PATIENCE_S, Turnstile
+from tests.graphs import in_a_row, writer
+from tests.stores import Store
+
+SYSTEM_KINDS = ["memory", "sqlite"]
+
+
+@pytest.fixture(params=SYSTEM_KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A place for checkpoints and runs; the test runs once per kind."""
+    return Store(request.param, tmp_path)
+
+
+@asynccontextmanager
+async def system_of(place: Store, graph: Any, **options: Any) -> AsyncIterator[ActorSystem]:
+    """A system with one graph, "g"; given up, with an error, after PATIENCE_S."""
+    with anyio.fail_after(PATIENCE_S):
+        async with ActorSystem({"g": graph}, saver=place.again(), **options) as system:
+            yield system
+
+
+async def kinds(events: Any) -> list[str]:
+    """The kinds of all events, in order."""
+    return [event.kind async for event in events]
+
+
+def turnstile_first(slow: Turnstile, then: str = "b", **options: Any) -> Any:
+    """A node that waits at a turnstile, and one after it."""
+    return in_a_row({"a": slow, then: writer(then)}, **options)
