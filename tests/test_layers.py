@@ -24,7 +24,7 @@ ORDER = [
     {"runtime", "savers", "stores", "caches"},
     {"api"},
     {"sessions"},
-    {"web", "cli", "prebuilt", "testing"},
+    {"web", "cli", "prebuilt", "testing", "migrate"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},
     {"__main__"},

@@ -1,0 +1,45 @@
+"""`python -m actorgraph.migrate SOURCE TARGET`: move LangGraph's threads into a SQLite file.
+
+It ends with 1 when a thread can't move. Types of the program's own need the function instead.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from actorgraph.api.savers import SqliteSaver
+from actorgraph.migrate.moving import ThreadReport, migrate
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m actorgraph.migrate", description="Move LangGraph's threads."
+    )
+    parser.add_argument("source", help="LangGraph's SQLite file, or a postgresql:// address")
+    parser.add_argument("target", help="the SQLite file of actorgraph's SqliteSaver")
+    parser.add_argument("--dry-run", action="store_true", help="report, and store nothing")
+    parser.add_argument("--thread", action="append", help="move this one only; may be repeated")
+    parser.add_argument("--threads-max", type=int, help="look at no more threads than that")
+    options = parser.parse_args(arguments)
+    target = ":memory:" if options.dry_run and not Path(options.target).exists() else options.target
+    with SqliteSaver(target) as saver:
+        report = migrate(
+            options.source,
+            saver,
+            threads=options.thread,
+            dry_run=options.dry_run,
+            threads_max=options.threads_max,
+            progress=_say,
+        )
+    sys.stdout.write(f"{report}\n")
+    return 1 if report.refused else 0
+
+
+def _say(thread: ThreadReport) -> None:
+    sys.stderr.write(f"{thread.thread_id}: {thread.moved} of {thread.checkpoints}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""What LangGraph's serializer has made of values, read without importing or calling what it names.
+
+The bytes name classes, and say how to call them. Here a name is only looked up: among the types
+that this module knows, chat messages, and the types that the caller has allowed. Anything else is
+noted with its path, and makes its thread one that can't move.
+"""
+
+import dataclasses
+import datetime as dt
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+import ormsgpack
+
+from actorgraph.codec.types import MODEL, NAMED_TUPLE, extension_of
+from actorgraph.errors import SerializationError
+from actorgraph.messages import kinds
+from actorgraph.values.commands import Command, Interrupt, Send
+from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.overwrite import Overwrite
+
+_ONE_ARGUMENT = (0, 3)
+_MODELS = (4, 5)
+_SNAPSHOT = 7
+_DERIVED = frozenset({"type", "example"})
+_KNOWN: dict[str, Callable[[Any], Any]] = {
+    "uuid.UUID": lambda a: UUID(hex=a[0]),
+    "decimal.Decimal": lambda a: Decimal(a[0]),
+    "builtins.set": lambda a: set(a[0]),
+    "builtins.frozenset": lambda a: frozenset(a[0]),
+    "collections.deque": lambda a: deque(a[0]),
+    "zoneinfo.ZoneInfo": lambda a: ZoneInfo(a[0]),
+    "datetime.datetime": lambda a: dt.datetime.fromisoformat(a[0]),
+    "datetime.timedelta": lambda a: dt.timedelta(*a),
+    "datetime.date": lambda a: dt.date(*a),
+    "datetime.timezone": lambda a: dt.timezone(*a),
+    "datetime.time": lambda a: dt.time(**a),
+    "langgraph.types.Send": lambda a: Send(*a),
+    "langgraph.types.Interrupt": lambda a: Interrupt(
+        a["value"], a.get("id", ""), a.get("response_schema")
+    ),
+    "langgraph.types.Overwrite": lambda a: Overwrite(a["value"]),
+    "langgraph.types.TimeoutPolicy": lambda a: TimeoutPolicy(**a),
+    "langgraph.types.Command": lambda a: Command(
+        graph=a["graph"], update=a["update"], resume=a["resume"], goto=a["goto"]
+    ),
+}
+for _name in ("Path", "PosixPath"):
+    for _module in ("pathlib", "pathlib._local"):
+        _KNOWN[f"{_module}.{_name}"] = lambda a: Path(*a)
+for _name in ("Send", "Interrupt", "Command"):  # as older versions had them
+    _KNOWN[f"langgraph.constants.{_name}"] = _KNOWN[f"langgraph.types.{_name}"]
+
+
+class Decoder:
+    """Reads values; notes what it can't.
+
+    Args:
+        types: the user's types that values may have, besides plain data.
+        langchain: LangChain's module of messages; None makes messages of ours of them.
+
+    Attributes:
+        unknown: "path: reason" of what could not be read since it was last emptied.
+    """
+
+    def __init__(self, types: Iterable[type] = (), langchain: Any = None) -> None:
+        self._types = {f"{kind.__module__}.{kind.__name__}": kind for kind in types}
+        self._langchain = langchain
+        self.unknown: list[str] = []
+
+    def read(self, form: str | None, payload: bytes | None, path: str) -> Any:
+        """The value of a form and bytes; None, and a note, where it can't be read.
+
+        Args:
+            path: what it is, for the note.
+        """
+        data = bytes(payload or b"")
+        try:
+            match form:
+                case None | "null" | "empty":
+                    return None
+                case "bytes":
+                    return data
+                case "bytearray":
+                    return bytearray(data)
+                case "msgpack":
+                    return self._walked(_unpacked(data), path)
+                case "json":
+                    return self._revived(json.loads(data), path)
+                case _:
+                    return self._note(path, f"it has the form {form!r}")
+        except RecursionError:
+            return self._note(path, "it is nested too deep")
+        except Exception as error:  # noqa: BLE001 - damaged bytes may do anything
+            return self._note(path, f"it can't be decoded: {error}")
+
+    def _walked(self, value: Any, path: str) -> Any:
+        """A value with what stands in it for objects made into them."""
+        if type(value) is list:
+            items = cast("list[Any]", value)
+            return [self._walked(item, f"{path}[{i}]") for i, item in enumerate(items)]
+        if type(value) is dict:
+            pairs = cast("dict[Any, Any]", value).items()
+            return {key: self._walked(item, f"{path}[{key!r}]") for key, item in pairs}
+        if type(value) is not _Raw:
+            return value
+        inner = _unpacked(value.payload)
+        if value.code == _SNAPSHOT:
+            return self._walked(inner, path)
+        if type(inner) is not list or len(cast("list[Any]", inner)) < 3:
+            return self._note(path, f"it has the extension {value.code}")
+        module, name, given = cast("list[Any]", inner)[:3]
+        given = self._walked(given, path)
+        if value.code in _ONE_ARGUMENT:
+            given = [given]
+        return self.build(f"{module}.{name}", given, path, model=value.code in _MODELS)
+
+    def build(self, full: str, given: Any, path: str, *, model: bool = False) -> Any:
+        """A value of a named type, of what it was taken apart into; None, and a note, if unknown.
+
+        Args:
+            given: positional arguments as a list, or fields as a dict.
+            model: whether it is what pydantic has dumped.
+        """
+        if full in _KNOWN:
+            return _KNOWN[full](given)
+        if full.startswith("langchain_core.messages."):
+            made = self._message(full.rpartition(".")[2], given, path)
+            if made is not None:
+                return made
+        kind = self._types.get(full)
+        if kind is None:
+            return self._note(path, f"it has the type {full!r}")
+        return _of_kind(kind, given, model=model)
+
+    def _message(self, name: str, fields: Mapping[str, Any], path: str) -> Any:
+        if self._langchain is not None:
+            kind = getattr(self._langchain, name, None)
+            known = isinstance(kind, type) and issubclass(kind, self._langchain.BaseMessage)
+            return kind(**fields) if known and kind is not None else None
+        kind = _OURS.get(name)
+        if kind is None:
+            return None
+        names = {field.name for field in dataclasses.fields(kind)}
+        lost = [k for k, v in fields.items() if k not in names and v and k not in _DERIVED]
+        if lost:
+            self._note(path, f"a {name} has {', '.join(lost)}; install langchain-core to keep it")
+        return kind(**{k: v for k, v in fields.items() if k in names})
+
+    def _revived(self, value: Any, path: str) -> Any:
+        """A value of the older form, JSON, with its objects."""
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            return [self._revived(item, f"{path}[{i}]") for i, item in enumerate(items)]
+        if not isinstance(value, dict):
+            return value
+        pairs = cast("dict[str, Any]", value)
+        made = {key: self._revived(item, f"{path}[{key!r}]") for key, item in pairs.items()}
+        if made.get("type") != "constructor" or made.get("lc") not in (1, 2):
+            return made
+        given = made.get("kwargs") or made.get("args") or []
+        *module, name = made["id"]
+        if made["lc"] == 1:  # LangChain's own form
+            module = ["langchain_core", "messages"]
+        full = ".".join((*module, name))
+        return self.build(full, given, path, model=isinstance(given, dict))
+
+    def _note(self, path: str, reason: str) -> None:
+        self.unknown.append(f"{path}: {reason}")
+
+
+class _Raw(msgspec.Struct, frozen=True):
+    """An extension, not looked into yet."""
+
+    code: int
+    payload: bytes
+
+
+def _unpacked(data: bytes) -> Any:
+    return ormsgpack.unpackb(data, ext_hook=_Raw, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+_OURS = {kind.__name__: kind for kind in kinds.KINDS}
+
+
+def _of_kind(kind: Any, given: Any, *, model: bool) -> Any:
+    extension = extension_of(kind)
+    if extension is None:
+        raise SerializationError(
+            f"type {kind!r} can't be read", do="allow dataclasses, models, enums and named tuples"
+        )
+    if extension is MODEL or model:
+        try:
+            return kind.model_validate(given)
+        except ValueError:
+            return kind.model_construct(**given)
+    if extension is NAMED_TUPLE and isinstance(given, dict):
+        return kind(**given)
+    return extension.build(kind, given) if isinstance(given, dict) else kind(*given)

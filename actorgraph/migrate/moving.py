@@ -1,0 +1,245 @@
+"""Moving threads: read one, translate it, compare with what is there, store what is missing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import anyio.to_thread
+import msgspec
+
+from actorgraph.api.blocking import block_on
+from actorgraph.api.config import address_of
+from actorgraph.codec import Codec
+from actorgraph.codec.handoff import HandOff
+from actorgraph.errors import ActorGraphError
+from actorgraph.migrate.decode import Decoder
+from actorgraph.migrate.sources import Source, source_of
+from actorgraph.migrate.tasks import hasher
+from actorgraph.migrate.threads import Moved, Thread
+from actorgraph.plan.graph import Plan
+from actorgraph.ports import Saver
+from actorgraph.runtime.hosting import Host, host_of
+from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Save
+
+COMMITS_MAX = 64
+_NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
+
+
+class ThreadReport(msgspec.Struct, frozen=True):
+    """What has become of a thread.
+
+    Attributes:
+        checkpoints: how many it has in the source, in all namespaces.
+        moved: how many were stored now, or would be in a dry run; 0 where all were there.
+        waits: whether a question waits on it.
+        problems: why nothing of it was moved, each with the place.
+        notes: what is not as it was.
+    """
+
+    thread_id: str
+    checkpoints: int
+    moved: int
+    waits: bool = False
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class MigrationReport(msgspec.Struct, frozen=True):
+    """What has become of all threads.
+
+    Attributes:
+        dry_run: whether nothing was stored.
+        left: threads that were not looked at, for the limit.
+    """
+
+    threads: tuple[ThreadReport, ...]
+    dry_run: bool
+    left: int = 0
+
+    @property
+    def refused(self) -> tuple[ThreadReport, ...]:
+        """The threads of which nothing was moved, because something of them can't be."""
+        return tuple(thread for thread in self.threads if thread.problems)
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        moved = sum(thread.moved for thread in self.threads)
+        verb = "would move" if self.dry_run else "moved"
+        many, refused = len(self.threads), len(self.refused)
+        lines = [f"{verb} {moved} checkpoints of {many - refused} threads"]
+        if refused or self.left:
+            lines.append(f"{refused} threads can't move, {self.left} were not looked at")
+        for thread in self.threads:
+            lines.extend(f"{thread.thread_id}: can't move: {text}" for text in thread.problems)
+            lines.extend(f"{thread.thread_id}: {text}" for text in thread.notes)
+        return "\n".join(lines)
+
+
+Progress = Callable[[ThreadReport], object]
+
+
+async def amigrate(
+    source: str | Path,
+    saver: Saver,
+    *,
+    threads: Sequence[str] | None = None,
+    types: Iterable[type] = (),
+    graph: Any = None,
+    dry_run: bool = False,
+    threads_max: int | None = None,
+    progress: Progress | None = None,
+) -> MigrationReport:
+    """Move the threads of a LangGraph database into a saver; the source is only read.
+
+    A thread moves as a whole or not at all. A checkpoint that is there already is left alone, so
+    that the call can be repeated. Stop the program that writes the source before.
+
+    Args:
+        source: the file of LangGraph's SqliteSaver, or the "postgresql://" address of its
+            PostgresSaver's database.
+        saver: one of actorgraph's, open or not.
+        threads: ids of the threads to move; default all.
+        types: types that values of the threads may have: dataclasses, models, enums, ...
+        graph: the compiled graph that goes on with them; its types count as `types`.
+        dry_run: report what would move and why other things wouldn't, and store nothing.
+        threads_max: look at no more threads than that.
+        progress: called with each thread's report.
+    Raises:
+        InvalidConfigError: the source can't be read.
+        MissingExtraError: xxhash, or psycopg for PostgreSQL, isn't installed.
+        StorageError: the saver failed; what was stored until then is whole checkpoints.
+    """
+    hasher()
+    allowed = [*types, *(getattr(graph, "stored_types", ()) if graph is not None else ())]
+    decoder = Decoder(allowed, _langchain())
+    codec = cast("Codec", getattr(saver, "codec", None) or Codec()).with_types(allowed)
+    opened = await anyio.to_thread.run_sync(source_of, source)
+    try:
+        found = await anyio.to_thread.run_sync(opened.threads)
+        wanted = found if threads is None else [t for t in found if t in set(threads)]
+        reports: list[ThreadReport] = []
+        for thread_id in wanted[:threads_max]:
+            mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run)
+            report = await mover.move(opened, decoder)
+            reports.append(report)
+            if progress is not None:
+                progress(report)
+    finally:
+        await anyio.to_thread.run_sync(opened.close)
+    return MigrationReport(tuple(reports), dry_run, len(wanted) - len(reports))
+
+
+def migrate(source: str | Path, saver: Saver, **options: Any) -> MigrationReport:
+    """`amigrate`, blocking."""
+    return block_on("amigrate", lambda: amigrate(source, saver, **options))
+
+
+def _langchain() -> Any:
+    try:
+        return import_module("langchain_core.messages")
+    except ImportError:
+        return None
+
+
+class _Mover:
+    """Moves one thread."""
+
+    def __init__(self, host: Host, codec: Codec, thread_id: str, *, dry_run: bool) -> None:
+        self._host, self._codec = host, codec
+        self._thread_id, self._dry_run = thread_id, dry_run
+        self._handoffs: dict[str, tuple[bytes, HandOff]] = {}
+        self._lists: dict[tuple[str, str], list[Any]] = {}
+
+    async def move(self, source: Source, decoder: Decoder) -> ThreadReport:
+        """Store what is missing of the thread; or say why not."""
+        stored = await anyio.to_thread.run_sync(source.read, self._thread_id)
+        thread = await anyio.to_thread.run_sync(Thread, stored, decoder)
+        report = ThreadReport(self._thread_id, len(stored), 0, thread.waits)
+        problems = [*thread.problems, *_bad_id(self._thread_id)]
+        if problems:
+            return _refused(report, problems)
+        moved = await anyio.to_thread.run_sync(list, thread.moved())
+        there = await self._there()
+        strange = there - {(one.namespace, bytes(one.point.id)) for one in moved}
+        if strange:
+            return _refused(report, [f"it has gone on in the target: {_names(strange)}"])
+        try:
+            commits = list(self._commits(moved, there))
+        except ActorGraphError as error:
+            return _refused(report, [error.what])
+        if not self._dry_run:
+            for first in range(0, len(commits), COMMITS_MAX):
+                await self._host.writer.store(*commits[first : first + COMMITS_MAX])
+        notes = tuple(thread.notes)
+        return msgspec.structs.replace(report, moved=len(commits), notes=notes)
+
+    async def _there(self) -> set[tuple[str, bytes]]:
+        query = ListCheckpoints(self._thread_id, bare=True)
+        found: list[StoredCheckpoint] = await self._host.reader.ask(query)
+        return {(point.namespace, bytes(point.row.id)) for point in found}
+
+    def _commits(self, moved: Sequence[Moved], there: set[tuple[str, bytes]]) -> Iterator[Commit]:
+        for one in moved:
+            handoff = self._handoff(one)
+            save = Save(0, None, ledger=one.ledger, checkpoints=(self._shared(one),))
+            commit = handoff.commit(save)
+            if (one.namespace, bytes(one.point.id)) in there:
+                continue  # what follows still stands on it
+            rows = tuple(msgspec.structs.replace(row, run=one.run) for row in commit.checkpoints)
+            yield msgspec.structs.replace(commit, run=None, checkpoints=rows)
+
+    def _handoff(self, one: Moved) -> HandOff:
+        """That of the namespace, which knows what is stored; a new one for a branch."""
+        last = self._handoffs.get(one.namespace)
+        if last is not None and last[0] == one.point.parent:
+            handoff = last[1]
+        else:
+            handoff = HandOff(
+                self._codec,
+                _NO_GRAPH,
+                thread_id=self._thread_id,
+                namespace=one.namespace,
+                run=b"",
+                epoch=EPOCH_ANY,
+            )
+        self._handoffs[one.namespace] = (one.point.id, handoff)
+        return handoff
+
+    def _shared(self, one: Moved) -> Any:
+        """The checkpoint with the items that its lists share with those before as the same objects.
+
+        So a list that grows is stored once.
+        """
+        changed = dict(one.point.changed)
+        for channel, value in changed.items():
+            if type(value) is list:
+                items = cast("list[Any]", value)
+                known = self._lists.get((one.namespace, channel), [])
+                common = len(known) <= len(items) and known == items[: len(known)]
+                self._lists[one.namespace, channel] = items
+                if common:
+                    changed[channel] = self._lists[one.namespace, channel] = [
+                        *known,
+                        *items[len(known) :],
+                    ]
+        return msgspec.structs.replace(one.point, changed=changed)
+
+
+def _refused(report: ThreadReport, problems: Sequence[str]) -> ThreadReport:
+    return msgspec.structs.replace(report, problems=tuple(problems))
+
+
+def _bad_id(thread_id: str) -> list[str]:
+    try:
+        address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True)
+    except ActorGraphError as error:
+        return [error.what]
+    return []
+
+
+def _names(points: Iterable[tuple[str, bytes]]) -> str:
+    shown = sorted(as_text(point) for _, point in points)
+    return ", ".join(shown[:3]) + (" ..." if len(shown) > 3 else "")
