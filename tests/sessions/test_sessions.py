@@ -92,8 +92,9 @@ class TestRestarts:
 
     async def test_over_every_saver(self, store):
         """
-        A session of the same id tells the stored turns again, streamed ones too, and goes on.
-        Promise: S218.
+        A session of the same id tells the stored turns again, streamed ones too, and goes on; each
+        turn names the one before it as its parent.
+        Promise: S218, D14.
         """
         turns = Turns()
 
@@ -318,7 +319,8 @@ class TestPlainSavers:
 
     async def test_the_loop_goes_on_during_a_put(self, tmp_path):
         """
-        D14: a put that blocks for 0.3 s stops no other task; nor does a sync function of a turn.
+        A put that blocks for 0.3 s stops no other task; nor does a sync function of a turn.
+        Promise: D14.
         """
         ticks = [0]
 

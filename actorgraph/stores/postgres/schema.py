@@ -66,7 +66,7 @@ ORDER BY i.seq DESC LIMIT %(rows_max)s
 SELECT_VECTORS = f"""
 SELECT v.namespace, v.key, v.vector, CASE WHEN %(filtered)s THEN i.value END FROM memory_items i
 JOIN memory_vectors v ON v.namespace = i.namespace AND v.key = i.key
-WHERE {_BELOW} AND {_VISIBLE} AND {_MAY_FIT} ORDER BY i.seq DESC, v.path
+WHERE {_BELOW} AND {_VISIBLE} AND {_MAY_FIT}
 """  # noqa: S608 - as above
 SELECT_NAMESPACES = f"""
 SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}

@@ -50,7 +50,7 @@ SELECT {_COLUMNS} FROM (
 SELECT_VECTORS = f"""
 SELECT v.namespace, v.key, v.vector FROM memory_items i
 JOIN memory_vectors v ON v.namespace = i.namespace AND v.key = i.key
-WHERE {_BELOW} AND {_VISIBLE} AND {_FITS} ORDER BY i.seq DESC, v.path
+WHERE {_BELOW} AND {_VISIBLE} AND {_FITS}
 """  # noqa: S608 - as above
 SELECT_NAMESPACES = f"""
 SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
