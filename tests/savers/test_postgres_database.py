@@ -80,20 +80,23 @@ class TestTables:
         ]
 
     @pytest.mark.parametrize(
-        ("statement", "values", "index"),
+        ("statement", "values"),
         [
-            (queries.SELECT_LOADS, (["t"], [""], [None]), "idx_checkpoints_thread"),
-            (queries.SELECT_LOADS, (["t"], [""], [b"x"]), "idx_checkpoints_lookup"),
-            (sql.SELECT_HEADS, (["t"], ["ns"]), "idx_checkpoints_thread"),
-            (sql.SELECT_BASES, (["t"], [""], [b"x"]), "idx_checkpoints_lookup"),
+            (queries.SELECT_LOADS, (["t"], [""], [None])),
+            (queries.SELECT_LOADS, (["t"], [""], [b"x"])),
+            (sql.SELECT_HEADS, (["t"], ["ns"])),
+            (sql.SELECT_BASES, (["t"], [""], [b"x"])),
         ],
         ids=["head", "by id", "nested head", "base"],
     )
-    def test_lookups_use_an_index(self, postgres, filled, statement, values, index):
+    def test_lookups_use_an_index(self, postgres, filled, statement, values):
         """
         Reading the newest checkpoint or one by its id scans no table.
         """
-        assert index in plan(postgres, filled, statement, values)
+        found = plan(postgres, filled, statement, values)
+
+        assert "idx_checkpoints_" in found
+        assert "Seq Scan on checkpoints" not in found
 
     def test_listing_uses_an_index(self, postgres, filled):
         """

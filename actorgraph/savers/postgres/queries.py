@@ -2,6 +2,9 @@
 
 from typing import LiteralString
 
+NUL = "\ue000"
+"""Stands for NUL in what is compared inside of JSON, where PostgreSQL takes none."""
+
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COMMIT = "COMMIT"
 
@@ -32,7 +35,8 @@ _WHERE: LiteralString = """
         WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = %(before)s))
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
-        WHERE (c.metadata -> m.key)::text IS DISTINCT FROM m.value)"""
+        WHERE (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> m.key)::text
+            IS DISTINCT FROM m.value)"""
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
@@ -111,7 +115,9 @@ SELECT_THREADS_OF_RUNS = """
 SELECT thread_id FROM threads t
 WHERE (t.run = ANY(%(runs)s) OR EXISTS (
         SELECT FROM checkpoints c WHERE c.thread = t.thread AND (
-            c.run = ANY(%(runs)s) OR (c.metadata -> 'run_id')::text = ANY(%(texts)s))))
+            c.run = ANY(%(runs)s)
+            OR (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> 'run_id')::text
+                = ANY(%(texts)s))))
     AND (%(older)s::bigint IS NULL OR EXISTS (
         SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
 ORDER BY thread_id

@@ -158,8 +158,8 @@ class _Reader:
             "before": query.before,
             "step": encode_json(where["step"]) if "step" in where else None,
             "source": where.get("source"),
-            "keys": Texts(metadata),
-            "values": Texts(encode_json(value) for value in metadata.values()),
+            "keys": Texts(key.replace("\0", sql.NUL) for key in metadata),
+            "values": Texts(_compared(value) for value in metadata.values()),
             "limit": query.limit,
         }
         rows = self.ask((statement[query.oldest_first], values))
@@ -218,6 +218,10 @@ class _Reader:
         ]
 
 
+def _compared(value: object) -> str:
+    return encode_json(value).replace("\\u0000", "\\ue000")
+
+
 def _loaded(row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int) -> Loaded:
     epoch, head, text, run, run_head, mode, claimed = row[:7]
     return Loaded(
@@ -233,7 +237,7 @@ def _threads(query: ListThreads) -> Asked:
     if query.runs is None:
         return sql.SELECT_THREAD_IDS, {"older": query.older}
     runs = sorted(query.runs)
-    texts = [encode_json(run) for run in runs]
+    texts = [_compared(run) for run in runs]
     named = [_bytes_of(run) for run in runs]
     return sql.SELECT_THREADS_OF_RUNS, {
         "older": query.older,

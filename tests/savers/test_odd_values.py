@@ -1,0 +1,60 @@
+"""Values and names that some databases don't take: every saver gives the same answer."""
+
+import math
+
+import pytest
+
+from actorgraph import InvalidConfigError
+from tests.graphs import at, in_a_row
+
+ODD = {
+    "NUL": "a\0b",
+    "NaN": math.nan,
+    "infinity": -math.inf,
+    "a big number": 2**200,
+    "emoji": "\U0001f600 é",
+    "bytes": b"\x00\xff" * 10,
+    "nested": {"a\0": [{"b": (1, 2)}, None, True, 1.0]},
+    "long": "x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_what_is_read_back_is_what_was_written(store, name):
+    """
+    NUL in text, NaN, infinity, numbers of any size come back as they were.
+    """
+    value = ODD[name]
+
+    async def node(state):
+        return {"foo": value, "bar": [value]}
+
+    async with store.saver() as saver:
+        await in_a_row({"node": node}, checkpointer=saver).ainvoke({}, at())
+    async with store.again() as saver:
+        found = (await in_a_row({"node": node}, checkpointer=saver).aget_state(at())).values
+
+    assert repr(found) == repr({"foo": value, "bar": [value]})  # NaN isn't equal to itself
+
+
+@pytest.mark.parametrize("thread", ["a\0b", "\ud800", ""], ids=ascii)
+async def test_names_that_a_database_does_not_take_are_refused(saver, thread):
+    """
+    A thread id with NUL, or that is no Unicode, is refused before anything runs.
+    """
+    with pytest.raises(InvalidConfigError, match="thread_id"):
+        await in_a_row({}, checkpointer=saver).ainvoke({}, at(thread))
+
+
+@pytest.mark.parametrize("metadata", [{"k": "a\0b"}, {"k": True}, {"k": 1.0}, {"k": [1, "é"]}])
+async def test_metadata_are_found_by_what_they_are(saver, metadata):
+    """
+    A listing's filter tells 1 from true and from 1.0, and takes any text.
+    """
+    graph = in_a_row({}, checkpointer=saver)
+    await graph.ainvoke({}, {**at(), "metadata": metadata})
+
+    same = [item async for item in saver.alist(at(), filter=metadata)]
+    other = [item async for item in saver.alist(at(), filter={"k": 1})]
+
+    assert (len(same) > 0, other) == (True, [])
