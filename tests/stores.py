@@ -24,6 +24,10 @@ ON_POSTGRES = {
 and what they show needs one store of each kind."""
 
 
+MANY = ("TestRandomThreads", "test_a_check", "test_state_machine")
+"""Tests of savers that take so long that one event loop must do on PostgreSQL."""
+
+
 def left_out(item: pytest.Item) -> bool:
     """Whether a test would run on PostgreSQL and needn't."""
     ids = item.name.rpartition("[")[2].rstrip("]").split("-")

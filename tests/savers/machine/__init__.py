@@ -1,0 +1,1 @@
+"""A state machine that holds savers against a plain model, step by step."""

@@ -1,0 +1,49 @@
+"""Hypothesis against every saver: whatever is done to it, it is as a plain model says.
+
+`machine/model.py` is the model, made of lists. Longer runs are in tests/faults.
+"""
+
+import pytest
+
+from tests.savers.machine.planted import BUGS
+from tests.savers.machine.running import run_machine
+from tests.stores import Store
+
+SEQUENCES, STEPS = 24, 50
+
+
+def _server(store, request):
+    return request.getfixturevalue("postgres") if store.kind == "postgres" else None
+
+
+def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
+    """
+    Puts, writes, reads, runs, answers, updates, forks, removals, copies, crashes and failing
+    batches in any order leave every saver as the model. Promise: S081, S117, D9, D13, B1.
+    """
+    run_machine(
+        store,
+        anyio_backend,
+        tmp_path / "machine",
+        sequences=SEQUENCES if store.kind in {"memory", "sqlite"} else SEQUENCES // 4,
+        steps=STEPS,
+        postgres=_server(store, request),
+    )
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_is_found(bug, tmp_path):
+    """
+    With a bug around the saver the machine finds a difference; tests/faults has more of them.
+    """
+    with pytest.raises(BaseException) as found:  # noqa: PT011 - which, depends on the bug
+        run_machine(
+            Store("memory", tmp_path),
+            "asyncio",
+            tmp_path / "machine",
+            sequences=200,
+            steps=STEPS,
+            bug=bug,
+        )
+
+    assert not isinstance(found.value, KeyboardInterrupt | SystemExit)
