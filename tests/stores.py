@@ -18,7 +18,7 @@ KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 ON_POSTGRES = {
     *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
-    *("test_delta", "test_addresses", "test_session_savers"),
+    *("test_delta", "test_addresses", "test_session_savers", "test_state_machine"),
 }
 """The modules outside of tests/savers that run on PostgreSQL too, on asyncio: a server takes time,
 and what they show needs one store of each kind."""

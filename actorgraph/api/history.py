@@ -1,6 +1,6 @@
 """A thread's checkpoints as snapshots, newest first, read a page at a time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from actorgraph.api.compiled import Target
 from actorgraph.api.pages import Pages
@@ -39,22 +39,25 @@ class _Page:
     def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
         self._at, self._where = at, where
         self._bound, self._left, self._full = before, limit, True
+        self._beyond: list[StoredCheckpoint] = []
 
     async def page(self) -> list[StateSnapshot]:
         """The next page as snapshots."""
-        return await _records(self._at, await self.rows())
+        rows = await self.rows()
+        return await _records(self._at, rows, self._beyond)
 
     async def rows(self) -> list[StoredCheckpoint]:
-        """The next page as it is stored."""
+        """The next page as it is stored. One row more is read: most often the last one's parent."""
         size = PAGE_SIZE if self._left is None else min(self._left, PAGE_SIZE)
         if size <= 0 or not self._full:
             return []
         place = self._at.address
         query = ListCheckpoints(
-            place.thread_id, place.namespace, self._bound, self._where, size, ancestors=True
+            place.thread_id, place.namespace, self._bound, self._where, size + 1, ancestors=True
         )
-        found: list[StoredCheckpoint] = await self._at.host.reader.ask(query)
-        self._full = len(found) == size
+        read: list[StoredCheckpoint] = await self._at.host.reader.ask(query)
+        found, self._beyond = read[:size], read[size:]
+        self._full = bool(self._beyond)
         self._bound = found[-1].row.id if found else self._bound
         self._left = None if self._left is None else self._left - len(found)
         return found
@@ -122,8 +125,10 @@ def _unless(wanted: bytes | None, found: bytes) -> bytes | None:
     return None if wanted == found else wanted
 
 
-async def _records(at: Target, page: list[StoredCheckpoint]) -> list[StateSnapshot]:
-    ledgers = {stored.row.id: decoded(at.codec, stored) for stored in page}
+async def _records(
+    at: Target, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
+) -> list[StateSnapshot]:
+    ledgers = {stored.row.id: decoded(at.codec, stored) for stored in (*page, *beyond)}
     records: list[StateSnapshot] = []
     for stored in page:
         parent = stored.row.parent

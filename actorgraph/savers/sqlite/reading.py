@@ -14,6 +14,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
 from actorgraph.savers.sqlite.failures import translate
+from actorgraph.savers.sqlite.pages import ledger_row, place_and_row, read_whole
 from actorgraph.savers.sqlite.retention import count, threads
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -26,7 +27,6 @@ from actorgraph.values.commits import (
     StoredCheckpoint,
     StoredRange,
 )
-from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
@@ -102,10 +102,10 @@ def _whole(
     connection: sqlite3.Connection, columns: tuple[Any, ...], *, ancestors: bool
 ) -> StoredCheckpoint:
     """A checkpoint with its ledger and, if asked for, the ancestors that its deltas need."""
-    place, row = _row(columns)
+    place, row = place_and_row(columns)
     record = decode_record(row.record)
     found = connection.execute(sql.SELECT_WRITES, (*place, row.id))
-    ledger = tuple(_ledger(entry) for entry in found)
+    ledger = tuple(ledger_row(entry) for entry in found)
     above = _ancestors(connection, place, row, record) if ancestors and record.deltas else ()
     return _checkpoint(connection, columns, record, ledger, above)
 
@@ -116,32 +116,17 @@ def _ancestors(
     keys, named = ("thread", "namespace"), {"parent": row.parent, "depth": record.depth}
     where = {**dict(zip(keys, place, strict=True)), **named}
     ledgers: dict[bytes, list[LedgerRow]] = {}
-    for entry in map(_ledger, connection.execute(sql.SELECT_ANCESTORS_WRITES, where)):
+    for entry in map(ledger_row, connection.execute(sql.SELECT_ANCESTORS_WRITES, where)):
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
     for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
-        _, above = _row(columns)
+        _, above = place_and_row(columns)
         whole = decode_record(above.record)
         ends = left.difference(whole.deltas)
         left -= ends
         ledger = tuple(ledgers.get(above.id, ()))
         found.append(_checkpoint(connection, columns, whole.only(ends), ledger))
     return tuple(found)
-
-
-def _row(columns: tuple[Any, ...]) -> tuple[tuple[int, str], CheckpointRow]:
-    key, _, namespace, _, identifier, parent, step, source, run, following, metadata, text = columns
-    row = CheckpointRow(
-        id=identifier,
-        parent=parent,
-        step=step,
-        source=source,
-        run=run,
-        next=following,
-        record=text,
-        metadata=metadata,
-    )
-    return (key, namespace), row
 
 
 def _checkpoint(
@@ -152,7 +137,7 @@ def _checkpoint(
     ancestors: tuple[StoredCheckpoint, ...] = (),
 ) -> StoredCheckpoint:
     """A checkpoint with the values that a record, its own or a part of it, names."""
-    place, row = _row(columns)
+    place, row = place_and_row(columns)
     versions = [[channel, record.channel_versions[channel]] for channel in record.blobs]
     blobs = (
         connection.execute(sql.SELECT_BLOBS, (encode_json(versions), *place)) if versions else ()
@@ -179,29 +164,21 @@ def _checkpoint(
     )
 
 
-def _ledger(entry: tuple[Any, ...]) -> LedgerRow:
-    base, task, path, index, generation, payload = entry
-    asks = index == CONTROL_INDEX[INTERRUPT]
-    return LedgerRow(base, task, path, index, generation, payload, asks)
-
-
 def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[StoredCheckpoint]:
+    names = [query.thread_id]
     if query.thread_id is None:
-        keys = [key for (key,) in connection.execute(sql.SELECT_ALL_THREADS)]
-    else:
-        thread = _thread(connection, query.thread_id)
-        keys = [thread[1]] if thread else []
+        names = [name for (name,) in connection.execute(sql.SELECT_ALL_THREADS)]
     where = dict(query.where)
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     limit = _ALL if query.limit is None else query.limit
     statements = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
     statement = statements[query.oldest_first]
     found: list[StoredCheckpoint] = []
-    for key in keys:
+    for name in names:
         rows = connection.execute(
             statement,
             {
-                "thread": key,
+                "thread": name,
                 "namespace": query.namespace,
                 "before": query.before,
                 "step": where.get("step"),
@@ -212,8 +189,10 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
         ).fetchall()
         if query.bare:
             found.extend(_checkpoint(connection, row, Record(), ()) for row in rows)
+        elif query.ancestors and any('"deltas"' in row[-1] for row in rows):
+            found.extend(_whole(connection, row, ancestors=True) for row in rows)
         else:
-            found.extend(_whole(connection, row, ancestors=query.ancestors) for row in rows)
+            found.extend(read_whole(connection, rows))
     if query.thread_id is None:
         found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
     return found if query.limit is None else found[: query.limit]

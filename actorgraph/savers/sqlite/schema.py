@@ -284,23 +284,48 @@ _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source =
         WHERE NOT EXISTS (
             SELECT 1 FROM json_each(c.metadata) AS d
             WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value))"""
+_THREAD = "(SELECT n.thread FROM threads n WHERE n.thread_id = :thread)"
 _PAGE = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
-WHERE c.thread = :thread AND c.namespace = :namespace
+WHERE c.thread = {_THREAD} AND c.namespace = :namespace
     AND c.seq < CASE WHEN :before IS NULL THEN {2**63 - 1} ELSE (
         SELECT max(b.seq) FROM checkpoints b
-        WHERE b.thread = :thread AND b.namespace = :namespace AND b.id = :before) END
+        WHERE b.thread = {_THREAD} AND b.namespace = :namespace AND b.id = :before) END
     AND {_WHERE}
 """  # noqa: S608 - the only things put in are constants of this file
 _PAGE_OF_ALL = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
-WHERE c.thread = :thread
+WHERE c.thread = {_THREAD}
     AND (:before IS NULL OR c.seq < (
         SELECT max(b.seq) FROM checkpoints b
-        WHERE b.thread = :thread AND b.namespace = c.namespace AND b.id = :before))
+        WHERE b.thread = {_THREAD} AND b.namespace = c.namespace AND b.id = :before))
     AND {_WHERE}
 """  # noqa: S608 - as above
 _ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMIT :limit"}
 SELECT_PAGE = {oldest: f"{_PAGE} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_ALL = {oldest: f"{_PAGE_OF_ALL} {order}" for oldest, order in _ORDERS.items()}
-SELECT_ALL_THREADS = "SELECT thread FROM threads WHERE deleted = 0 ORDER BY thread"
+SELECT_ALL_THREADS = "SELECT thread_id FROM threads WHERE deleted = 0 ORDER BY thread"
+
+OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
+SELECT_VALUES = f"""
+SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
+    w.payload
+FROM json_each(:ledgers) AS j
+CROSS JOIN checkpoints c ON c.thread = j.value ->> 0 AND c.namespace = j.value ->> 1
+    AND c.seq = j.value ->> 2
+CROSS JOIN writes w ON w.thread = c.thread AND w.namespace = c.namespace AND w.checkpoint = c.id
+UNION ALL
+SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, b.payload
+FROM json_each(:blobs) AS j
+CROSS JOIN blobs b ON b.thread = j.value ->> 0 AND b.namespace = j.value ->> 1
+    AND b.channel = j.value ->> 2 AND b.version = j.value ->> 3
+UNION ALL
+SELECT {OF_LIST}, r.thread, r.namespace, r.channel, r.lineage, r.start, r.count,
+    (SELECT e.start + e.count FROM ranges e
+    WHERE e.thread = r.thread AND e.namespace = r.namespace AND e.channel = r.channel
+        AND e.lineage = r.lineage ORDER BY e.start DESC LIMIT 1),
+    r.payload
+FROM json_each(:lists) AS j
+CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
+    AND r.channel = j.value ->> 2 AND r.lineage = j.value ->> 3 AND r.start < j.value ->> 4
+"""  # noqa: S608 - the only things put in are the numbers above

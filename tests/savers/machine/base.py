@@ -59,7 +59,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model()
         self.memory: dict[str, Any] = {}
         self.unsure: set[str] = set()
-        self.crashes = 0
+        self.crashes = self.versions = 0
         self.stack = ExitStack()
         self._open()
 
@@ -97,6 +97,11 @@ class Machine(RuleBasedStateMachine):
                 self.check(thread)
         finally:
             self.stack.close()
+
+    def next_version(self) -> int:
+        """A version that no channel has; one that is there already says the value is the same."""
+        self.versions += 1
+        return self.versions
 
     # --- comparing ---
 

@@ -33,7 +33,7 @@ class Puts(Machine):
         named = min(others) if twin and others else new_id()
         step = at_ - 1
         about = {"run_id": run} if run else {"tag": at_}
-        point = checkpoint(values, version=len(there) + 1, named=named)
+        point = checkpoint(values, version=self.next_version(), named=named)
         place = at(thread, checkpoint_ns=namespace)
         if parent is not None:
             place["configurable"]["checkpoint_id"] = parent.id
@@ -59,10 +59,10 @@ class Puts(Machine):
             place = at(thread, checkpoint_ns=namespace)
             if start is not None:
                 place["configurable"]["checkpoint_id"] = start.id
-            point = checkpoint({"x": number, "y": [number]}, version=number + 1, named=named)
+            values = {"x": number, "y": [number]}
+            point = checkpoint(values, version=self.next_version(), named=named)
             versions = point["channel_versions"]
             self.call(self.saver.aput, place, point, metadata(number, "loop", **about), versions)
-            values = point["channel_values"]
             parent = start and start.id
             added = Point(named, parent, namespace, values, "loop", number, None, about)
             self.model.add(thread, added)

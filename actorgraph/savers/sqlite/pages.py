@@ -1,0 +1,121 @@
+"""Pages of checkpoints: the values and ledgers of all of them in one statement.
+
+What several checkpoints share, such as the rows of a growing list, is read once.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.codec.records import Record, decode_record, encode_json
+from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.sqlite import schema as sql
+from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
+
+Place = tuple[int, str]
+"""The store's key of a thread, and a namespace."""
+
+
+def place_and_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+    """What a row of `checkpoints` says."""
+    key, _, namespace, _, identifier, parent, step, source, run, following, metadata, text = columns
+    row = CheckpointRow(
+        id=identifier,
+        parent=parent,
+        step=step,
+        source=source,
+        run=run,
+        next=following,
+        record=text,
+        metadata=metadata,
+    )
+    return (key, namespace), row
+
+
+def ledger_row(entry: tuple[Any, ...]) -> LedgerRow:
+    """What a row of `writes` says."""
+    base, task, path, index, generation, payload = entry
+    asks = index == CONTROL_INDEX[INTERRUPT]
+    return LedgerRow(base, task, path, index, generation, payload, asks)
+
+
+class _Values:
+    """What a page's checkpoints hold, by place."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[tuple[Place, str, int], bytes] = {}
+        self.ranges: dict[tuple[Place, str, int], list[StoredRange]] = {}
+        self.ends: dict[tuple[Place, str, int], int] = {}
+        self.ledgers: dict[tuple[Place, bytes], list[LedgerRow]] = {}
+
+    def read(self, connection: sqlite3.Connection, needs: dict[str, str]) -> None:
+        """Read the rows that are needed."""
+        for kind, thread, namespace, *columns in connection.execute(sql.SELECT_VALUES, needs):
+            place = (thread, namespace)
+            if kind == sql.OF_LEDGER:
+                row = ledger_row(tuple(columns))
+                self.ledgers.setdefault((place, row.base), []).append(row)
+                continue
+            channel, number, start, count, end, payload = columns
+            if kind == sql.OF_BLOB:
+                self.blobs[place, channel, number] = payload
+                continue
+            part = StoredRange(start, count, payload)
+            self.ranges.setdefault((place, channel, number), []).append(part)
+            self.ends[place, channel, number] = end
+
+    def checkpoint(self, columns: tuple[Any, ...], record: Record) -> StoredCheckpoint:
+        """One checkpoint with what it holds of them."""
+        place, row = place_and_row(columns)
+        versions = record.channel_versions
+        chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
+        keys = {channel: (place, channel, versions[channel]) for channel in record.blobs}
+        return StoredCheckpoint(
+            thread_id=columns[1],
+            namespace=place[1],
+            sequence=columns[3],
+            row=row,
+            blobs={c: self.blobs[key] for c, key in keys.items() if key in self.blobs},
+            ranges={
+                (c, lineage): sorted(
+                    (r for r in self.ranges.get((place, c, lineage), ()) if r.start < end),
+                    key=lambda part: part.start,
+                )
+                for c, lineage, end in chains
+            },
+            ends={(c, lineage): self.ends.get((place, c, lineage), 0) for c, lineage, _ in chains},
+            ledger=newest_rows(self.ledgers.get((place, row.id), [])),
+        )
+
+
+def read_whole(
+    connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
+) -> list[StoredCheckpoint]:
+    """Checkpoints with their values and ledgers, without ancestors.
+
+    Args:
+        rows: of `checkpoints`, as `schema.CHECKPOINT_COLUMNS` has them.
+    """
+    if not rows:
+        return []
+    points = [(columns, decode_record(columns[-1])) for columns in rows]
+    ledgers: list[list[Any]] = []
+    blobs: dict[tuple[Any, ...], None] = {}
+    lists: dict[tuple[Any, ...], int] = {}
+    for columns, record in points:
+        place = (columns[0], columns[2])
+        ledgers.append([*place, columns[3]])
+        blobs.update(((*place, c, record.channel_versions[c]), None) for c in record.blobs)
+        for channel, chain in record.lists.items():
+            for lineage, end in chain:
+                key = (*place, channel, lineage)
+                lists[key] = max(end, lists.get(key, 0))
+    values = _Values()
+    needs = {
+        "ledgers": ledgers,
+        "blobs": [*blobs],
+        "lists": [(*k, end) for k, end in lists.items()],
+    }
+    values.read(connection, {name: encode_json(keys) for name, keys in needs.items()})
+    return [values.checkpoint(columns, record) for columns, record in points]
