@@ -114,6 +114,9 @@ class UpkeepMethods:
         The store may need as much free space as it takes now, and saves wait meanwhile.
 
         Returns: how many rows of values and writes were removed.
+        Raises:
+            StorageBusyError: somebody else has been reading or writing for too long; what was
+                removed is gone from the threads, and maybe still in the files.
         """
         threads = await self._ask(ListThreads())
         done = await self._carry_out([Sweep(thread_id) for thread_id in threads])

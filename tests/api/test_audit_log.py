@@ -1,6 +1,7 @@
 """The chain of an audit log: what was changed is found."""
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -93,3 +94,25 @@ def test_one_process_writes_it(log):
     first.close()
     second.open()
     second.close()
+
+
+def test_old_entries_can_be_trimmed(log):
+    """
+    Without its oldest entries the chain goes on from the hash of the last one removed, and a
+    change shows as before. Promise: S208, S209.
+    """
+    lines = log.path.read_bytes().splitlines()
+    third = datetime.fromisoformat(json.loads(lines[2])["time"])
+    head = verify_audit_log(log.path)
+
+    assert (log.trim(third), log.trim(third)) == (2, 0)
+    assert log.trim(datetime.fromisoformat(json.loads(lines[3])["time"])) == 1
+    log.append("bob", "get", "t", "")
+    log.close()
+
+    assert verify_audit_log(log.path, head).number == 6
+    kept = log.path.read_bytes()
+    assert [json.loads(line).get("n") for line in kept.splitlines()] == [None, 4, 5, 6]
+    log.path.write_bytes(kept.replace(b"t3", b"t9"))
+    with pytest.raises(AuditError, match="line 2 "):
+        verify_audit_log(log.path)

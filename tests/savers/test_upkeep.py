@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actorgraph import InMemorySaver, InvalidConfigError, SqliteSaver
-from actorgraph.errors import NotSupportedError, StorageError
+from actorgraph.errors import NotSupportedError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.ids import as_text, ticks_of, uuid6
 from tests.gates import Turnstile
@@ -243,6 +243,25 @@ class TestVacuum:
             assert secret.encode() not in _bytes(tmp_path)
             if how != "retention":
                 assert await history(graph, at("other")) == before
+
+    async def test_a_reader_that_holds_the_log(self, tmp_path):
+        """
+        While another process reads an older state the file can't be rid of it: that is an error,
+        and works later. Promise: S209.
+        """
+        path, secret = tmp_path / "runs.db", "5ecre7-va1ue"
+        async with SqliteSaver(path, busy_timeout_s=0) as saver:
+            await ab(saver).ainvoke({"foo": secret}, at())
+            reader = sqlite3.connect(path, isolation_level=None)
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM checkpoints").fetchone()
+            await saver.adelete_thread("t")
+            with pytest.raises(StorageBusyError):
+                await saver.avacuum()
+            reader.close()
+            await saver.avacuum()
+
+            assert secret.encode() not in _bytes(tmp_path)
 
     async def test_it_frees_what_nothing_names(self, saver):
         """

@@ -13,6 +13,9 @@ from actorgraph.errors import CheckpointError
 from actorgraph.ports import Saver
 from actorgraph.values.commits import Commit, Outcome, Query, Request
 
+RUNS_MAX = 100_000
+"""Runs whose actor is remembered at once."""
+
 
 class AuditedSaver(WrappedSaver):
     """Notes every read, save and removal in a log before it is done.
@@ -89,4 +92,6 @@ class AuditedSaver(WrappedSaver):
             actor = self._runs[request.run] = self._actor()
         if request.ends is not None:
             self._runs.pop(request.run, None)
+        elif len(self._runs) > RUNS_MAX:  # of runs that died, the oldest
+            del self._runs[next(iter(self._runs))]
         return actor

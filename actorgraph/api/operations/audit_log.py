@@ -3,7 +3,8 @@
 An entry is one line of JSON: n, time (ISO 8601, UTC), actor, op, thread, id, prev, hash. `hash` is
 the SHA-256 of the line's other fields, so a change, a removal or an insertion breaks the chain
 from there on. Cutting the end off leaves a shorter valid chain: keep `log.head` somewhere else
-from time to time, and give it to `verify`.
+from time to time, and give it to `verify_audit_log`. A log that was trimmed begins with a line
+that has only `floor`, the number of the last entry removed, and its hash.
 """
 
 import errno
@@ -100,6 +101,44 @@ class AuditLog:
                     do="check the disk",
                 ) from error
 
+    def trim(self, before: datetime) -> int:
+        """Remove the entries of before a time, as a rule for retention may ask.
+
+        The file is written anew, in one step: its first line says up to which entry it was
+        trimmed, with that one's hash, so that the chain goes on from there.
+
+        Args:
+            before: with a time zone.
+        Returns: how many entries were removed.
+        """
+        self.open()
+        with self._lock:
+            limit, lines = before.astimezone(UTC).isoformat(), self.path.read_bytes().splitlines()
+            known, gone, first = [json.loads(line) for line in lines], 0, 0
+            if known and "floor" in known[0]:
+                first = 1
+            while first + gone < len(known) and known[first + gone]["time"] < limit:
+                gone += 1
+            if gone:
+                self._rewrite(known[first + gone - 1], lines[first + gone :])
+            return gone
+
+    def _rewrite(self, last: dict[str, Any], lines: list[bytes]) -> None:
+        floor = json.dumps({"floor": last["n"], "hash": last["hash"]}).encode()
+        part = self.path.with_name(f"{self.path.name}.part")
+        descriptor = os.open(
+            part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR
+        )
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"".join(line + b"\n" for line in (floor, *lines)))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.path)
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self._open()
+
     def close(self) -> None:
         """Close the file; another process may write it then."""
         with self._lock:
@@ -154,7 +193,8 @@ def verify_audit_log(path: str | os.PathLike[str], head: AuditHead | None = None
     known, found = AuditHead(0, _START), head is None or head == (0, _START)
     with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            known = _checked(line, number, known)
+            floor = _floor(line) if number == 1 else None
+            known = floor or _checked(line, number, known)
             found = found or known == head
     if not found:
         raise AuditError(
@@ -164,11 +204,26 @@ def verify_audit_log(path: str | os.PathLike[str], head: AuditHead | None = None
     return known
 
 
+def _floor(line: bytes) -> AuditHead | None:
+    """The entry up to which a log was trimmed, if its first line says so."""
+    try:
+        entry: Any = json.loads(line)
+        return AuditHead(int(entry["floor"]), str(entry["hash"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def _checked(line: bytes, number: int, before: AuditHead) -> AuditHead:
+    """The head after a line.
+
+    Args:
+        number: the line's, from 1.
+    """
     try:
         entry: Any = json.loads(line)
         digest = entry.pop("hash")
-        fits = (entry["n"], entry["prev"], digest) == (number, before.hash, _hash(entry))
+        expected = (before.number + 1, before.hash, _hash(entry))
+        fits = (entry["n"], entry["prev"], digest) == expected
     except (ValueError, KeyError, AttributeError, TypeError):
         fits, digest = False, ""
     if not fits or not line.endswith(b"\n"):
@@ -176,7 +231,7 @@ def _checked(line: bytes, number: int, before: AuditHead) -> AuditHead:
             f"line {number} of the audit log is not as it was written",
             do="compare it with a copy; what stands before that line is unchanged",
         )
-    return AuditHead(number, digest)
+    return AuditHead(before.number + 1, digest)
 
 
 def _hash(entry: dict[str, Any]) -> str:

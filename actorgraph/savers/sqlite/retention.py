@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from actorgraph.codec.records import encode_json
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, StorageBusyError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.savers.sqlite import schema as sql
@@ -129,12 +129,18 @@ def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
 def vacuum(connection: sqlite3.Connection) -> None:
     """Rewrite the file without what was removed, and empty its log; outside of transactions.
 
-    Readers of other processes may hold the log for as long as they read; it is emptied with the
-    next commits then.
+    Raises:
+        StorageBusyError: another process has been reading for too long, so that the log, which
+            still has what was removed, can't be emptied.
     """
     connection.execute(sql.FORGET_DELETED)
     connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StorageBusyError(
+            "another process is reading the database: its log still has what was removed",
+            do="call vacuum() again when nobody reads for long",
+        )
 
 
 def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:

@@ -152,8 +152,9 @@ class SqliteBackend:
     async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
         try:
             await self._open(self._writer).run(vacuum)
-        except sqlite3.Error as error:
-            refused = Refused(translate(error, committing=False))
+        except (sqlite3.Error, StorageBusyError) as error:
+            busy = isinstance(error, StorageBusyError)
+            refused = Refused(error if busy else translate(error, committing=False))
             pairs = zip(batch, outcomes, strict=True)
             return [refused if isinstance(r, Vacuum) else stored for r, stored in pairs]
         return outcomes
