@@ -164,6 +164,7 @@ if TYPE_CHECKING:
         get_checkpoint_id,
         uuid6,
     )
+    from actorgraph.api.simple_saver import SimpleCheckpoint, SimpleSaver
     from actorgraph.api.system import ActorSystem
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache
@@ -178,6 +179,7 @@ if TYPE_CHECKING:
         CheckpointTuple,
     )
     from actorgraph.values.listing import CheckpointSummary
+    from actorgraph.values.sources import CheckpointConfig, CheckpointSource
     from actorgraph.values.systems import RunEvent
 
 __version__ = "0.1.0"
@@ -209,9 +211,11 @@ __all__ = [
     "ChannelVersions",
     "ChannelWriteEntry",
     "Checkpoint",
+    "CheckpointConfig",
     "CheckpointError",
     "CheckpointMetadata",
     "CheckpointPayload",
+    "CheckpointSource",
     "CheckpointStreamPart",
     "CheckpointSummary",
     "CheckpointTuple",
@@ -309,6 +313,8 @@ __all__ = [
     "SerializationError",
     "SerializerProtocol",
     "ServerInfo",
+    "SimpleCheckpoint",
+    "SimpleSaver",
     "SlowReaderError",
     "SqliteCache",
     "SqliteSaver",

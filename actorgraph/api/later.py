@@ -69,5 +69,9 @@ LATER = {
     "ChannelVersions": "actorgraph.values.checkpoint",
     "CheckpointSummary": "actorgraph.values.listing",
     "RetryingSaver": "actorgraph.api.operations.retries",
+    "SimpleSaver": "actorgraph.api.simple_saver",
+    "SimpleCheckpoint": "actorgraph.api.simple_saver",
+    "CheckpointSource": "actorgraph.values.sources",
+    "CheckpointConfig": "actorgraph.values.sources",
 }
 """Name -> the module that has it."""

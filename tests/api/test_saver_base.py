@@ -113,7 +113,7 @@ class TestPrimitives:
     async def test_a_graph_runs_and_resumes_on_it(self, listed):
         """
         A class with get, list, put and put_writes is a checkpointer: its tuples are made of them.
-        Promise: S017, S189, S190. LangGraph: F-E4.
+        Promise: S016, S017, S189, S190. LangGraph: F-E4.
         """
         graph = in_a_row(
             {"a": lambda _: {"bar": [interrupt("?")]}, "b": lambda _: {"foo": "end"}},
