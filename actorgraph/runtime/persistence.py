@@ -5,7 +5,8 @@ Sends      to each run the number of its newest durable save, or the error of it
 Order      one mailbox, first in first out. What waits goes into ONE transaction, so a
            checkpoint is never durable before the writes it was built from.
 Guards     a thread has one active run in this process: a second claim is refused without
-           asking the store. After a failed save of a run its later ones are refused too.
+           asking the store. After a failed save of a run its later ones are refused too, and
+           those of the graphs inside of it: they name a checkpoint that isn't stored.
 Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 100
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
 """
@@ -32,6 +33,7 @@ from actorgraph.runtime.failed_saves import tell_failed
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.run import Saved, SaveFailed
 
 BATCH_MESSAGES_MAX = 512
@@ -97,6 +99,7 @@ class PersistenceActor:
         self._watch: Watch | None = getattr(saver, "watch", None)
         self._inbox: Mailbox[Posted | None] = Mailbox()
         self._active: dict[str, bytes] = {}
+        self._lost: dict[bytes, dict[str, BaseException]] = {}
         self._lock = threading.RLock()
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
@@ -154,8 +157,17 @@ class PersistenceActor:
     def forget(self, thread_id: str, run: bytes) -> None:
         """A run has left: its thread is free for another one."""
         with self._lock:
-            if self._active.get(thread_id) == run:
-                del self._active[thread_id]
+            self._free(thread_id, run)
+            self._lost.pop(run, None)
+
+    def lose(self, run: bytes, namespace: str, error: BaseException) -> None:
+        """A run's save could not be handed over: nothing that stands on it is stored."""
+        with self._lock:
+            self._lost.setdefault(run, {}).setdefault(namespace, error)
+
+    def _free(self, thread_id: str, run: bytes) -> None:
+        if self._active.get(thread_id) == run:
+            del self._active[thread_id]
 
     def statistics(self) -> PersistenceStatistics:
         """What it has done so far."""
@@ -226,6 +238,8 @@ class PersistenceActor:
         request = posted.request
         if not isinstance(request, Commit) or request.run is None:
             return None
+        if self._lost and (error := self._lost_above(request, request.run)) is not None:
+            return error
         if request.claim is None and request.ends is None:
             return None
         with self._lock:
@@ -233,8 +247,15 @@ class PersistenceActor:
                 owner = self._active.setdefault(request.thread_id, request.run)
                 if owner != request.run:
                     return _taken(request)
-            if request.ends is not None and self._active.get(request.thread_id) == request.run:
-                del self._active[request.thread_id]
+            if request.ends is not None:
+                self._free(request.thread_id, request.run)
+        return None
+
+    def _lost_above(self, commit: Commit, run: bytes) -> BaseException | None:
+        """Why a save of a run above this one, which it stands on, was not stored."""
+        for namespace, error in self._lost.get(run, {}).items():
+            if not namespace or commit.namespace.startswith(namespace + NAMESPACE_SEPARATOR):
+                return error
         return None
 
     async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
@@ -302,7 +323,9 @@ class PersistenceActor:
         self._refused += 1
         request = posted.request
         if isinstance(request, Commit) and request.run is not None:
-            self.forget(request.thread_id, request.run)
+            with self._lock:
+                self._free(request.thread_id, request.run)
+            self.lose(request.run, request.namespace, error)
         if posted.receipts.failed is None:
             if isinstance(error, StorageError):
                 tell_failed(request, error)

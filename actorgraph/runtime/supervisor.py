@@ -317,6 +317,7 @@ class Supervisor:
             return True
         except Exception as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._slices, self._unsendable = None, True
+            self._host.writer.lose(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
         return False

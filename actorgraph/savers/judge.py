@@ -4,10 +4,12 @@ Every saver reads the state of the threads in a batch, asks `judge` about each r
 and writes what was accepted. So all savers refuse the same things with the same words.
 """
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
-from actorgraph.errors import AlreadyResumedError, ConflictError, ThreadBusyError
-from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow
+from actorgraph.errors import AlreadyResumedError, ConflictError, StorageError, ThreadBusyError
+from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow, Outcome, Refused, Request
 from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import CopyThread
@@ -103,6 +105,28 @@ def _leased(commit: Commit) -> ConflictError:
         do="wait for that run to end, or cancel it there",
         thread_id=commit.thread_id,
     )
+
+
+def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) -> list[Outcome]:
+    """Store each request of a batch alone.
+
+    Where a row of a commit is refused, what its run stores after it is refused too: the graphs
+    inside of a run name its checkpoints, which must not be missing.
+    """
+    lost: dict[bytes, BaseException] = {}
+    outcomes: list[Outcome] = []
+    for request in batch:
+        run = request.run if isinstance(request, Commit) else None
+        error = lost.get(run) if run is not None else None
+        outcome = store(request) if error is None else Refused(error)
+        if run is not None and isinstance(outcome, Refused) and _is_lost(outcome.error):
+            lost.setdefault(run, outcome.error)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, StorageError)
 
 
 def answer_rows(commit: Commit) -> list[LedgerRow]:

@@ -17,7 +17,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.connections import roll_back
@@ -88,18 +88,14 @@ def _attempt(
     connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn
 ) -> list[Outcome]:
     work = _Work(connection, turn)
-    groups = [[r] for r in batch] if turn.alone else _groups(batch)
+    groups = [[batch[0]]] if turn.alone else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
     if turn.outcomes is not None and stored == turn.number:
         connection.rollback()
         turn.unsure = False
         return turn.outcomes
     turn.unsure = False  # the transaction of an earlier attempt has ended, and left no mark
-    outcomes: list[Outcome] = []
-    for place, group in enumerate(groups):
-        if place:
-            work.read(group)
-        outcomes += work.alone(group[0]) if turn.alone else work.together(group)
+    outcomes = work.all_alone(batch) if turn.alone else work.all_together(groups)
     turn.outcomes = outcomes
     turn.unsure = True
     try:
@@ -227,14 +223,32 @@ class _Work:
         rows.add(thread, commit, sequence)
         return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
-    def alone(self, request: Request) -> list[Outcome]:
+    def all_together(self, groups: Sequence[list[Request]]) -> list[Outcome]:
+        """Write group after group; the first has been read."""
+        outcomes: list[Outcome] = []
+        for place, group in enumerate(groups):
+            if place:
+                self.read(group)
+            outcomes += self.together(group)
+        return outcomes
+
+    def all_alone(self, batch: Sequence[Request]) -> list[Outcome]:
+        """Write request after request, each behind a savepoint; the first has been read."""
+
+        def store(request: Request) -> Outcome:
+            if request is not batch[0]:
+                self.read([request])
+            return self.alone(request)
+
+        return one_by_one(batch, store)
+
+    def alone(self, request: Request) -> Outcome:
         """Write one request behind a savepoint; if a row is refused, the request is."""
         known = self._threads.get(request.thread_id)
         before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})
         self.run([(sql.SAVEPOINT, ())])
-        outcomes: list[Outcome]
         try:
-            outcomes = self.together([request])
+            (outcome,) = self.together([request])
             self._send()
         except Exception as error:
             if kind_of(error, self._connection) is not Kind.ROW:
@@ -243,9 +257,9 @@ class _Work:
             self.run([(sql.ROLLBACK_TO, ())])  # outside of a pipeline: it ends what is prepared
             if before is not None:
                 self._threads[request.thread_id] = before
-            outcomes = [Refused(_refused(request, error))]
+            outcome = Refused(_refused(request, error))
         self.run([(sql.RELEASE, ())])
-        return outcomes
+        return outcome
 
     def commit(self, mark: Statement) -> None:
         """Write what waits, mark the batch as stored, commit."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from actorgraph.errors import StorageError
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
@@ -88,7 +88,7 @@ def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list
         outcomes = _write(connection, batch)
     except _POISON:
         connection.execute("ROLLBACK TO together")
-        return [_write_alone(connection, request) for request in batch]
+        return one_by_one(batch, lambda request: _write_alone(connection, request))
     connection.execute("RELEASE together")
     return outcomes
 
