@@ -6,6 +6,7 @@ import pytest
 from actorgraph import (
     ActorSystem,
     Command,
+    InMemorySaver,
     InvalidConfigError,
     ResultTimeoutError,
     RunCancelledError,
@@ -324,3 +325,25 @@ async def test_three_hundred_threads_at_once(tmp_path):
 
     assert results == [[str(n), "a", "b"] for n in range(300)]
     assert figures.left == {"success": 300}
+
+
+class Plain(InMemorySaver):
+    """A saver that knows nothing of systems."""
+
+    keeps_runs = False
+
+
+async def test_a_saver_that_keeps_no_runs_will_do():
+    """
+    Within its process a system works over any saver; it stores no events there.
+    """
+    async with ActorSystem({"g": ab()}, saver=Plain()) as system:
+        runs = [await system.start("g", "t", {"bar": []}, if_busy="enqueue") for _ in range(2)]
+        results = [(await run.result())["bar"] for run in runs]
+        with pytest.raises(InvalidConfigError):
+            await system.start("g", "t", {}, resumable=True)
+        listed = [run.id for run in await system.runs(thread_id="t")]
+
+        assert results == [["a", "b"], ["a", "b", "a", "b"]]
+        assert listed == [run.id for run in runs]
+        assert await system.recover() == []
