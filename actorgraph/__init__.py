@@ -145,6 +145,7 @@ if TYPE_CHECKING:
     from actorgraph.api.foreign import ForeignSaver
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.tasks import TaskFunction, task
+    from actorgraph.api.jsonl_saver import JsonlSaver
     from actorgraph.api.node_builder import NodeBuilder
     from actorgraph.api.operations.audit import AuditedSaver
     from actorgraph.api.operations.audit_log import AuditHead, AuditLog, verify_audit_log
@@ -264,6 +265,7 @@ __all__ = [
     "InvalidResumeError",
     "InvalidUpdateError",
     "IsLastStep",
+    "JsonlSaver",
     "Latest",
     "LeaseLostError",
     "LifecyclePayload",

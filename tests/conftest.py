@@ -29,5 +29,5 @@ def anyio_backend(request):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what runs on PostgreSQL and needn't."""
+    """Leave out what runs on a slower store and needn't."""
     items[:] = [item for item in items if not left_out(item)]

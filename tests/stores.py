@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from actorgraph import InMemorySaver, PostgresSaver, SqliteSaver
+from actorgraph import InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from tests.postgres import PostgresServer
 
-KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
+KINDS = ["memory", "sqlite", "sqlite-memory", "jsonl", "postgres"]
 
-ON_POSTGRES = {
+SLOWER = ("postgres", "jsonl")
+
+ON_SLOWER = {
     *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
     *("test_delta", "test_addresses", "test_session_savers", "test_state_machine"),
 }
-"""The modules outside of tests/savers that run on PostgreSQL too, on asyncio: a server takes time,
-and what they show needs one store of each kind."""
+"""The modules outside of tests/savers that run on PostgreSQL and on files too, on asyncio: they
+take time, and what they show needs one store of each kind."""
 
 
 MANY = ("TestRandomThreads", "test_a_check", "test_state_machine")
@@ -29,9 +31,9 @@ MANY = ("TestRandomThreads", "test_a_check", "test_state_machine")
 
 
 def left_out(item: pytest.Item) -> bool:
-    """Whether a test would run on PostgreSQL and needn't."""
+    """Whether a test would run on PostgreSQL or on files and needn't."""
     ids = item.name.rpartition("[")[2].rstrip("]").split("-")
-    if "postgres" not in ids:
+    if not any(kind in ids for kind in SLOWER):
         return False
     if item.path.parent.name == "long_term":
         return "trio" in ids and item.path.stem != "test_places"
@@ -39,7 +41,7 @@ def left_out(item: pytest.Item) -> bool:
         return "trio" in ids and (
             "TestRandomThreads" in item.nodeid or "test_a_check" in item.nodeid
         )
-    return "trio" in ids or item.path.stem not in ON_POSTGRES
+    return "trio" in ids or item.path.stem not in ON_SLOWER
 
 
 class Store:
@@ -55,7 +57,7 @@ class Store:
     @property
     def on_disk(self) -> bool:
         """Whether what is stored outlives the saver object."""
-        return self.kind in {"sqlite", "postgres"}
+        return self.kind in {"sqlite", "jsonl", "postgres"}
 
     def saver(self) -> Any:
         """The saver over this place."""
@@ -70,6 +72,8 @@ class Store:
     def _make(self) -> Any:
         if self.kind == "memory":
             return InMemorySaver()
+        if self.kind == "jsonl":
+            return JsonlSaver(self.path.with_name("threads"))
         if self.kind == "postgres":
             return PostgresSaver(self.url, schema=self.schema)
         return SqliteSaver(self.path if self.on_disk else ":memory:")

@@ -29,6 +29,7 @@ LATER = {
     "entrypoint": "actorgraph.api.functional.entrypoints",
     "TaskFunction": "actorgraph.api.functional.tasks",
     "task": "actorgraph.api.functional.tasks",
+    "JsonlSaver": "actorgraph.api.jsonl_saver",
     "NodeBuilder": "actorgraph.api.node_builder",
     "AuditedSaver": "actorgraph.api.operations.audit",
     "AuditLog": "actorgraph.api.operations.audit_log",

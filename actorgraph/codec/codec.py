@@ -17,6 +17,7 @@ from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.declared import declared
 from actorgraph.codec.envelope import MARK, NONE, CipherProtocol, Envelope
 from actorgraph.codec.events import tell_blocked
+from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
@@ -54,6 +55,7 @@ class Codec:
             Compressed values are read whatever this is.
         reads_plain: with a key: whether values that aren't encrypted are read, for threads begun
             before there was one. Default False: they are refused.
+        form: "json" stores values as JSON text; "msgpack" (default) is smaller and faster.
     Raises:
         SerializationError: a type is none of these.
         InvalidConfigError: a key has a wrong size, or both `keys` and `cipher` are given.
@@ -68,7 +70,9 @@ class Codec:
         cipher: CipherProtocol | None = None,
         compress_above: int | None = None,
         reads_plain: bool = False,
+        form: Form = "msgpack",
     ) -> None:
+        self._json = writes_json(form)
         if keys is not None:
             if cipher is not None:
                 raise InvalidConfigError(
@@ -127,6 +131,8 @@ class Codec:
         Raises: as `decode`.
         """
         plain = (NONE if self._envelope is None else self._envelope).open(payload, place)
+        if is_json(plain):
+            plain = to_msgpack(plain, self._pack)
         return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
 
     def with_types(self, types: Iterable[type]) -> Self:
@@ -152,6 +158,12 @@ class Codec:
         made._upgrades = {**self._upgrades, **upgrades}  # noqa: SLF001 - its own copy
         return made.with_types([kind for kind in upgrades.values() if isinstance(kind, type)])
 
+    def in_form(self, form: Form) -> Self:
+        """This codec, writing another form."""
+        made = copy(self)
+        made._json = writes_json(form)  # noqa: SLF001 - its own copy
+        return made
+
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """The bytes to store for a value.
 
@@ -165,6 +177,8 @@ class Codec:
             payload = self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             payload = self._encode_slowly(value, path, error)
+        if self._json:
+            payload = to_json(payload)
         return payload if self._envelope is None else self._envelope.close(payload, place)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
@@ -214,7 +228,10 @@ class Codec:
         if self._envelope is not None:
             payload = self._envelope.open(payload, place)
         try:
-            return ormsgpack.unpackb(payload, ext_hook=self._extension)
+            value = ormsgpack.unpackb(payload, ext_hook=self._extension)
+            if type(value) is int and is_json(payload):  # its first byte, read as msgpack
+                payload = to_msgpack(payload, self._pack)
+                value = ormsgpack.unpackb(payload, ext_hook=self._extension)
         except Exception as error:
             # Only a codec without settings gets here with an envelope, and is not slower for it.
             if self._envelope is None and payload[:1] == MARK:
@@ -222,6 +239,7 @@ class Codec:
                 if payload[:1] != MARK:
                     return self.decode(payload)
             raise self._why(payload, error) from error
+        return value
 
     def _why(self, payload: bytes, error: Exception) -> Exception:
         """The reason of a failure: ormsgpack forgets what its hook raised, so decode again."""

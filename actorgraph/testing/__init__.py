@@ -1,6 +1,7 @@
 """For tests of programs: savers that fail, or wait, on demand; the contract of savers as checks."""
 
 from actorgraph.testing.conformance import CHECKS, check_saver
+from actorgraph.testing.failing_files import failing_files
 from actorgraph.testing.faults import (
     FaultPlan,
     FaultySaver,
@@ -20,6 +21,7 @@ __all__ = [
     "When",
     "check_saver",
     "failing_connection",
+    "failing_files",
     "session_saver_checks",
     "sqlite_failure",
     "store_checks",

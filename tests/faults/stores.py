@@ -1,4 +1,4 @@
-"""Where the fault tests keep checkpoints: memory and SQLite, each with a way to fail.
+"""Where the fault tests keep checkpoints: memory, SQLite and files, each with a way to fail.
 
 | name             | fails at                              | path through the runtime     |
 |------------------|---------------------------------------|------------------------------|
@@ -6,18 +6,21 @@
 | memory, by actor | the same                              | the persistence actor's task |
 | sqlite           | each SQL statement, BEGIN, COMMIT     | the persistence actor's task |
 | sqlite port      | each call of the saver's port         | the persistence actor's task |
+| json lines       | each write, sync, rename, truncate    | the persistence actor's task |
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
-from actorgraph import InMemorySaver, SqliteSaver
+from actorgraph import InMemorySaver, JsonlSaver, SqliteSaver
+from actorgraph.savers.jsonl.files import Files
 from actorgraph.savers.sqlite.drivers import HopConnection
-from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
+from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, failing_files
 from tests.faults.oracle import Oracle
 
-STORES = ("memory", "memory, by actor", "sqlite", "sqlite port")
+STORES = ("memory", "memory, by actor", "sqlite", "sqlite port", "json lines")
 
 
 class Store:
@@ -35,6 +38,8 @@ class Store:
         if self.kind.startswith("memory"):
             immediate = self.kind == "memory"
             return FaultySaver(self._memory, plan, immediate=immediate, on_stored=told)
+        if self.kind == "json lines":
+            return FaultySaver(_on_files(self.path, plan), on_stored=told)
         if self.kind == "sqlite port" or plan is None:
             return FaultySaver(SqliteSaver(self.path), plan, on_stored=told)
 
@@ -45,7 +50,20 @@ class Store:
 
     def remove(self) -> None:
         for file in self.path.parent.glob(f"{self.path.name}*"):
-            file.unlink()
+            if file.is_dir():
+                rmtree(file)
+            else:
+                file.unlink()
+
+
+def _on_files(path: Path, plan: FaultPlan | None) -> JsonlSaver:
+    if plan is None:
+        return JsonlSaver(path)
+
+    class Failing(JsonlSaver):
+        files_class: type[Files] = failing_files(plan)
+
+    return Failing(path)
 
 
 async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:

@@ -1,0 +1,32 @@
+"""JsonlSaver: the saver whose files people and other programs read."""
+
+import os
+
+from actorgraph.api.savers import HostedSaver
+from actorgraph.codec import Codec
+from actorgraph.savers.jsonl.saver import JsonlBackend
+
+
+class JsonlSaver(HostedSaver, JsonlBackend):
+    """Keeps checkpoints in files, one for each thread, durable before they are acknowledged.
+
+    Each line is a JSON object, so `jq` and other programs read the files. Lines are only added,
+    but for copies and removals, which write a file anew. One process at a time may have the folder
+    open; several savers of that process may.
+
+    Use it as `async with JsonlSaver(path) as saver`, as `with JsonlSaver(path) as saver` in
+    blocking programs, or unopened at module level.
+
+    Args:
+        path: the folder, made with mode 0700 if it doesn't exist; its files have 0600.
+        codec: how values are stored; default one with no types beyond the graph's own. Its values
+            are JSON text, whatever its form.
+    Raises:
+        InvalidConfigError: the path is empty.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, codec: Codec | None = None) -> None:
+        JsonlBackend.__init__(self, path, codec=codec)
+
+
+__all__ = ["JsonlSaver"]

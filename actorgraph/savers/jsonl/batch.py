@@ -1,0 +1,245 @@
+"""One batch: `judge` decides about each request in order, then lines are added to files.
+
+All lines are written before one sync for each file, the files at the same time. A write that fails
+is undone in all of them, so nothing of the batch is stored; a sync that fails closes the saver.
+What rewrites a file comes between: the lines before it are durable then.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from copy import copy
+
+from actorgraph.errors import CheckpointError, SaverBrokenError, StorageError
+from actorgraph.savers.jsonl.files import Files, broken, translate
+from actorgraph.savers.jsonl.folder import Folder
+from actorgraph.savers.jsonl.index import ThreadIndex
+from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
+from actorgraph.savers.jsonl.rewriting import keep
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
+from actorgraph.values.systems import SYSTEM_REQUESTS
+
+
+class Draft:
+    """The lines that a batch adds to one file."""
+
+    def __init__(self, index: ThreadIndex) -> None:
+        self.index = index
+        self.state = _copied(index.state)
+        self.added: list[tuple[Line, bytes]] = []
+        self._ids: set[tuple[str, bytes]] = set()
+        self._rows: set[tuple[object, ...]] = set()
+
+    def commit(self, request: Commit) -> Outcome:
+        """Judge a commit, and make its line."""
+        before = _copied(self.state)
+        answered = any(self._has_row(request, row) for row in answer_rows(request))
+        base = branches_off(request)
+        based = base is None or self._has(request.namespace, base)
+        sequence, error = judge(request, self.state, answered=answered, based=based)
+        if error is not None:
+            return Refused(error)
+        ledger = [row for row in request.ledger if not self._has_row(request, row)]
+        try:
+            line = line_of(request, self.state, sequence, ledger)
+            if line.has_rows:
+                line.line = len(self.index.starts) + len(self.added) + 1
+                self.added.append((line, encode_line(line)))
+        except (ValueError, TypeError) as cause:
+            self.state = before
+            return Refused(_refused(request, cause))
+        self._ids.update((request.namespace, row.id) for row in request.checkpoints)
+        self._rows.update(_key(request, row) for row in ledger)
+        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+
+    def _has(self, namespace: str, identifier: bytes) -> bool:
+        key = (namespace, identifier)
+        return key in self._ids or key in self.index.by_id
+
+    def _has_row(self, request: Commit, row: LedgerRow) -> bool:
+        rows = self.index.ledger.get((request.namespace, row.base), {})
+        key = (row.task, row.index, row.generation)
+        return key in rows or _key(request, row) in self._rows
+
+    @property
+    def data(self) -> bytes:
+        """What to write at the index's `size`."""
+        return b"\n" * self.index.unended + b"".join(text for _, text in self.added)
+
+    def apply(self) -> None:
+        """The lines are durable: readers may see them."""
+        index = self.index
+        start = index.size + index.unended
+        index.unended = False
+        for line, text in self.added:
+            index.add(line, start, start + len(text))
+            start += len(text)
+
+
+def _key(request: Commit, row: LedgerRow) -> tuple[object, ...]:
+    return (request.namespace, row.base, row.task, row.index, row.generation)
+
+
+def _copied(state: ThreadState) -> ThreadState:
+    made = copy(state)
+    made.heads = dict(state.heads)
+    return made
+
+
+def _refused(request: Commit, cause: Exception) -> StorageError:
+    refused = StorageError(
+        f"a row of thread {request.thread_id!r} can't be written as JSON: {cause}",
+        do="use ids and names that are Unicode text",
+    )
+    refused.__cause__ = cause
+    return refused
+
+
+def run_batch(
+    folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
+) -> list[Outcome]:
+    """Store a batch durably.
+
+    Args:
+        pool: for syncs.
+    Returns: one outcome per request. What couldn't be written is refused, and the folder usable.
+    Raises:
+        SaverBrokenError: what is on the disk is unknown.
+    """
+    with folder.writing:
+        if folder.broken is not None:
+            raise folder.broken
+        try:
+            return _run(folder, files, pool, batch)
+        except SaverBrokenError as error:
+            folder.broken = error
+            folder.forget()
+            raise
+
+
+def _run(
+    folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
+) -> list[Outcome]:
+    drafts: dict[str, Draft] = {}
+    outcomes: list[Outcome] = []
+    flushed = 0
+    for request in batch:
+        try:
+            if isinstance(request, Commit):
+                outcomes.append(_draft(folder, drafts, request.thread_id).commit(request))
+                continue
+            assert not isinstance(request, SYSTEM_REQUESTS), "this saver keeps no runs"
+            outcomes[flushed:] = _flushed(folder, files, pool, drafts, outcomes[flushed:])
+            drafts = {}
+            outcomes.append(keep(folder, files, request))
+            flushed = len(outcomes)
+        except SaverBrokenError:
+            raise
+        except CheckpointError as error:
+            outcomes.append(Refused(error))
+    outcomes[flushed:] = _flushed(folder, files, pool, drafts, outcomes[flushed:])
+    return outcomes
+
+
+def _flushed(
+    folder: Folder,
+    files: Files,
+    pool: ThreadPoolExecutor,
+    drafts: dict[str, Draft],
+    outcomes: list[Outcome],
+) -> list[Outcome]:
+    """Store the drafts; the outcomes of their requests, which are refused if that fails."""
+    try:
+        _flush(folder, files, pool, list(drafts.values()))
+    except SaverBrokenError:
+        raise
+    except StorageError as error:
+        return [Refused(error) if isinstance(o, Stored) else o for o in outcomes]
+    return outcomes
+
+
+def _draft(folder: Folder, drafts: dict[str, Draft], thread_id: str) -> Draft:
+    draft = drafts.get(thread_id)
+    if draft is None:
+        with folder.reading:
+            draft = drafts[thread_id] = Draft(folder.index(thread_id))
+    return draft
+
+
+def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[Draft]) -> None:
+    """Write the drafts, sync their files, and let readers see them."""
+    drafts = [draft for draft in drafts if draft.added]
+    if not drafts:
+        return
+    opened: list[tuple[Draft, int]] = []
+    try:
+        try:
+            for draft in drafts:
+                opened.append((draft, files.create(draft.index.path)))
+                _write(files, *opened[-1])
+        except OSError as error:
+            _undo(files, opened)
+            raise translate(error, opened[-1][0].index.path if opened else folder.path) from error
+        _sync(folder, files, pool, opened)
+    finally:
+        for _, descriptor in opened:
+            os.close(descriptor)
+    with folder.reading:
+        for draft in drafts:
+            draft.apply()
+            folder.remember(draft.index)
+
+
+def _write(files: Files, draft: Draft, descriptor: int) -> None:
+    index = draft.index
+    size = os.fstat(descriptor).st_size
+    if size > index.size:  # the torn end of a save that was never acknowledged
+        files.truncate(descriptor, index.size)
+        files.sync(descriptor)
+    elif size < index.size:
+        raise SaverBrokenError(
+            f"{index.path!r} has become shorter by {index.size - size} bytes while it was open",
+            do="let no other program change the file; close and open the saver again",
+        )
+    files.write(descriptor, draft.data, index.size)
+
+
+def _undo(files: Files, opened: list[tuple[Draft, int]]) -> None:
+    """Cut off what was written."""
+    for draft, descriptor in opened:
+        path = draft.index.path
+        try:
+            if os.fstat(descriptor).st_size > draft.index.size:
+                files.truncate(descriptor, draft.index.size)
+            if not draft.index.size:
+                with suppress(FileNotFoundError):
+                    files.remove(path)
+        except OSError as error:
+            raise broken(error, path) from error
+
+
+def _sync(
+    folder: Folder, files: Files, pool: ThreadPoolExecutor, opened: list[tuple[Draft, int]]
+) -> None:
+    calls: list[tuple[str, Callable[[], None]]] = [
+        (draft.index.path, lambda descriptor=descriptor: files.sync(descriptor))
+        for draft, descriptor in opened
+    ]
+    if any(not draft.index.size for draft, _ in opened):
+        calls.append((folder.path, lambda: files.sync_folder(folder.path)))
+    waits = [(path, pool.submit(call)) for path, call in calls[1:]]
+    failures: list[tuple[str, OSError]] = []
+    try:
+        calls[0][1]()
+    except OSError as error:
+        failures.append((calls[0][0], error))
+    for path, wait in waits:
+        error = wait.exception()
+        if isinstance(error, OSError):
+            failures.append((path, error))
+        elif error is not None:
+            raise error
+    for path, error in failures:
+        raise broken(error, path) from error

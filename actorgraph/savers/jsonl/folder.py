@@ -1,0 +1,162 @@
+"""The folder of a saver: which process may use it, and what is remembered of its files.
+
+A process locks the folder for as long as one of its savers is open on it; they share one `Folder`.
+So what is remembered of a file is what the file says, as nobody else writes to it.
+"""
+
+import fcntl
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError
+from actorgraph.savers.jsonl.files import Files
+from actorgraph.savers.jsonl.index import ThreadIndex, load
+from actorgraph.savers.jsonl.lines import decode_heading
+from actorgraph.savers.jsonl.names import SUFFIX, file_name
+
+INDEXES_MAX = 256
+"""Threads of which an index is kept; those used last."""
+
+LOCK = ".lock"
+TEMPORARY = ".tmp"
+
+
+class Folder:
+    """A locked folder. Its methods block, and are called in worker threads.
+
+    Attributes:
+        path: of the folder, resolved.
+        writing: held while files change.
+        reading: held while indexes are used or change; never while a file is synced.
+        epochs: of threads that have no file any more, so that no run brings one of them back.
+        broken: why nothing may be written before the folder is opened again.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.process = os.getpid()
+        self.users = 0
+        self.writing = threading.Lock()
+        self.reading = threading.RLock()
+        self.epochs: dict[str, int] = {}
+        self.broken: SaverBrokenError | None = None
+        self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
+        self._lock = _locked(path)
+        for left in Path(path).glob(f".*{TEMPORARY}"):
+            left.unlink()  # of a rewrite that didn't end
+
+    def release(self) -> None:
+        """Let other processes in."""
+        os.close(self._lock)
+
+    def file(self, thread_id: str) -> str:
+        """The path of a thread's file."""
+        return str(Path(self.path, file_name(thread_id)))
+
+    def index(self, thread_id: str, *, keep: bool = True) -> ThreadIndex:
+        """What is known of a thread's file; reads the file if need be. Under `reading`.
+
+        Args:
+            keep: whether to remember it; a search through all files doesn't.
+        Raises:
+            StorageError: the file is damaged.
+        """
+        found = self._indexes.get(thread_id)
+        if found is None:
+            found = load(thread_id, self.file(thread_id), self.epochs.get(thread_id, 1))
+            if keep:
+                self.remember(found)
+        else:
+            self._indexes.move_to_end(thread_id)
+        return found
+
+    def remember(self, index: ThreadIndex) -> None:
+        """Use this index from now on. Under `reading`."""
+        self._indexes[index.thread_id] = index
+        self._indexes.move_to_end(index.thread_id)
+        while len(self._indexes) > INDEXES_MAX:
+            self._indexes.popitem(last=False)
+
+    def forget(self, thread_id: str | None = None) -> None:
+        """Read a file, or all of them, again before the next use."""
+        with self.reading:
+            if thread_id is None:
+                self._indexes.clear()
+            else:
+                self._indexes.pop(thread_id, None)
+
+    def threads(self) -> Iterator[str]:
+        """The ids of the threads with checkpoints, as their files say; other files are skipped."""
+        for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
+            thread_id = _thread_in(path)
+            if thread_id is not None:
+                yield thread_id
+
+
+def _thread_in(path: Path) -> str | None:
+    """The id in a file, if it has a checkpoint that can be read."""
+    with suppress(OSError, ValueError, CheckpointError), path.open("rb") as file:
+        for text in file:
+            if text.strip():
+                heading = decode_heading(text)
+                if heading.checkpoints:
+                    return heading.thread_id
+    return None
+
+
+_OPEN: dict[str, Folder] = {}
+_CHANGES = threading.Lock()
+
+
+def enter(path: str, files: Files) -> Folder:
+    """The folder of a path, made with mode 0700 if it isn't there, and locked.
+
+    Raises:
+        StorageBusyError: another process has it open.
+        OSError: it can't be made or used.
+    """
+    Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = str(Path(path).resolve())
+    with _CHANGES:
+        folder = _OPEN.get(path)
+        if folder is None or folder.process != os.getpid():
+            files.sync_folder(str(Path(path).parent))
+            folder = _OPEN[path] = Folder(path)
+        folder.users += 1
+    with folder.writing:
+        if folder.broken is not None:
+            folder.forget()  # the next use verifies each file
+            folder.broken = None
+    return folder
+
+
+def leave(folder: Folder) -> None:
+    """One saver fewer; the last one of this process lets others in."""
+    with _CHANGES:
+        folder.users -= 1
+        if not folder.users:
+            _OPEN.pop(folder.path, None)
+            folder.release()
+
+
+def _locked(path: str) -> int:
+    lock = os.open(Path(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        if not isinstance(error, BlockingIOError):
+            raise
+        raise StorageBusyError(
+            f"process {owner} has {path!r} open, and files have one process at a time",
+            do="close the saver there first; for several processes use SqliteSaver or "
+            "PostgresSaver",
+        ) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock

@@ -1,0 +1,269 @@
+"""Reads: the index says which lines have what a query needs, and those are read and decoded.
+
+Only lines that are durable are in an index, so a reader never sees what may still be undone. An
+error concerns its query alone: the batch is other people's.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.errors import ActorGraphError, StorageError
+from actorgraph.savers.jsonl.folder import Folder
+from actorgraph.savers.jsonl.index import Place, ThreadIndex
+from actorgraph.savers.jsonl.lines import Line, payload_of
+from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.retention import stored_by
+from actorgraph.values.commits import (
+    CheckpointRow,
+    LedgerRow,
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    OpenRun,
+    Query,
+    StoredCheckpoint,
+    StoredRange,
+)
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.retention import CountCheckpoints, ListThreads
+from actorgraph.values.systems import ListRuns, ReadEvents
+
+_KEPT_BYTES_MAX = 4_000_000
+
+
+def run_queries(folder: Folder, queries: Sequence[Query]) -> list[Any]:
+    """Answer the queries, in order; an error stands where its answer would."""
+    with folder.reading:
+        return [_answer_or_error(folder, query) for query in queries]
+
+
+def _answer_or_error(folder: Folder, query: Query) -> Any:
+    try:
+        return _answer(folder, query)
+    except OSError as error:
+        return _unreadable(folder, error)
+    except (ActorGraphError, ValueError, TypeError) as error:
+        return error
+
+
+def _unreadable(folder: Folder, error: OSError) -> StorageError:
+    refused = StorageError(
+        f"a file in {folder.path!r} can't be read: {error}",
+        do="check the disk and the permissions",
+    )
+    refused.__cause__ = error
+    return refused
+
+
+def _answer(folder: Folder, query: Query) -> Any:
+    if isinstance(query, LoadCheckpoint):
+        return _load(folder, query)
+    if isinstance(query, ListThreads):
+        return sorted(t for t in folder.threads() if _has_runs(folder, t, query))
+    if isinstance(query, CountCheckpoints):
+        places = folder.index(query.thread_id).places
+        return sum(query.namespace in (None, place.namespace) for place in places)
+    assert not isinstance(query, ListRuns | ReadEvents), "this saver keeps no runs"
+    return _page(folder, query)
+
+
+def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
+    """Whether a thread has something of what a query names."""
+    if query.runs is None and query.older is None:
+        return True
+    index = folder.index(thread_id, keep=False)
+    with _Reader(index) as reader:
+        rows = [reader.row(place) for place in index.places]
+    if query.older is not None and all(row.created >= query.older for row in rows):
+        return False
+    runs = query.runs
+    return (
+        runs is None
+        or stored_by(runs, index.state.run)
+        or any(stored_by(runs, row.run, row.metadata) for row in rows)
+    )
+
+
+class _Reader:
+    """A thread's open file, and the lines that were read last, as several rows stand in one."""
+
+    def __init__(self, index: ThreadIndex) -> None:
+        self.index = index
+        self._descriptor = os.open(index.path, os.O_RDONLY) if index.starts else -1
+        self._lines: dict[int, Line] = {}
+        self._kept_bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def line(self, number: int) -> Line:
+        """A line by its number."""
+        line = self._lines.get(number)
+        if line is None:
+            line = self.index.read(self._descriptor, number)
+            self._kept_bytes += self.index.length(number)
+            if self._kept_bytes > _KEPT_BYTES_MAX:
+                self._lines.clear()
+                self._kept_bytes = 0
+            self._lines[number] = line
+        return line
+
+    def row(self, place: Place) -> CheckpointRow:
+        """The row of a checkpoint."""
+        return self.line(place.line).checkpoints[place.at].row
+
+    def bare(self, place: Place) -> StoredCheckpoint:
+        """A checkpoint without its values and its ledger."""
+        where = (self.index.thread_id, place.namespace, place.sequence)
+        return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
+
+    def whole(self, place: Place, *, ancestors: bool) -> StoredCheckpoint:
+        """A checkpoint and, if asked for, the ancestors that its deltas need."""
+        row = self.row(place)
+        record = decode_record(row.record)
+        stored = self._stored(place, row, record)
+        if not ancestors or not record.deltas:
+            return stored
+        left, found, at = set(record.deltas), list[StoredCheckpoint](), row
+        for _ in range(record.depth):
+            above = self.index.by_id.get((place.namespace, at.parent or b""))
+            if above is None:
+                break
+            at = self.row(above)
+            held = decode_record(at.record)
+            ends = left.difference(held.deltas)
+            left -= ends
+            found.append(self._stored(above, at, held.only(ends)))
+        return msgspec.structs.replace(stored, ancestors=tuple(found))
+
+    def _stored(self, place: Place, row: CheckpointRow, record: Record) -> StoredCheckpoint:
+        ranges: dict[tuple[str, int], list[StoredRange]] = {}
+        ends: dict[tuple[str, int], int] = {}
+        for channel, chain in record.lists.items():
+            for lineage, end in chain:
+                rows = self.index.rows.get((place.namespace, channel, lineage), {})
+                ends[channel, lineage] = max((s + row.count for s, row in rows.items()), default=0)
+                ranges[channel, lineage] = self._ranges(place.namespace, channel, lineage, end)
+        return StoredCheckpoint(
+            thread_id=self.index.thread_id,
+            namespace=place.namespace,
+            sequence=place.sequence,
+            row=row,
+            blobs=dict(self._blobs(place.namespace, record)),
+            ranges=ranges,
+            ends=ends,
+            ledger=newest_rows(list(self._ledger(place))),
+        )
+
+    def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:
+        for channel in record.blobs:
+            version = record.channel_versions[channel]
+            number = self.index.blobs.get((namespace, channel, version))
+            if number is not None:
+                key = (channel, version)
+                values = self.line(number).values
+                raw = next(v.value for v in reversed(values) if (v.channel, v.version) == key)
+                yield channel, payload_of(raw)
+
+    def _ranges(self, namespace: str, channel: str, lineage: int, end: int) -> list[StoredRange]:
+        rows = self.index.rows.get((namespace, channel, lineage), {})
+        found: list[StoredRange] = []
+        for start in sorted(start for start in rows if start < end):
+            row = rows[start]
+            parts = {
+                part.position: part.payload
+                for number in row.lines
+                for part in self.line(number).lists
+                if part.channel == channel
+                and part.lineage == lineage
+                and not part.end
+                and start <= part.position < start + row.count
+            }
+            payload = b"".join(parts[position] for position in sorted(parts))
+            found.append(StoredRange(start, row.count, payload))
+        return found
+
+    def _ledger(self, place: Place) -> Iterable[LedgerRow]:
+        base = (place.namespace, place.id)
+        rows = self.index.ledger.get(base, {})
+        for number in dict.fromkeys(rows.values()):
+            for entry in self.line(number).ledger:
+                if as_bytes(entry.base) == place.id and rows.get(entry.key) == number:
+                    yield entry.row
+
+    def open_run(self) -> OpenRun | None:
+        """The run that holds the thread's claim."""
+        run = self.index.state.run
+        if run is None:
+            return None
+        claim = self.line(self.index.run_line).claim
+        assert claim is not None
+        head = None if claim.head is None else as_bytes(claim.head)
+        given = payload_of(claim.input[0]) if claim.input else None
+        return OpenRun(run, head, claim.mode, given)
+
+
+def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
+    index = folder.index(query.thread_id)
+    head = index.state.heads.get(query.namespace)
+    newest = index.by_id.get((query.namespace, head)) if head else None
+    place = index.by_id.get((query.namespace, query.id)) if query.id else newest
+    with _Reader(index) as reader:
+        floor = decode_record(reader.row(newest).record).floor if newest else 0
+        return Loaded(
+            epoch=index.state.epoch,
+            checkpoint=None if place is None else reader.whole(place, ancestors=query.ancestors),
+            head=head,
+            open_run=reader.open_run(),
+            version_floor=floor,
+        )
+
+
+def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
+    threads = folder.threads() if query.thread_id is None else (query.thread_id,)
+    found: list[StoredCheckpoint] = []
+    for thread_id in threads:
+        index = folder.index(thread_id, keep=query.thread_id is not None)
+        with _Reader(index) as reader:
+            found.extend(_rows(reader, query))
+    if query.thread_id is None:
+        found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
+    return found if query.limit is None else found[: query.limit]
+
+
+def _rows(reader: _Reader, query: ListCheckpoints) -> Iterable[StoredCheckpoint]:
+    left = query.limit
+    places = reader.index.places if query.oldest_first else reversed(reader.index.places)
+    for place in places:
+        if left == 0:
+            return
+        if not _matches(reader, place, query):
+            continue
+        left = None if left is None else left - 1
+        whole = not query.bare
+        yield reader.whole(place, ancestors=query.ancestors) if whole else reader.bare(place)
+
+
+def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:
+    if query.namespace not in (None, place.namespace):
+        return False
+    if query.before is not None:
+        bound = reader.index.by_id.get((place.namespace, query.before))
+        if bound is None or place.sequence >= bound.sequence:
+            return False
+    if not query.where:
+        return True
+    row = reader.row(place)
+    shown = {**decode_json(row.metadata), "source": row.source, "step": row.step}
+    return all(
+        key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
+        for key, value in query.where
+    )

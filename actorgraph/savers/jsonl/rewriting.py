@@ -1,0 +1,266 @@
+"""Copies and removals: a file is written anew beside the old one, and takes its name at the end.
+
+Until the rename the old file is untouched, so a crash or a full disk changes nothing. The one
+writer of the folder does it, so no save comes in between. A file that would have no line is
+removed.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from actorgraph.errors import CheckpointError, StorageError
+from actorgraph.savers.jsonl.files import Files, broken, translate
+from actorgraph.savers.jsonl.folder import TEMPORARY, Folder
+from actorgraph.savers.jsonl.index import ThreadIndex
+from actorgraph.savers.jsonl.lines import Line, Value, encode_line, raw_of, raw_text, text_of
+from actorgraph.savers.jsonl.resealing import resealed
+from actorgraph.savers.judge import refused_copy
+from actorgraph.savers.retention import Cut, Point, cut, held_whole
+from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.ids import as_bytes, as_text
+from actorgraph.values.retention import (
+    CopyThread,
+    DeleteThread,
+    HoldWhole,
+    Removal,
+    Reseal,
+    Vacuum,
+)
+
+_CHUNK = 1 << 20
+Change = Callable[[Line], Line]
+
+
+def keep(
+    folder: Folder,
+    files: Files,
+    request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
+) -> Outcome:
+    """Carry out a request about what a thread keeps.
+
+    Raises:
+        StorageError: nothing has changed: the file is damaged, or there is no space.
+        SaverBrokenError: the outcome is unknown.
+    """
+    if isinstance(request, Vacuum):
+        folder.epochs.clear()
+        folder.forget()
+        return Stored()
+    try:
+        if isinstance(request, CopyThread):
+            return _copy(folder, files, request)
+        if isinstance(request, DeleteThread):
+            return _delete(folder, files, request)
+        with folder.reading:
+            index = folder.index(request.thread_id)
+        if not index.starts:
+            return Stored()
+        if isinstance(request, HoldWhole):
+            return _hold(folder, files, request, index)
+        if isinstance(request, Reseal):
+            _rewrite(folder, files, index, partial(resealed, resealer=request.resealer))
+            return Stored()
+        return _remove(folder, files, request, index)
+    except StorageError:
+        raise
+    except CheckpointError as error:  # a payload that can't be made anew
+        return Refused(error)
+
+
+def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
+    with folder.reading:
+        try:
+            index = folder.index(request.thread_id)
+        except StorageError:  # a damaged file can be deleted too
+            path = folder.file(request.thread_id)
+            index = ThreadIndex(request.thread_id, path, folder.epochs.get(request.thread_id, 1))
+    if index.starts or Path(index.path).exists():
+        _remove_file(folder, files, index, index.state.epoch + 1)
+    return Stored(removed=len(index.places))
+
+
+def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
+    with folder.reading:
+        source, target = folder.index(request.source), folder.index(request.thread_id)
+    if target.places:
+        return Refused(refused_copy(request))
+    if not source.places:
+        return Stored()
+    epoch = target.state.epoch
+
+    def change(line: Line) -> Line:
+        if request.resealer is not None:
+            line = resealed(line, request.resealer)
+        return msgspec.structs.replace(
+            line, thread_id=request.thread_id, epoch=epoch, claim=None, ends=None
+        )
+
+    _rewrite(folder, files, source, change, target)
+    return Stored()
+
+
+def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) -> Outcome:
+    place = index.by_id.get((request.namespace, request.id))
+    if place is None:
+        return Stored()
+
+    def change(line: Line) -> Line:
+        if line.line != place.line:
+            return line
+        point = line.checkpoints[place.at]
+        held = held_whole(request, text_of(point.record))
+        if held is None:
+            return line
+        text, blobs = held
+        point.record = raw_text(text)
+        line.values.extend(Value(b.channel, b.version, raw_of(b.payload)) for b in blobs)
+        return line
+
+    _rewrite(folder, files, index, change)
+    return Stored()
+
+
+def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> Outcome:
+    state = index.state
+    found = cut(request, list(_points(index)), state.run)
+    if not (found.clears or found.stops):
+        return Stored()
+    run = None if found.stops else state.run
+    epoch = state.epoch + found.stops
+
+    def change(line: Line) -> Line:
+        if line.claim is not None and (run is None or line.line != index.run_line):
+            line.claim = None
+        line.epoch = epoch
+        return _left(line, found, index, going_on=run is not None) if found.clears else line
+
+    made = _rewrite(folder, files, index, change, epoch=epoch)
+    freed = index.row_count - made.row_count if found.kept is not None else 0
+    return Stored(removed=len(found.gone), freed=freed)
+
+
+def _points(index: ThreadIndex) -> Iterator[Point]:
+    for line in index.lines():
+        for point in line.checkpoints:
+            row = point.row
+            texts = (row.metadata, row.record)
+            yield Point(line.namespace, point.sequence, row.id, row.parent, row.run, *texts)
+
+
+def _left(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> Line:
+    """What is left of a line; it says that no run leaves any more, as its claim is gone."""
+    namespace = line.namespace
+    gone = {point.sequence for point in found.gone if point.namespace == namespace}
+    parents = {p.sequence: parent for p, parent in found.parents if p.namespace == namespace}
+    line.checkpoints = [p for p in line.checkpoints if p.sequence not in gone]
+    for point in line.checkpoints:
+        if point.sequence in parents:
+            parent = parents[point.sequence]
+            point.parent = None if parent is None else as_text(parent)
+    line.values = [v for v in line.values if (namespace, v.channel, v.version) in found.blobs]
+    if not going_on:  # a run may go on with a list that only it remembers
+        line.lists = [
+            part
+            for part in line.lists
+            if index.row_start(namespace, part)
+            < found.lists.get((namespace, part.channel, part.lineage), 0)
+        ]
+    keys = ((namespace, as_bytes(entry.base)) for entry in line.ledger)
+    line.ledger = [
+        entry
+        for entry, key in zip(line.ledger, keys, strict=True)
+        if key not in found.ledgers and (found.kept is None or key in found.kept)
+    ]
+    if line.claim is None and not going_on:
+        line.ends = None
+    return line
+
+
+def _rewrite(
+    folder: Folder,
+    files: Files,
+    source: ThreadIndex,
+    change: Change,
+    target: ThreadIndex | None = None,
+    *,
+    epoch: int = 0,
+) -> ThreadIndex:
+    """Write a file of changed lines, and let it take the place of the target's, default the source.
+
+    Args:
+        epoch: of the thread, in case that no line is left; default the target's.
+    Returns: the new index.
+    Raises:
+        StorageError: the target is as it was. SaverBrokenError: the outcome is unknown.
+    """
+    target = target or source
+    made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
+    path = Path(target.path)
+    temporary = str(path.with_name(f".{path.name}{TEMPORARY}"))
+    try:
+        _write(files, temporary, source, change, made)
+        if not made.starts:
+            files.remove(temporary)
+            _remove_file(folder, files, target, made.state.epoch)
+            return made
+        files.rename(temporary, target.path)
+    except OSError as error:
+        with suppress(OSError):
+            files.remove(temporary)
+        raise translate(error, target.path) from error
+    _settle(folder, files, made)
+    return made
+
+
+def _write(
+    files: Files, temporary: str, source: ThreadIndex, change: Change, made: ThreadIndex
+) -> None:
+    descriptor = files.create(temporary)
+    try:
+        os.ftruncate(descriptor, 0)
+        waiting, written = bytearray(), 0
+        for old in source.lines():
+            line = change(old)
+            if not line.has_rows:
+                continue
+            line.line = len(made.starts) + 1
+            text = encode_line(line)
+            start = written + len(waiting)
+            made.add(line, start, start + len(text))
+            waiting += text
+            if len(waiting) > _CHUNK:
+                files.write(descriptor, bytes(waiting), written)
+                written += len(waiting)
+                waiting.clear()
+        files.write(descriptor, bytes(waiting), written)
+        files.sync(descriptor)
+    finally:
+        os.close(descriptor)
+    # Those that are gone keep their numbers, as long as the file is remembered.
+    if made.thread_id == source.thread_id:
+        made.state.next_seq = source.state.next_seq
+
+
+def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -> None:
+    try:
+        with suppress(FileNotFoundError):
+            files.remove(index.path)
+    except OSError as error:
+        raise translate(error, index.path) from error
+    folder.epochs[index.thread_id] = epoch
+    _settle(folder, files, ThreadIndex(index.thread_id, index.path, epoch))
+
+
+def _settle(folder: Folder, files: Files, made: ThreadIndex) -> None:
+    """The file has a new name, or none: make that last, and read it from now on."""
+    with folder.reading:
+        folder.remember(made)
+    try:
+        files.sync_folder(folder.path)
+    except OSError as error:
+        raise broken(error, folder.path) from error

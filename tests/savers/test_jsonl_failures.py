@@ -1,0 +1,138 @@
+"""What a saver of JSON lines does when the disk fails: nothing is half there, nothing is lost."""
+
+import errno
+from contextlib import suppress
+
+import pytest
+
+from actorgraph.errors import SaverBrokenError, StorageFullError
+from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
+from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
+from tests.savers.jsonl_folders import Direct, Unsynced, rows
+from tests.savers.test_contract import ident, point
+
+
+class Failing(Unsynced):
+    """Fails at one operation, counted from 1; a write that fails has written a part."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.error = errno.ENOSPC
+
+    def fail(self, at: int, error: int = errno.ENOSPC) -> None:
+        """Fail at the operation that comes so many from here."""
+        self.left, self.error = at, error
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(self.error, "injected")
+
+    def write(self, descriptor: int, data: bytes, offset: int) -> None:
+        """A part of the data, if this fails."""
+        if self.left == 1:
+            super().write(descriptor, data[: len(data) // 2], offset)
+        self._count()
+        super().write(descriptor, data, offset)
+
+    def sync(self, descriptor: int) -> None:
+        """Nothing, or fail."""
+        self._count()
+
+    def sync_folder(self, path: str) -> None:
+        """Nothing, or fail."""
+        self._count()
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, or fail before."""
+        self._count()
+        super().rename(source, target)
+
+
+def put(number, thread="t"):
+    """A checkpoint from outside of runs, after the one before."""
+    row = point(number, number - 1 or None, run=None)
+    return Commit(thread, "", None, 0, 0, None, checkpoints=(row,))
+
+
+def listed(direct, thread="t"):
+    return rows(direct.ask(ListCheckpoints(thread)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "threads"
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folder, at):
+    """
+    Without space for one of two files neither has changed, and with space again both are
+    written. Promise: B2.
+    """
+    files = Failing()
+    with Direct(folder, files) as direct:
+        direct.commit(put(1), put(1, "u"))
+        before = {path: path.read_bytes() for path in folder.glob("*.jsonl")}
+        files.fail(at)
+
+        for outcome in direct.commit(put(2), put(2, "u")):
+            assert isinstance(outcome, Refused)
+            assert isinstance(outcome.error, StorageFullError)
+
+        assert {path: path.read_bytes() for path in folder.glob("*.jsonl")} == before
+        assert all(isinstance(o, Stored) for o in direct.commit(put(2), put(2, "u")))
+        assert (listed(direct), listed(direct, "u")) == ([2, 1], [2, 1])
+
+
+def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
+    """
+    After a failed fsync nothing is written until the folder is opened and verified again.
+    Promise: B1.
+    """
+    files = Failing()
+    with Direct(folder, files) as direct:
+        direct.commit(put(1))
+        files.fail(2, errno.EIO)
+        with pytest.raises(SaverBrokenError):
+            direct.commit(put(2))
+        with pytest.raises(SaverBrokenError):
+            direct.commit(put(2))
+    with Direct(folder) as direct:
+        assert listed(direct) in ([1], [2, 1])
+        number = len(listed(direct)) + 1
+        assert isinstance(direct.commit(put(number))[0], Stored)
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda: DeleteCheckpoints("t", "", frozenset({ident(1)})),
+        lambda: CopyThread("copy", "t"),
+    ],
+    ids=["delete", "copy"],
+)
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_rewrite_that_fails_changes_nothing_or_everything(folder, request_of, error):
+    """
+    Wherever a removal or a copy fails, the old file or the new one is there, whole, and no
+    other. Promise: S089.
+    """
+    seen = set()
+    for at in range(1, 8):
+        files = Failing()
+        with Direct(folder, files) as direct:
+            direct.commit(put(1), put(2), put(3))
+            files.fail(at, error)
+            with suppress(SaverBrokenError):
+                direct.commit(request_of())
+        with Direct(folder) as direct:
+            left = (listed(direct), listed(direct, "copy"))
+            seen.add(str(left))
+            direct.commit(put(4))
+            assert listed(direct)[0] == 4
+            assert not list(folder.glob(".*.tmp"))
+            direct.commit(DeleteThread("t"), DeleteThread("copy"))
+            assert not list(folder.glob("*.jsonl"))
+
+    assert len(seen) == 2
