@@ -9,7 +9,7 @@ print(await run.result())
 
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -22,7 +22,12 @@ from actorgraph.api.runs import Run, StoredRun
 from actorgraph.api.system_base import CLOSING
 from actorgraph.api.system_calls import StartOptions, checked_call
 from actorgraph.api.system_runs import codec_of
-from actorgraph.errors import InvalidConfigError, RunNotFoundError, did_you_mean
+from actorgraph.errors import (
+    InvalidConfigError,
+    RunNotFoundError,
+    SystemClosedError,
+    did_you_mean,
+)
 from actorgraph.ports import Saver, Store
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.keeper import Kept, read_page
@@ -30,7 +35,16 @@ from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.values.commands import Command
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.systems import IfBusy, ListRuns, RunEvent, RunRow, RunStatus, TrimRuns
+from actorgraph.values.systems import (
+    OPEN_STATUSES,
+    ForgetRun,
+    IfBusy,
+    ListRuns,
+    RunEvent,
+    RunRow,
+    RunStatus,
+    TrimRuns,
+)
 
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
@@ -262,6 +276,33 @@ class ActorSystem(RecoveryMethods):
                 await self.drain(timeout_s)
                 return number
         raise AssertionError("the receiver of signals ends with the block")
+
+    async def forget(self, run_id: str) -> None:
+        """Forget a run that has ended, and its events. Its thread keeps what it did.
+
+        Raises:
+            RunNotFoundError: there is none. InvalidConfigError: it goes on.
+        """
+        run = await self.run(run_id)
+        if run.status in OPEN_STATUSES:
+            raise InvalidConfigError(
+                f"run {run_id!r} goes on", do="cancel it first: await run.cancel()"
+            )
+        self._actor.ended.pop(as_bytes(run_id), None)
+        if self._keeps:
+            await self._host.writer.store(ForgetRun(as_bytes(run_id), run.thread_id))
+
+    def spawn(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
+        """Run an async function beside the runs, until it returns or the system closes.
+
+        Raises:
+            SystemClosedError: the system is not open.
+        """
+        if self._actor.group is None:
+            raise SystemClosedError(
+                "the system is not open", do="use it inside its `async with` block"
+            )
+        self._actor.group.start_soon(function, *args)
 
     async def trim(self, older_than_s: float) -> None:
         """Forget runs that have ended, and their events, if they were accepted before that."""

@@ -53,6 +53,7 @@ class SystemBase:
             )
         self.saver = cast("Saver", saver if saver is not None else _common_saver(graphs))
         self.graphs = {name: self._hosted(graph, store) for name, graph in graphs.items()}
+        self.store: Any = store
         self._limits = limits
         self._max_threads = max_threads
         self._kept = kept

@@ -12,6 +12,7 @@ from actorgraph.values.systems import (
     AdoptRun,
     DropOwner,
     EventRow,
+    ForgetRun,
     ListRuns,
     PutRun,
     ReadEvents,
@@ -67,6 +68,9 @@ class MemorySystems:
                 for row in old:
                     if row.status not in OPEN_STATUSES:
                         self._remove(row.run)
+            case ForgetRun(run):
+                if run in self._runs and self._runs[run].status not in OPEN_STATUSES:
+                    self._remove(run)
             case _:
                 return self._change(request)
         return Stored()

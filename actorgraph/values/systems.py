@@ -149,8 +149,27 @@ class TrimRuns(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-SystemRequest = PutRun | SetRun | AdoptRun | RenewOwner | DropOwner | StoreEvents | TrimRuns
-SYSTEM_REQUESTS = (PutRun, SetRun, AdoptRun, RenewOwner, DropOwner, StoreEvents, TrimRuns)
+class ForgetRun(msgspec.Struct, frozen=True):
+    """Remove a run that has ended, with its events; one that is open stays."""
+
+    run: bytes
+    thread_id: str
+    size: int = 0
+
+
+SystemRequest = (
+    PutRun | SetRun | AdoptRun | RenewOwner | DropOwner | StoreEvents | TrimRuns | ForgetRun
+)
+SYSTEM_REQUESTS = (
+    PutRun,
+    SetRun,
+    AdoptRun,
+    RenewOwner,
+    DropOwner,
+    StoreEvents,
+    TrimRuns,
+    ForgetRun,
+)
 
 
 class ListRuns(msgspec.Struct, frozen=True):

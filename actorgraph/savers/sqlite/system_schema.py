@@ -50,6 +50,11 @@ TRIM = (
     "DELETE FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running')",
     f"DELETE FROM owners WHERE lease_until < {_NOW} - 86400.0 AND ? IS NOT NULL",  # noqa: S608
 )
+FORGET = (
+    """DELETE FROM events WHERE run IN (
+        SELECT run FROM system_runs WHERE run = ? AND status NOT IN ('pending', 'running'))""",
+    "DELETE FROM system_runs WHERE run = ? AND status NOT IN ('pending', 'running')",
+)
 DELETE_THREAD = (
     "DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
     "DELETE FROM system_runs WHERE thread_id = ?",

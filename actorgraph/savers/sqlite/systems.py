@@ -14,6 +14,7 @@ from actorgraph.values.systems import (
     AdoptRun,
     DropOwner,
     EventRow,
+    ForgetRun,
     ListRuns,
     PutRun,
     ReadEvents,
@@ -53,6 +54,9 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
         case TrimRuns(older_than):
             for statement in sql.TRIM:
                 connection.execute(statement, (older_than,))
+        case ForgetRun(run):
+            for statement in sql.FORGET:
+                connection.execute(statement, (run,))
         case _:
             return _change(connection, request)
     return Stored()
