@@ -169,7 +169,14 @@ def test_every_example_is_tested_here():
     """
     A new example comes with a quick run below.
     """
-    assert {e.name for e in (ROOT / "examples").glob("*.py")} == {"audit_packages.py"}
+    assert {e.name for e in (ROOT / "examples").glob("*.py")} == {
+        "audit_packages.py",
+        # Applications and their graph, started by tests/web/test_examples.py.
+        "chat_graph.py",
+        "fastapi_app.py",
+        "litestar_app.py",
+        "starlette_app.py",
+    }
 
 
 class TestAuditPackages:

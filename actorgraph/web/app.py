@@ -1,0 +1,108 @@
+"""The ASGI application: LangGraph-shaped REST over an actor system.
+
+Mount it (`app.mount("/graph", GraphRoutes(system))`) where the application's own lifespan opens the
+system, or serve it alone (`served(system)`), where its lifespan does.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
+
+from actorgraph.api.system import ActorSystem
+from actorgraph.web.access import Access, Authenticate, Authorize
+from actorgraph.web.endpoint import Endpoint, Served
+from actorgraph.web.lifespans import running
+from actorgraph.web.limits import Limits
+from actorgraph.web.problems import problem
+from actorgraph.web.serving import Serving
+from actorgraph.web.table import ENDPOINTS
+
+
+class GraphRoutes:
+    """LangGraph's routes over a system, as an ASGI application to mount.
+
+    Args:
+        system: opened by the application, in its lifespan.
+        authorize: `(principal, action, thread_id, metadata)` -> True, False or what the thread's
+            metadata must hold; may be async. Asked on every route but `/ok`, `/ready`, `/info` and
+            `/openapi.json`. Anything but True or a mapping denies. Default: everything is allowed.
+        authenticate: `request` -> the principal, or None for nobody (401); may be async. Default
+            `request.user` where a middleware sets one.
+        limits: bytes, depth, rate and streams of requests.
+        store: where threads are registered; default the system's, or else one in memory.
+    """
+
+    def __init__(
+        self,
+        system: ActorSystem,
+        *,
+        authorize: Authorize | None = None,
+        authenticate: Authenticate | None = None,
+        limits: Limits | None = None,
+        store: Any = None,
+    ) -> None:
+        kept = store if store is not None else system.store
+        if kept is None:
+            from actorgraph.stores import InMemoryStore
+
+            kept = InMemoryStore()
+        access = Access(authorize or getattr(system, "authorize", None), authenticate)
+        serving = Serving(system, access, limits or Limits(), kept)
+        self._app = _application([_route(one, serving) for one in ENDPOINTS])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path: str = scope.get("path", "")
+        if path.endswith("/") and path != "/":  # some frameworks mount with one, some without
+            scope = {**scope, "path": path.rstrip("/") or "/"}
+        await self._app(scope, receive, send)
+
+
+def served(system: ActorSystem, **options: Any) -> ASGIApp:
+    """An application of its own: its lifespan opens the system and drains it.
+
+    Args:
+        options: of `GraphRoutes`.
+    """
+    routes = GraphRoutes(system, **options)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
+        async with running(system):
+            yield
+
+    return _Alone(routes, lifespan)
+
+
+class _Alone:
+    """Routes with a lifespan."""
+
+    def __init__(self, routes: GraphRoutes, lifespan: Lifespan[Any]) -> None:
+        self._routes = routes
+        self._life = Starlette(lifespan=lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or live."""
+        app: ASGIApp = self._life if scope["type"] == "lifespan" else self._routes
+        await app(scope, receive, send)
+
+
+def _route(endpoint: Endpoint, serving: Serving) -> BaseRoute:
+    return Route(endpoint.path, Served(endpoint, serving), methods=[endpoint.method])
+
+
+def _application(routes: list[BaseRoute]) -> ASGIApp:
+    return Starlette(routes=routes, exception_handlers={HTTPException: _unrouted})
+
+
+async def _unrouted(_: Request, error: Exception) -> Response:
+    """What no route takes: 404 or 405, in our own form."""
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, error.detail, error.headers or {})

@@ -1,0 +1,183 @@
+"""Routes about assistants: each registered graph is one, and there are no others."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.web import answers, bodies
+from actorgraph.web.access import holds
+from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.problems import NotFound
+from actorgraph.web.serving import assistant_id
+
+_MADE_BY = {"created_by": "system"}
+_BEGINNING = "1970-01-01T00:00:00+00:00"
+
+
+class GraphQuery(Struct):
+    """How deep to draw: a number of levels, or true for all."""
+
+    xray: str = "false"
+
+
+class SubgraphsQuery(Struct):
+    """Whether with the graphs inside of those inside."""
+
+    recurse: bool = False
+
+
+async def search(call: Call) -> list[answers.Assistant]:
+    """The registered graphs."""
+    body: bodies.AssistantSearch = call.body
+    return _found(call, body)[body.offset : body.offset + body.limit]
+
+
+async def count(call: Call) -> int:
+    """How many a search would find."""
+    return len(_found(call, call.body))
+
+
+async def read(call: Call) -> answers.Assistant:
+    """One assistant."""
+    return _assistant(call.serving.graph_of(call.path["assistant_id"])[0])
+
+
+async def draw(call: Call) -> Any:
+    """The graph as nodes and edges."""
+    text = call.query.xray.lower()
+    xray = int(text) if text.isdigit() and len(text) < 4 else text == "true"
+    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    return graph.get_graph(xray=xray).to_json()
+
+
+async def schemas(call: Call) -> answers.Schemas:
+    """The JSON schemas of a graph."""
+    name, graph = call.serving.graph_of(call.path["assistant_id"])
+    return _schemas(name, graph)
+
+
+async def subgraphs(call: Call) -> dict[str, answers.Schemas]:
+    """The schemas of the graphs inside of a graph, by namespace."""
+    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    return {name: _schemas(name, inner) for name, inner in _inside(graph, call)}
+
+
+async def subgraphs_at(call: Call) -> dict[str, answers.Schemas]:
+    """The schemas of the graphs inside of one that stands inside."""
+    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    wanted = call.path["namespace"]
+    found = [inner for name, inner in graph.get_subgraphs(recurse=True) if name == wanted]
+    if not found:
+        raise NotFound(f"the graph has no graph inside at {wanted!r}")
+    return {wanted: _schemas(wanted, found[0])}
+
+
+def _inside(graph: CompiledStateGraph, call: Call) -> Any:
+    return graph.get_subgraphs(recurse=call.query.recurse)
+
+
+def _found(
+    call: Call, body: bodies.AssistantSearch | bodies.AssistantCount
+) -> list[answers.Assistant]:
+    known = (_assistant(name) for name in call.serving.graphs)
+    return [
+        one
+        for one in known
+        if body.graph_id in (None, one.graph_id)
+        and (body.name is None or body.name.lower() in one.name.lower())
+        and holds(one.metadata, body.metadata or {})
+    ]
+
+
+def _assistant(name: str) -> answers.Assistant:
+    return answers.Assistant(
+        assistant_id=assistant_id(name),
+        graph_id=name,
+        name=name,
+        description=None,
+        config={},
+        context={},
+        metadata=_MADE_BY,
+        version=1,
+        created_at=_BEGINNING,
+        updated_at=_BEGINNING,
+    )
+
+
+def _schemas(name: str, graph: Any) -> answers.Schemas:
+    return answers.Schemas(
+        graph_id=name,
+        input_schema=_schema(graph.get_input_jsonschema),
+        output_schema=_schema(graph.get_output_jsonschema),
+        state_schema=_schema(graph.get_state_jsonschema),
+        config_schema=None,
+        context_schema=_schema(graph.get_context_jsonschema),
+    )
+
+
+def _schema(get: Any) -> Any:
+    """The schema; None for types that have none."""
+    try:
+        return get()
+    except (TypeError, ValueError):
+        return None
+
+
+_A = "/assistants/{assistant_id}"
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/assistants/search",
+        "assistants.read",
+        search,
+        list[answers.Assistant],
+        bodies.AssistantSearch,
+        summary="Find assistants",
+    ),
+    Endpoint(
+        "POST",
+        "/assistants/count",
+        "assistants.read",
+        count,
+        int,
+        bodies.AssistantCount,
+        summary="Count assistants",
+    ),
+    Endpoint("GET", _A, "assistants.read", read, answers.Assistant, summary="Get an assistant"),
+    Endpoint(
+        "GET",
+        _A + "/graph",
+        "assistants.read",
+        draw,
+        answers.Graph,
+        query=GraphQuery,
+        summary="Get an assistant's graph",
+    ),
+    Endpoint(
+        "GET",
+        _A + "/schemas",
+        "assistants.read",
+        schemas,
+        answers.Schemas,
+        summary="Get an assistant's schemas",
+    ),
+    Endpoint(
+        "GET",
+        _A + "/subgraphs",
+        "assistants.read",
+        subgraphs,
+        dict[str, answers.Schemas],
+        query=SubgraphsQuery,
+        summary="Get the graphs inside",
+    ),
+    Endpoint(
+        "GET",
+        _A + "/subgraphs/{namespace}",
+        "assistants.read",
+        subgraphs_at,
+        dict[str, answers.Schemas],
+        query=SubgraphsQuery,
+        summary="Get one graph inside",
+    ),
+)

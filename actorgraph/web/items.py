@@ -1,0 +1,156 @@
+"""Routes about the store: what graphs keep beside threads."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from actorgraph.web import answers, bodies
+from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.registry import NAMESPACE
+
+
+class ItemQuery(Struct):
+    """Which item: its namespace with dots between the labels, and its key."""
+
+    key: str
+    namespace: str = ""
+    refresh_ttl: bool | None = None
+
+
+async def put(call: Call) -> None:
+    """Store an item."""
+    body: bodies.ItemPut = call.body
+    options: dict[str, Any] = {} if body.ttl is None else {"ttl": body.ttl}
+    if body.index is not None:
+        options["index"] = body.index
+    namespace = _namespace(body.namespace)
+    await call.serving.store.aput(namespace, body.key, body.value, **options)
+
+
+async def get(call: Call) -> answers.Item:
+    """One item."""
+    query: ItemQuery = call.query
+    namespace = _namespace(query.namespace.split(".") if query.namespace else [])
+    found = await call.serving.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
+    if found is None:
+        raise NotFound(f"item {query.key!r} not found")
+    return answers.Item(*_fields(found))
+
+
+async def delete(call: Call) -> None:
+    """Delete an item; one that isn't there is deleted already."""
+    body: bodies.ItemDelete = call.body
+    await call.serving.store.adelete(_namespace(body.namespace or []), body.key)
+
+
+async def search(call: Call) -> answers.Items:
+    """Items below a namespace, by their values or by what they mean."""
+    body: bodies.ItemSearch = call.body
+    found = await call.serving.store.asearch(
+        tuple(body.namespace_prefix or ()),
+        query=body.query,
+        filter=body.filter,
+        limit=body.limit,
+        offset=body.offset,
+        refresh_ttl=body.refresh_ttl,
+    )
+    shown = [one for one in found if not _is_ours(one.namespace)]
+    return answers.Items([answers.FoundItem(*_fields(one), one.score) for one in shown])
+
+
+async def namespaces(call: Call) -> answers.Namespaces:
+    """Namespaces, by how they begin and end."""
+    body: bodies.NamespaceSearch = call.body
+    found = await call.serving.store.alist_namespaces(
+        prefix=tuple(body.prefix) if body.prefix else None,
+        suffix=tuple(body.suffix) if body.suffix else None,
+        max_depth=body.max_depth,
+        limit=body.limit,
+        offset=body.offset,
+    )
+    return answers.Namespaces([list(one) for one in found if not _is_ours(one)])
+
+
+def _about(call: Call) -> dict[str, Any]:
+    """What the application is told: where it is, and what."""
+    given = call.query if call.body is None else call.body
+    names = ("namespace", "namespace_prefix", "prefix")
+    labels: Any = next((v for name in names if (v := getattr(given, name, None))), None)
+    if isinstance(labels, str):
+        labels = labels.split(".")
+    return {"namespace": list(labels or ()), "key": getattr(given, "key", None)}
+
+
+def _namespace(labels: list[str]) -> tuple[str, ...]:
+    """The labels, unless the server keeps its own things there.
+
+    Raises:
+        Unprocessable: there are none, or they are the server's own.
+    """
+    if not labels or not all(labels):
+        raise Unprocessable("a namespace has at least one label, and no empty one")
+    if _is_ours(tuple(labels)):
+        raise Unprocessable(f"namespaces that begin with {NAMESPACE[0]!r} are the server's own")
+    return tuple(labels)
+
+
+def _is_ours(namespace: tuple[str, ...]) -> bool:
+    return namespace[:1] == NAMESPACE[:1]
+
+
+def _fields(item: Any) -> tuple[list[str], str, Any, str, str]:
+    made, changed = item.created_at.isoformat(), item.updated_at.isoformat()
+    return list(item.namespace), item.key, item.value, made, changed
+
+
+ENDPOINTS = (
+    Endpoint(
+        "PUT",
+        "/store/items",
+        "store.put",
+        put,
+        body=bodies.ItemPut,
+        summary="Store an item",
+        about=_about,
+    ),
+    Endpoint(
+        "GET",
+        "/store/items",
+        "store.get",
+        get,
+        answers.Item,
+        query=ItemQuery,
+        summary="Get an item",
+        about=_about,
+    ),
+    Endpoint(
+        "DELETE",
+        "/store/items",
+        "store.delete",
+        delete,
+        body=bodies.ItemDelete,
+        summary="Delete an item",
+        about=_about,
+    ),
+    Endpoint(
+        "POST",
+        "/store/items/search",
+        "store.search",
+        search,
+        answers.Items,
+        bodies.ItemSearch,
+        summary="Find items",
+        about=_about,
+    ),
+    Endpoint(
+        "POST",
+        "/store/namespaces",
+        "store.namespaces",
+        namespaces,
+        answers.Namespaces,
+        bodies.NamespaceSearch,
+        summary="List namespaces",
+        about=_about,
+    ),
+)

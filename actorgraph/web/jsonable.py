@@ -1,0 +1,117 @@
+"""Values of a graph as JSON: what a client reads of states, updates and messages.
+
+One way only: a client's JSON reaches a graph as plain data. What has no JSON form is shown by its
+`repr`, so that a value which a graph may hold never breaks the answer about it.
+"""
+
+import math
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from actorgraph.messages import BaseMessage
+from actorgraph.values.commands import Interrupt
+
+DEPTH_MAX = 100
+"""Levels beyond which a value is shown by its type's name."""
+
+_INT_MAX = 2**53
+_ENCODER = msgspec.json.Encoder()
+
+
+def dumps(value: Any) -> bytes:
+    """JSON of any value.
+
+    NaN and infinities become null, integers that JavaScript can't hold and keys become text, bytes
+    base64, lone surrogates "?".
+    """
+    return _ENCODER.encode(plain(value))
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value made of dicts with text as keys, lists, text, numbers, booleans and None."""
+    kind = type(value)
+    if kind is str:
+        return _text(value)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        return value if -_INT_MAX <= value <= _INT_MAX else str(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if depth > DEPTH_MAX:
+        return f"<{kind.__name__}>"
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value)
+        return {_key(k): plain(v, depth + 1) for k, v in pairs.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(v, depth + 1) for v in cast("Iterable[Any]", value)]
+    return _formed(value, depth)
+
+
+def _formed(value: Any, depth: int) -> Any:
+    """The form of a type that JSON doesn't know."""
+    if isinstance(value, Enum):
+        return plain(value.value, depth + 1)
+    if isinstance(value, str):
+        return _text(str(value))
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID | Decimal | PurePath | complex):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b64encode(value).decode()
+    if isinstance(value, BaseException):
+        return {"error": type(value).__name__, "message": _text(str(value))}
+    parts = _parts_of(value)
+    return _text(repr(value)) if parts is None else plain(parts, depth + 1)
+
+
+def _parts_of(value: Any) -> Any:
+    """What an object consists of; None if it doesn't tell."""
+    if isinstance(value, Interrupt):
+        return question(value)
+    if isinstance(value, BaseMessage):
+        return {"type": value.type, **_fields_of(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields_of(value)
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    dump = getattr(value, "model_dump", None)  # pydantic's models, LangChain's messages among them
+    if callable(dump) and not isinstance(value, type):
+        return dump()
+    tolist = getattr(value, "tolist", None)  # numpy's arrays and numbers
+    if callable(tolist) and not isinstance(value, type):
+        return tolist()
+    return None
+
+
+def question(asked: Interrupt) -> dict[str, Any]:
+    """An interrupt as clients read it: its value, its id, the schema of its answer."""
+    shown = {"value": asked.value, "id": asked.id}
+    schema = asked.response_schema
+    return shown if schema is None else {**shown, "response_schema": schema}
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name, None) for f in fields(value)}
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, Enum):
+        key = key.value
+    return _text(key if isinstance(key, str) else str(key))

@@ -1,0 +1,84 @@
+"""How much a request may ask for: bytes, depth, rate, streams. Plain bookkeeping over numbers.
+
+Each limit has an answer of its own: 413 for a body, 422 for its depth, 429 with `Retry-After` for a
+rate or for streams.
+"""
+
+import math
+from collections import OrderedDict
+from typing import Any, cast
+
+from msgspec import Struct
+
+
+class Limits(Struct, frozen=True):
+    """What one client may ask for.
+
+    Attributes:
+        body_bytes: of a request's body; default 4 MiB.
+        depth: levels of lists and objects in a body; default 64.
+        values: values in a body; default 100,000.
+        requests_per_s: of one principal, or of one address where nobody is known; None (default)
+            for no limit. burst: how many may come at once; default 20.
+        streams: event streams open at once, of all clients; default 1,000.
+        clients: how many clients' rates are remembered; default 10,000.
+    """
+
+    body_bytes: int = 4 * 1024 * 1024
+    depth: int = 64
+    values: int = 100_000
+    requests_per_s: float | None = None
+    burst: int = 20
+    streams: int = 1_000
+    clients: int = 10_000
+
+
+class Rates:
+    """A token bucket per client; the one that was silent longest is forgotten first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._rate = limits.requests_per_s
+        self._burst = float(limits.burst)
+        self._most = limits.clients
+        self._buckets: OrderedDict[Any, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, client: Any, now: float) -> float:
+        """Take a token; returns 0, or the seconds until there is one.
+
+        Args:
+            now: seconds of a clock that only goes forward.
+        """
+        if self._rate is None:
+            return 0.0
+        tokens, before = self._buckets.pop(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - before) * self._rate)
+        allowed = tokens >= 1
+        self._buckets[client] = (tokens - allowed, now)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1 - tokens) / self._rate
+
+
+def retry_after(seconds: float) -> str:
+    """A `Retry-After` header's value: whole seconds, at least 1."""
+    return str(max(1, math.ceil(seconds)))
+
+
+def exceeds(value: Any, limits: Limits) -> str | None:
+    """What is too much about a decoded body; None if nothing is."""
+    left = limits.values
+    level: list[Any] = [value]
+    for _ in range(limits.depth + 1):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner.extend(cast("dict[str, Any]", one).values())
+            elif isinstance(one, list):
+                inner.extend(cast("list[Any]", one))
+        left -= len(inner)
+        if left < 0:
+            return f"the body has more than {limits.values} values"
+        if not inner:
+            return None
+        level = inner
+    return f"the body is nested more than {limits.depth} levels deep"

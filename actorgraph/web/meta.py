@@ -1,0 +1,47 @@
+"""Routes about the server itself. Whether it lives and is ready, everybody may ask."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from actorgraph.web import answers
+from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.jsonable import dumps
+from actorgraph.web.openapi import document
+
+VERSION = "0.1.0"
+
+
+async def ok(_: Call) -> answers.Ok:
+    """It answers."""
+    return answers.Ok()
+
+
+async def ready(call: Call) -> Any:
+    """It takes runs: 503 while it drains."""
+    if call.serving.system.statistics().draining is not None:
+        return Response(
+            dumps({"detail": "draining"}), 503, {"Retry-After": "5"}, "application/json"
+        )
+    return answers.Ok()
+
+
+async def info(call: Call) -> answers.Info:
+    """What serves."""
+    flags = {"assistants": True, "crons": False, "langsmith": False}
+    return answers.Info(VERSION, VERSION, flags, {"graphs": sorted(call.serving.graphs)})
+
+
+async def openapi(_: Call) -> Any:
+    """The description of all routes."""
+    from actorgraph.web.table import ENDPOINTS as ALL
+
+    return document(ALL, version=VERSION)
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/ok", None, ok, answers.Ok, summary="Whether the server lives"),
+    Endpoint("GET", "/ready", None, ready, answers.Ok, summary="Whether the server takes runs"),
+    Endpoint("GET", "/info", None, info, answers.Info, summary="What serves"),
+    Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="This description"),
+)

@@ -1,0 +1,102 @@
+"""The OpenAPI document, made of the route table: what isn't in the table isn't served."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.web import answers
+from actorgraph.web.endpoint import Endpoint
+
+_REF = "#/components/schemas/{name}"
+_PARAMETER = re.compile(r"{(\w+)}")
+_PROBLEMS = {
+    "400": "The request breaks off",
+    "401": "Nobody is known to have sent it",
+    "403": "It is not allowed",
+    "404": "It is not there, or not the caller's",
+    "409": "It can't be done as things are now",
+    "413": "The body is too long",
+    "415": "The body is compressed",
+    "422": "The request can't be taken",
+    "429": "Too many requests, or no room for a run",
+    "500": "The server failed",
+    "503": "The server drains, or its storage is busy",
+    "507": "The storage is full",
+}
+
+
+def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
+    """The whole document, OpenAPI 3.1."""
+    types = _types(endpoints)
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    named = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, named)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "actorgraph", "version": version},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _types(endpoints: Iterable[Endpoint]) -> list[Any]:
+    found: dict[str, Any] = {_key(answers.Problem): answers.Problem}
+    for endpoint in endpoints:
+        for kind in (endpoint.body, endpoint.query, endpoint.answer):
+            if kind is not None:
+                found[_key(kind)] = kind
+    return list(found.values())
+
+
+def _key(kind: Any) -> str:
+    return repr(kind)
+
+
+def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
+    words = re.sub(r"\W+", "_", endpoint.path).strip("_")
+    made: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "operationId": f"{endpoint.method.lower()}_{words}",
+        "parameters": [*_of_path(endpoint), *_of_query(endpoint)],
+        "responses": _responses(endpoint, named),
+    }
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": named[_key(endpoint.body)]}}
+        made["requestBody"] = {"required": True, "content": content}
+    return made
+
+
+def _of_path(endpoint: Endpoint) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in _PARAMETER.findall(endpoint.path)
+    ]
+
+
+def _of_query(endpoint: Endpoint) -> list[dict[str, Any]]:
+    if endpoint.query is None:
+        return []
+    (_,), components = msgspec.json.schema_components([endpoint.query], ref_template=_REF)
+    whole = components[endpoint.query.__name__]
+    needed = whole.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in needed, "schema": schema}
+        for name, schema in whole["properties"].items()
+    ]
+
+
+def _responses(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
+    problem = {"application/json": {"schema": named[_key(answers.Problem)]}}
+    made = {code: {"description": text, "content": problem} for code, text in _PROBLEMS.items()}
+    if endpoint.streams:
+        made["200"] = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
+    elif endpoint.answer is None:
+        made["204"] = {"description": "Done"}
+    else:
+        content = {"application/json": {"schema": named[_key(endpoint.answer)]}}
+        made["200"] = {"description": "The answer", "content": content}
+    return made

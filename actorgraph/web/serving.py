@@ -1,0 +1,91 @@
+"""What all routes of one server share."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.runs import Run
+from actorgraph.api.system import ActorSystem
+from actorgraph.web.access import Access
+from actorgraph.web.limits import Limits, Rates
+from actorgraph.web.problems import NotFound
+from actorgraph.web.registry import Registry, Stored
+from actorgraph.web.slots import Slots
+
+
+class Serving:
+    """A system and the rules under which it is served.
+
+    Attributes:
+        threads: what is known of threads beside their checkpoints.
+        streams: places for event streams.
+    """
+
+    def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
+        self.system = system
+        self.access = access
+        self.limits = limits
+        self.rates = Rates(limits)
+        self.store = store
+        self.threads = Registry(store, self._begun)
+        self.streams = Slots(limits.streams)
+
+    @property
+    def saver(self) -> Any:
+        """The system's saver: one with LangGraph's methods, as all that programs use are."""
+        return self.system.saver
+
+    @property
+    def graphs(self) -> Mapping[str, CompiledStateGraph]:
+        """The registered graphs by name."""
+        return cast("Mapping[str, CompiledStateGraph]", self.system.graphs)
+
+    def graph_of(self, assistant: str) -> tuple[str, CompiledStateGraph]:
+        """The graph of an assistant's id, or of its own name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        for name, graph in self.graphs.items():
+            if assistant in (name, assistant_id(name)):
+                return name, graph
+        raise NotFound(f"assistant {assistant!r} not found")
+
+    def graph_for(self, thread: Stored) -> tuple[str, CompiledStateGraph]:
+        """The graph that a thread is of: the one that its first run named, or the only one.
+
+        Raises:
+            NotFound: it has had no run, and there are several graphs.
+        """
+        name = thread.metadata.get("graph_id")
+        if isinstance(name, str) and name in self.graphs:
+            return name, self.graphs[name]
+        if len(self.graphs) == 1:
+            return next(iter(self.graphs.items()))
+        raise NotFound(f"thread {thread.thread_id!r} has no state yet: no run has told its graph")
+
+    def removes(self, run: Run, thread_id: str) -> None:
+        """Remove a thread that was made for one run, when that has left."""
+        self.system.spawn(self._remove_after, run, thread_id)
+
+    async def _remove_after(self, run: Run, thread_id: str) -> None:
+        await run.wait()
+        await self.saver.adelete_thread(thread_id)
+        await self.threads.forget(thread_id)
+
+    async def _begun(self, thread_id: str) -> str | None:
+        """When an unregistered thread was begun; None if it has no checkpoint."""
+        for graph in self.graphs.values():
+            found = await graph.aget_state({"configurable": {"thread_id": thread_id}})
+            if found.created_at is not None:
+                return found.created_at
+        return None
+
+
+def assistant_id(graph: str) -> str:
+    """The id of a graph's assistant: a UUID made of its name."""
+    return str(uuid5(_OURS, graph))
+
+
+_OURS: UUID = uuid5(NAMESPACE_OID, "actorgraph.assistants")

@@ -1,0 +1,14 @@
+"""All routes. What the OpenAPI describes, what is served, and what tests of access go through."""
+
+from actorgraph.web import assistants, items, meta, runs, threads
+
+ENDPOINTS = (
+    *threads.ENDPOINTS,
+    *runs.ENDPOINTS,
+    *assistants.ENDPOINTS,
+    *items.ENDPOINTS,
+    *meta.ENDPOINTS,
+)
+
+ACTIONS = tuple(sorted({e.action for e in ENDPOINTS if e.action is not None}))
+"""What an application is asked leave for."""

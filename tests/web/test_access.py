@@ -1,0 +1,166 @@
+"""Who may do what: every route of the table, asked by everybody."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from actorgraph import ActorSystem, InMemorySaver
+from actorgraph.stores import InMemoryStore
+from actorgraph.web import ACTIONS, GraphRoutes
+from actorgraph.web.endpoint import Endpoint
+from actorgraph.web.table import ENDPOINTS
+from tests.web.apps import GRAPHS
+
+OWN = "the-owners-own"
+PUBLIC = {"/ok", "/ready", "/info", "/openapi.json"}
+BODIES: dict[str, Any] = {
+    "/threads/prune": {"thread_ids": ["owner"]},
+    "/threads/{thread_id}/state/checkpoint": {"checkpoint": {}},
+    "/threads/{thread_id}/state": {"values": {"foo": "x"}, "as_node": "first"},
+    "/store/items": {"namespace": ["owner"], "key": "k", "value": {}},
+    "/store/items/search": {"namespace_prefix": ["owner"]},
+    "/store/namespaces": {"prefix": ["owner"]},
+    "/runs/batch": [{"assistant_id": "log"}],
+    "/runs/cancel": {"thread_id": "owner"},
+}
+GUARDED = [endpoint for endpoint in ENDPOINTS if endpoint.action is not None]
+
+
+def named(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def tenants(principal: str, action: str, thread_id: str | None, metadata: Any) -> Any:
+    """Everybody has threads of their own; nobody else's are there."""
+    if principal == "revoked":
+        return False
+    if action.startswith("assistants."):
+        return True
+    if action.startswith("store."):
+        return metadata["namespace"][:1] == [principal]
+    return {"tenant": principal}
+
+
+class Place:
+    """A server with a thread of `owner`, which has a finished run and a secret."""
+
+    def __init__(self, client: httpx.AsyncClient, system: ActorSystem) -> None:
+        self.client = client
+        self.system = system
+        self.run = self.checkpoint = ""
+
+    async def fill(self) -> None:
+        await self.ask("owner", "POST", "/threads", {"thread_id": "owner", "metadata": {"s": OWN}})
+        body = {"assistant_id": "log", "input": {"foo": OWN}}
+        started = await self.ask("owner", "POST", "/threads/owner/runs", body)
+        self.run = started.json()["run_id"]
+        await self.ask("owner", "GET", f"/threads/owner/runs/{self.run}/join")
+        state = await self.ask("owner", "GET", "/threads/owner/state")
+        self.checkpoint = state.json()["checkpoint"]["checkpoint_id"]
+
+    async def ask(
+        self, user: str | None, method: str, path: str, body: Any = None
+    ) -> httpx.Response:
+        headers = {"x-user": user} if user else {}
+        return await self.client.request(method, path, json=body, headers=headers)
+
+    async def visit(self, user: str | None, endpoint: Endpoint) -> httpx.Response:
+        """A request to a route, about what `owner` has."""
+        path = endpoint.path.format(
+            thread_id="owner",
+            run_id=self.run,
+            checkpoint_id=self.checkpoint,
+            assistant_id="log",
+            namespace="none",
+        )
+        body = BODIES.get(endpoint.path, {"assistant_id": "log", "thread_id": user})
+        if endpoint.query is not None and "key" in endpoint.query.__struct_fields__:
+            path += "?namespace=owner&key=k"
+        return await self.ask(user, endpoint.method, path, body if endpoint.body else None)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    saver = InMemorySaver()
+    graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+    system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
+    app = GraphRoutes(
+        system, authorize=tenants, authenticate=lambda request: request.headers.get("x-user")
+    )
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with system, httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        made = Place(client, system)
+        await made.fill()
+        yield made
+
+
+def test_every_route_has_an_action():
+    """
+    Only what everybody may read is without one, so that a new route can't be left open.
+    """
+    assert {e.path for e in ENDPOINTS if e.action is None} == PUBLIC
+    assert set(ACTIONS) == {e.action for e in GUARDED}
+
+
+@pytest.mark.parametrize("endpoint", GUARDED, ids=named)
+class TestEveryRoute:
+    async def test_nobody_gets_in(self, place, endpoint):
+        """
+        Who isn't known is told to sign in.
+        """
+        assert (await place.visit(None, endpoint)).status_code == 401
+
+    async def test_another_tenant_sees_nothing(self, place, endpoint):
+        """
+        Another tenant's thread isn't there, and no byte of it is told.
+        """
+        answer = await place.visit("other", endpoint)
+
+        assert OWN not in answer.text
+        if "{thread_id}" in endpoint.path:
+            assert answer.status_code == 404
+        assert (await place.ask("owner", "GET", "/threads/owner/state")).status_code == 200
+
+    async def test_who_may_nothing_may_nothing(self, place, endpoint):
+        """
+        Whose rights were taken is refused everywhere.
+        """
+        answer = await place.visit("revoked", endpoint)
+
+        assert OWN not in answer.text
+        assert answer.status_code in (403, 404)
+
+    async def test_the_owner_gets_an_answer(self, place, endpoint):
+        """
+        The owner is refused by no rule.
+        """
+        assert (await place.visit("owner", endpoint)).status_code not in (401, 403)
+
+
+class TestTheRest:
+    @pytest.mark.parametrize("path", sorted(PUBLIC))
+    async def test_everybody_may_ask_how_it_is(self, place, path):
+        """
+        Whether the server lives, and what it serves, is no secret.
+        """
+        assert (await place.ask(None, "GET", path)).status_code == 200
+
+    async def test_lists_show_ones_own(self, place):
+        """
+        A search shows a tenant's own threads only.
+        """
+        mine = await place.ask("owner", "POST", "/threads/search", {})
+        others = await place.ask("other", "POST", "/threads/search", {})
+
+        assert ([t["thread_id"] for t in mine.json()], others.json()) == (["owner"], [])
+
+    async def test_a_thread_gets_its_owner(self, place):
+        """
+        What a thread's metadata must hold is put there when it is made.
+        """
+        made = await place.ask("other", "POST", "/threads", {"metadata": {"tenant": "owner"}})
+
+        assert made.json()["metadata"]["tenant"] == "other"

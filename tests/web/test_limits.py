@@ -1,0 +1,71 @@
+"""What one client may ask for, as numbers."""
+
+import pytest
+
+from actorgraph.web.limits import Limits, Rates, exceeds, retry_after
+
+
+class TestRates:
+    def test_a_burst_then_the_rate(self):
+        """
+        A client may use its burst at once, and then so many requests a second.
+        """
+        rates = Rates(Limits(requests_per_s=2, burst=3))
+
+        assert [rates.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 0.5]
+        assert rates.wait_s("a", 0.5) == 0
+        assert rates.wait_s("a", 0.5) == 0.5
+
+    def test_clients_are_apart(self):
+        """
+        One client's haste holds up no other one.
+        """
+        rates = Rates(Limits(requests_per_s=1, burst=1))
+
+        assert [rates.wait_s(client, 0.0) for client in "aab"] == [0, 1, 0]
+
+    def test_few_clients_are_remembered(self):
+        """
+        Its memory is bounded: the client that was silent longest is forgotten.
+        """
+        rates = Rates(Limits(requests_per_s=1, burst=1, clients=2))
+        for client in "abc":
+            rates.wait_s(client, 0.0)
+
+        assert rates.wait_s("c", 0.0) == 1
+        assert rates.wait_s("a", 0.0) == 0
+
+    def test_without_a_rate_nobody_waits(self):
+        """
+        By default nobody is held up.
+        """
+        rates = Rates(Limits())
+
+        assert {rates.wait_s("a", 0.0) for _ in range(100)} == {0}
+
+    @pytest.mark.parametrize(("seconds", "text"), [(0.01, "1"), (1.2, "2"), (30, "30")])
+    def test_the_header_is_in_whole_seconds(self, seconds, text):
+        """
+        `Retry-After` is rounded up, and never 0.
+        """
+        assert retry_after(seconds) == text
+
+
+class TestBodies:
+    def test_depth_has_a_bound(self):
+        """
+        A body as deep as allowed is taken, a deeper one is not.
+        """
+        limits = Limits(depth=3)
+
+        assert exceeds([[[1]]], limits) is None
+        assert exceeds({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
+
+    def test_values_have_a_bound(self):
+        """
+        A body may hold so many values, wherever they stand.
+        """
+        limits = Limits(values=3)
+
+        assert exceeds([1, [2]], limits) is None
+        assert exceeds([1, [2, 3]], limits) == "the body has more than 3 values"

@@ -1,0 +1,23 @@
+"""SIGTERM under load, once per server; many times in tests/faults."""
+
+import signal
+
+import pytest
+
+from tests.web.shutdowns import DEADLINE_S, SERVERS, finished_elsewhere, lost, stopped_under_load
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_nothing_acknowledged_is_lost(server, tmp_path):
+    """
+    At SIGTERM streams end with a word, the server exits in time, and its runs end elsewhere.
+    """
+    path = tmp_path / "runs.db"
+    readers, code, seconds = stopped_under_load(server, path, 5)
+
+    assert code in (0, -signal.SIGTERM)  # uvicorn ends by the signal, once all is done
+    assert seconds < DEADLINE_S
+    assert {reader.events[-1] for reader in readers} == {"drain"}
+    assert await lost(path, readers) == 0
+    assert await finished_elsewhere(path, readers) == len(readers)

@@ -1,0 +1,89 @@
+"""What clients read of a run's chunks, without a server."""
+
+import pytest
+
+from actorgraph.messages import AIMessage, AIMessageChunk
+from actorgraph.web.problems import Unprocessable
+from actorgraph.web.wire import Wire, graph_modes
+
+
+def names(wire: Wire, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:
+    return [name for chunk in chunks for name, _ in wire.events(*chunk)]
+
+
+class TestModes:
+    def test_each_client_mode_needs_one_of_the_graphs(self):
+        """
+        Both kinds of messages need the graph's messages, once.
+        """
+        assert graph_modes(["values", "messages", "messages-tuple"]) == ["values", "messages"]
+
+    def test_a_mode_that_is_not_served_is_refused(self):
+        """
+        The refusal names the mode and those that there are.
+        """
+        with pytest.raises(Unprocessable, match="'events' is not served; the modes are values"):
+            graph_modes(["events"])
+
+
+class TestChunks:
+    def test_only_the_modes_asked_for_are_told(self):
+        """
+        A reader of updates is told no values.
+        """
+        wire = Wire(["updates"], subgraphs=False)
+
+        assert names(wire, ((), "values", {}), ((), "updates", {"a": {}})) == ["updates"]
+
+    def test_graphs_inside_are_named(self):
+        """
+        Chunks of graphs inside have their place in the event's name, and are told to who asks.
+        """
+        inner = (("a:1", "b:2"), "updates", {})
+
+        assert names(Wire(["updates"], subgraphs=True), inner) == ["updates|a:1|b:2"]
+        assert names(Wire(["updates"], subgraphs=False), inner) == []
+
+    def test_what_happens_to_the_run_is_always_told(self):
+        """
+        Beginning, end, error, gap and drain reach every reader.
+        """
+        wire = Wire(["updates"], subgraphs=False)
+        happened = ["metadata", "gap", "drain", "error", "end"]
+
+        assert names(wire, *(((), kind, {}) for kind in happened)) == happened
+
+
+class TestMessages:
+    def test_pieces_are_told_as_the_message_so_far(self):
+        """
+        A message's metadata is told once, then the message as far as it has come.
+        """
+        wire = Wire(["messages"], subgraphs=False)
+        pieces = [AIMessageChunk("Hel", id="1"), AIMessageChunk("lo", id="1")]
+        told = [e for piece in pieces for e in wire.events((), "messages", (piece, {"n": 1}))]
+
+        assert [name for name, _ in told] == [
+            "messages/metadata", "messages/partial", "messages/partial",
+        ]  # fmt: skip
+        assert told[0][1] == {"1": {"metadata": {"n": 1}}}
+        assert [data[0]["content"] for name, data in told[1:]] == ["Hel", "Hello"]
+
+    def test_a_whole_message_is_complete(self):
+        """
+        A message that comes in one piece is told as complete.
+        """
+        wire = Wire(["messages"], subgraphs=False)
+        told = list(wire.events((), "messages", (AIMessage("Hi", id="1"), {})))
+
+        assert told[-1][0] == "messages/complete"
+        assert told[-1][1][0]["type"] == "ai"
+
+    def test_tuples_are_pieces_with_their_metadata(self):
+        """
+        `messages-tuple` tells each piece alone, with its metadata.
+        """
+        wire = Wire(["messages-tuple"], subgraphs=False)
+        ((name, data),) = wire.events((), "messages", (AIMessageChunk("a", id="1"), {"n": 1}))
+
+        assert (name, data[0]["content"], data[1]) == ("messages", "a", {"n": 1})
