@@ -5,8 +5,11 @@ for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blob
 whose value is a row of its own, at their version; `deltas` those whose value must be folded, with
 their counters; `folds` whether from the parent's ledger too; `highest` the highest version of the
 namespace, where another branch has it; `shape` the `v` of a checkpoint that a program put, where it
-is another one. Any other channel that has a version
-and no value is empty.
+is another one. Any other channel that has a version and no value is empty.
+
+The format is 4. An older record is read as it is, and what it doesn't have yet is empty: 1 has no
+`versions_seen`, 2 no `updated_channels`, 3 no Sends that wait. `codec.old_layouts` renames what
+had another name in it. What is written is always the current format.
 """
 
 from collections.abc import Set as AbstractSet
@@ -22,7 +25,7 @@ _INLINE_INT_MAX = 2**53
 
 
 class Record(msgspec.Struct, omit_defaults=True):
-    """A record, decoded."""
+    """A record, decoded; `v` as it was stored."""
 
     v: int = CHECKPOINT_FORMAT
     highest: int = 0
@@ -90,7 +93,7 @@ def decode_record(text: str) -> Record:
     """
     try:
         version = _VERSION.decode(text).v
-        if version == CHECKPOINT_FORMAT:
+        if 1 <= version <= CHECKPOINT_FORMAT:
             return _DECODER.decode(text)
     except msgspec.MsgspecError as error:
         raise FormatVersionError(
@@ -98,7 +101,7 @@ def decode_record(text: str) -> Record:
             do="check the database's integrity, or restore it from a backup",
         ) from error
     raise FormatVersionError(
-        f"a checkpoint's record has format {version}; this version reads {CHECKPOINT_FORMAT}",
+        f"a checkpoint's record has format {version}; this version reads 1 to {CHECKPOINT_FORMAT}",
         do="upgrade actorgraph",
     )
 

@@ -5,6 +5,7 @@ from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
 from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
+from actorgraph.codec.old_layouts import is_old, renewed
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import decode_json, decode_record
 from actorgraph.plan.graph import Plan
@@ -55,6 +56,8 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
+    if is_old(record):
+        restored = renewed(plan, restored, placement)
     if plan.migrations:
         restored = evolved(plan, restored, placement)
     return restored, placement
