@@ -131,9 +131,12 @@ class Codec:
         Raises: as `decode`.
         """
         plain = (NONE if self._envelope is None else self._envelope).open(payload, place)
-        if is_json(plain):
-            plain = to_msgpack(plain, self._pack)
-        return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
+        try:
+            if is_json(plain):
+                plain = to_msgpack(plain, self._pack)
+            return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
+        except (TypeError, ValueError) as error:
+            raise _damaged(error) from error
 
     def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
@@ -259,10 +262,7 @@ class Codec:
             if reason.type_name:
                 tell_blocked(reason.type_name)
             return reason
-        return SerializationError(
-            f"a stored value can't be decoded: {reason}",
-            do="check the database's integrity, or restore it from a backup",
-        )
+        return _damaged(reason)
 
     def _default(self, value: Any) -> ormsgpack.Ext:
         kind = type(value)
@@ -381,6 +381,13 @@ class Codec:
             for k, v in value.items()
         ]
         return Packed(PAIRS, self._pack(pairs))
+
+
+def _damaged(reason: Exception) -> SerializationError:
+    return SerializationError(
+        f"a stored value can't be decoded: {reason}",
+        do="check the database's integrity, or restore it from a backup",
+    )
 
 
 def _unknown(name: object, what: str, do: str) -> UnknownTypeError:

@@ -26,7 +26,7 @@ _LEVEL = 1
 """zlib's fastest: a payload is encoded in the event loop."""
 _HASH = 16
 
-INFLATED_MAX = 32_000_000
+INFLATED_MAX = 30_000_000
 """Bytes that a compressed value has at most: larger ones aren't compressed, and are not read."""
 
 

@@ -95,11 +95,8 @@ def decode_record(text: str) -> Record:
         version = _VERSION.decode(text).v
         if 1 <= version <= CHECKPOINT_FORMAT:
             return _DECODER.decode(text)
-    except msgspec.MsgspecError as error:
-        raise FormatVersionError(
-            f"a checkpoint's record can't be read: {error}",
-            do="check the database's integrity, or restore it from a backup",
-        ) from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged("record", error) from error
     raise FormatVersionError(
         f"a checkpoint's record has format {version}; this version reads 1 to {CHECKPOINT_FORMAT}",
         do="upgrade actorgraph",
@@ -118,5 +115,19 @@ def encode_names(names: tuple[str, ...]) -> str:
 
 
 def decode_json(text: str) -> Any:
-    """The inverse of `encode_json`."""
-    return msgspec.json.decode(text)
+    """The inverse of `encode_json`.
+
+    Raises:
+        FormatVersionError: it is damaged.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged("metadata", error) from error
+
+
+def _damaged(part: str, error: Exception) -> FormatVersionError:
+    return FormatVersionError(
+        f"a checkpoint's {part} can't be read: {error}",
+        do="check the database's integrity, or restore it from a backup",
+    )

@@ -1,0 +1,199 @@
+"""Bytes that were made to do harm, and a watch over what decoding them does."""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import random
+import sys
+import time
+import tracemalloc
+import zipfile
+import zlib
+import zoneinfo
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ormsgpack
+
+from actorgraph import Codec
+from actorgraph.codec.frames import frame, frames
+from actorgraph.codec.records import Record, decode_record, encode_record
+from actorgraph.errors import ActorGraphError
+from tests.codec.shapes import CODEC
+
+SECONDS_MAX = 1.0
+MEMORY_MAX = 64_000_000
+WATCHED = (
+    "import",
+    "exec",
+    "compile",
+    "open",
+    "os.",
+    "subprocess.",
+    "socket.",
+    "pickle.",
+    "ctypes.",
+)
+ZONES = (*zoneinfo.TZPATH, "tzdata")
+
+_SEEN: list[str] = []
+_WATCH = {"on": False, "installed": False}
+
+
+class Gadget:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.system, ("touch /tmp/actorgraph-hostile",)
+
+
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if _WATCH["on"] and event.startswith(WATCHED):
+        what = f"{event} {args[0] if args else ''}"
+        if not any(zone in what for zone in ZONES):  # a time zone's own file
+            _SEEN.append(what)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[str]]:
+    """What is imported, opened, executed or started meanwhile."""
+    if not _WATCH["installed"]:
+        sys.addaudithook(_audit)
+        _WATCH["installed"] = True
+    _SEEN.clear()
+    _WATCH["on"] = True
+    try:
+        yield _SEEN
+    finally:
+        _WATCH["on"] = False
+
+
+def decoders() -> dict[str, Callable[[bytes], Any]]:
+    """Everything that makes values of stored bytes."""
+    keyed = Codec(keys={"k": b"1" * 32}, reads_plain=True)
+    return {
+        "plain": Codec().decode,
+        "types": CODEC.decode,
+        "compressing": Codec(compress_above=1).decode,
+        "encrypting": keyed.decode,
+        "strict": Codec(keys={"k": b"1" * 32}).decode,
+        "frames": lambda payload: [CODEC.decode(part) for part in frames(payload)],
+        "record": lambda payload: decode_record(payload.decode("utf-8", "replace")),
+        "count": CODEC.count,
+    }
+
+
+def _zipped() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("bomb", b"\0" * 10_000_000)
+    return made.getvalue()
+
+
+def _nested(levels: int, leaf: bytes) -> bytes:
+    payload = leaf
+    for _ in range(levels):
+        payload = ormsgpack.packb(ormsgpack.Ext(1, payload))
+    return payload
+
+
+def corpus() -> dict[str, bytes]:
+    """Attacks by name."""
+    pickles = {f"pickle {p}": pickle.dumps(Gadget(), p) for p in range(6)}
+    calls = ormsgpack.packb(["os:system", ["touch /tmp/actorgraph-hostile"]])
+    found = dict(pickles)
+    for code in range(128):
+        for name, payload in (("call", calls), ("none", b""), ("pickle", pickles["pickle 4"])):
+            found[f"ext {code} {name}"] = ormsgpack.packb(ormsgpack.Ext(code, payload))
+    for version in (1, 2):
+        made = {"lc": version, "type": "constructor", "id": ["os", "system"], "args": ["ls"]}
+        found[f"lc {version} json"] = json.dumps(made).encode()
+        found[f"lc {version} msgpack"] = ormsgpack.packb(made)
+    bomb = zlib.compress(b"\0" * 200_000_000, 9)
+    found |= {
+        "yaml": b"!!python/object/apply:os.system ['ls']",
+        "python": b"__import__('os').system('ls')",
+        "zlib bomb": b"\xc1\x01" + bomb,
+        "zlib in zlib": b"\xc1\x01" + zlib.compress(b"\xc1\x01" + bomb),
+        "zip": _zipped(),
+        "zstd": b"\x28\xb5\x2f\xfd" + b"\xff" * 100,
+        "envelope": b"\xc1\x02\xff",
+        "deep lists": b"\x91" * 200_000,
+        "deep maps": b"\x81\xa1k" * 100_000,
+        "deep extensions": _nested(2_000, b"\x90"),
+        "wide extensions": _nested(180, b"\xc6" + (200_000).to_bytes(4) + b"\0" * 200_000),
+        "endless json": b'{"v":4,"values":' + b"[" * 100_000,
+        "great numbers": b'{"v":4,"channel_versions":{"a":' + b"9" * 100_000 + b"}}",
+    }
+    for name, head in {"array": b"\xdd", "map": b"\xdf", "text": b"\xdb", "bytes": b"\xc6"}.items():
+        found[f"claimed {name}"] = head + b"\xff\xff\xff\xff"
+    for code in (2, 13, 15, 20):
+        found[f"long {code}"] = ormsgpack.packb(
+            ormsgpack.Ext(code, ormsgpack.packb("0x" + "f" * 10**6))
+        )
+    return found
+
+
+SEEDS = [
+    CODEC.encode({"a": [1, (2, "x"), {1: b"x"}], "b": {1.5, None}}),
+    frame(CODEC.encode(["a", {"b": 1}])) * 3,
+    Codec(compress_above=1).encode(["the same again"] * 50),
+    Codec(keys={"k": b"1" * 32}).encode("text"),
+    encode_record(Record(graph="g", channel_versions={"a": 1}, lists={"a": [(1, 2)]})).encode(),
+]
+
+
+def mutated(seed: int, count: int) -> Iterator[bytes]:
+    """Records with changed, cut, doubled and inserted bytes."""
+    chance = random.Random(seed)
+    attacks = list(corpus().values())
+    for _ in range(count):
+        made = bytearray(chance.choice(SEEDS))
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(made) + 1)
+            kind = chance.randrange(4)
+            if kind == 0 and made:
+                made[at % len(made)] = chance.randrange(256)
+            elif kind == 1:
+                del made[at : at + chance.randint(1, 9)]
+            elif kind == 2:
+                made[at:at] = chance.choice(attacks)[: chance.randint(1, 40)]
+            else:
+                made[at:at] = made[: chance.randint(0, 20)]
+        yield bytes(made)
+
+
+def attack(name: str, payload: bytes, *, measured: bool = False) -> list[str]:
+    """What was wrong when a payload went through every decoder; empty if nothing was."""
+    wrong: list[str] = []
+    for decoder, decode in decoders_once().items():
+        if measured:
+            tracemalloc.start()
+        began = time.perf_counter()
+        try:
+            decode(payload)
+        except ActorGraphError:
+            pass
+        except Exception as error:  # noqa: BLE001 - it is what is looked for
+            wrong.append(f"{name} {decoder}: {error!r}")
+        took = time.perf_counter() - began
+        if measured:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            if peak > MEMORY_MAX + len(payload):
+                wrong.append(f"{name} {decoder}: {peak:,} bytes")
+        if took > SECONDS_MAX:
+            wrong.append(f"{name} {decoder}: {took:.1f} s")
+    return wrong
+
+
+_DECODERS: dict[str, Callable[[bytes], Any]] = {}
+
+
+def decoders_once() -> dict[str, Callable[[bytes], Any]]:
+    """`decoders()`, made before anything is watched."""
+    if not _DECODERS:
+        _DECODERS.update(decoders())
+    return _DECODERS
