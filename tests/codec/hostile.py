@@ -3,8 +3,6 @@
 import contextlib
 import io
 import json
-import os
-import pickle
 import random
 import sys
 import time
@@ -42,11 +40,17 @@ _SEEN: list[str] = []
 _WATCH = {"on": False, "installed": False}
 
 
-class Gadget:
-    """Runs a command when it is unpickled."""
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.system, ("touch /tmp/actorgraph-hostile",)
+PICKLES = [
+    b"cposix\nsystem\np0\n(Vls\np1\ntp2\nRp3\n.",
+    b"cposix\nsystem\nq\x00(X\x02\x00\x00\x00lsq\x01tq\x02Rq\x03.",
+    b"\x80\x02cposix\nsystem\nq\x00X\x02\x00\x00\x00lsq\x01\x85q\x02Rq\x03.",
+    b"\x80\x03cposix\nsystem\nq\x00X\x02\x00\x00\x00lsq\x01\x85q\x02Rq\x03.",
+    b"\x80\x04\x95\x1d\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix"
+    b"\x94\x8c\x06system\x94\x93\x94\x8c\x02ls\x94\x85\x94R\x94.",
+    b"\x80\x05\x95\x1d\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix"
+    b"\x94\x8c\x06system\x94\x93\x94\x8c\x02ls\x94\x85\x94R\x94.",
+]
+"""`os.system("ls")` in each protocol."""
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
@@ -101,8 +105,8 @@ def _nested(levels: int, leaf: bytes) -> bytes:
 
 def corpus() -> dict[str, bytes]:
     """Attacks by name."""
-    pickles = {f"pickle {p}": pickle.dumps(Gadget(), p) for p in range(6)}
-    calls = ormsgpack.packb(["os:system", ["touch /tmp/actorgraph-hostile"]])
+    pickles = {f"pickle {p}": payload for p, payload in enumerate(PICKLES)}
+    calls = ormsgpack.packb(["os:system", ["ls"]])
     found = dict(pickles)
     for code in range(128):
         for name, payload in (("call", calls), ("none", b""), ("pickle", pickles["pickle 4"])):

@@ -7,6 +7,15 @@ from tests.codec import hostile
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 
+def test_the_watch_sees_what_is_opened(tmp_path):
+    """
+    What the tests here look for is seen: a file that is opened.
+    """
+    with hostile.watched() as seen:
+        (tmp_path / "file").write_text("")
+    assert [what for what in seen if what.startswith("open")]
+
+
 def test_no_attack_does_anything():
     """
     Pickles, foreign type names, tags of other formats, bombs and endless nesting run no code,
