@@ -20,6 +20,7 @@ from actorgraph.codec.events import tell_blocked
 from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
+from actorgraph.codec.refusals import checked_text, damaged, unknown
 from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
 from actorgraph.errors import (
     InvalidConfigError,
@@ -136,7 +137,7 @@ class Codec:
                 plain = to_msgpack(plain, self._pack)
             return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
         except (TypeError, ValueError) as error:
-            raise _damaged(error) from error
+            raise damaged(error) from error
 
     def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
@@ -262,7 +263,7 @@ class Codec:
             if reason.type_name:
                 tell_blocked(reason.type_name)
             return reason
-        return _damaged(reason)
+        return damaged(reason)
 
     def _default(self, value: Any) -> ormsgpack.Ext:
         kind = type(value)
@@ -308,7 +309,7 @@ class Codec:
             return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
         kind = self._types.get(name) or message_kind(name) or declared(name)
         if kind is None:
-            raise _unknown(
+            raise unknown(
                 name,
                 f"a stored value has the type {name!r}, which this program doesn't allow",
                 do="put the type into the graph's schema, or into the saver's "
@@ -339,7 +340,7 @@ class Codec:
             )
         kind = type(value)
         if kind is str:
-            return _checked_text(value, path)
+            return checked_text(value, path)
         if kind in _PLAIN:
             return value
         if kind is list:
@@ -370,7 +371,7 @@ class Codec:
     def _rewrite_dict(self, value: dict[Any, Any], path: str, depth: int) -> Any:
         if all(type(key) is str for key in value):
             return {
-                _checked_text(k, path): self._rewrite(v, f"{path}[{k!r}]", depth + 1)
+                checked_text(k, path): self._rewrite(v, f"{path}[{k!r}]", depth + 1)
                 for k, v in value.items()
             }
         pairs = [
@@ -381,27 +382,3 @@ class Codec:
             for k, v in value.items()
         ]
         return Packed(PAIRS, self._pack(pairs))
-
-
-def _damaged(reason: Exception) -> SerializationError:
-    return SerializationError(
-        f"a stored value can't be decoded: {reason}",
-        do="check the database's integrity, or restore it from a backup",
-    )
-
-
-def _unknown(name: object, what: str, do: str) -> UnknownTypeError:
-    error = UnknownTypeError(what, do=do)
-    error.type_name = str(name)
-    return error
-
-
-def _checked_text(text: str, path: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise SerializationError(
-            f"{path} holds a lone surrogate at position {error.start}, which is no Unicode text",
-            do="decode the text with errors='replace' where it comes in",
-        ) from error
-    return text
