@@ -21,6 +21,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint
+from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Save
 
@@ -103,7 +104,8 @@ async def amigrate(
         saver: one of actorgraph's, open or not.
         threads: ids of the threads to move; default all.
         types: types that values of the threads may have: dataclasses, models, enums, ...
-        graph: the compiled graph that goes on with them; its types count as `types`.
+        graph: the compiled graph that goes on with them; its types count as `types`. Threads of
+            an entrypoint need it for their questions.
         dry_run: report what would move and why other things wouldn't, and store nothing.
         threads_max: look at no more threads than that.
         progress: called with each thread's report.
@@ -114,6 +116,7 @@ async def amigrate(
     """
     hasher()
     allowed = [*types, *(getattr(graph, "stored_types", ()) if graph is not None else ())]
+    starts = _starts(graph)
     decoder = Decoder(allowed, _langchain())
     codec = cast("Codec", getattr(saver, "codec", None) or Codec()).with_types(allowed)
     opened = await anyio.to_thread.run_sync(source_of, source)
@@ -122,7 +125,7 @@ async def amigrate(
         wanted = found if threads is None else [t for t in found if t in set(threads)]
         reports: list[ThreadReport] = []
         for thread_id in wanted[:threads_max]:
-            mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run)
+            mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run, starts=starts)
             report = await mover.move(opened, decoder)
             reports.append(report)
             if progress is not None:
@@ -137,6 +140,12 @@ def migrate(source: str | Path, saver: Saver, **options: Any) -> MigrationReport
     return block_on("amigrate", lambda: amigrate(source, saver, **options))
 
 
+def _starts(graph: Any) -> list[str]:
+    """The nodes of a graph that an input makes due."""
+    nodes = [] if graph is None else graph.plan.nodes.values()
+    return [node.name for node in nodes if node.triggers == (START,) and node.name != START]
+
+
 def _langchain() -> Any:
     try:
         return import_module("langchain_core.messages")
@@ -147,7 +156,10 @@ def _langchain() -> Any:
 class _Mover:
     """Moves one thread."""
 
-    def __init__(self, host: Host, codec: Codec, thread_id: str, *, dry_run: bool) -> None:
+    def __init__(
+        self, host: Host, codec: Codec, thread_id: str, *, dry_run: bool, starts: Sequence[str] = ()
+    ) -> None:
+        self._starts = starts
         self._host, self._codec = host, codec
         self._thread_id, self._dry_run = thread_id, dry_run
         self._handoffs: dict[str, tuple[bytes, HandOff]] = {}
@@ -156,7 +168,7 @@ class _Mover:
     async def move(self, source: Source, decoder: Decoder) -> ThreadReport:
         """Store what is missing of the thread; or say why not."""
         stored = await anyio.to_thread.run_sync(source.read, self._thread_id)
-        thread = await anyio.to_thread.run_sync(Thread, stored, decoder)
+        thread = await anyio.to_thread.run_sync(Thread, stored, decoder, self._starts)
         report = ThreadReport(self._thread_id, len(stored), 0, thread.waits)
         problems = [*thread.problems, *_bad_id(self._thread_id)]
         if problems:

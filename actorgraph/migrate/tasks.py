@@ -83,21 +83,25 @@ def renamed(channel: str) -> str:
 
 
 def triggers_of(
-    versions: Mapping[str, int], seen: Mapping[str, Mapping[str, int]], held: Iterable[str]
+    versions: Mapping[str, int],
+    seen: Mapping[str, Mapping[str, int]],
+    held: Iterable[str],
+    starts: Iterable[str] = (),
 ) -> dict[str, list[tuple[str, str, bool]]]:
     """Node -> its triggers: LangGraph's name, ours, and whether it makes the node due.
 
     Args:
         versions, seen: numbers, by LangGraph's names.
         held: the channels that have a value.
+        starts: nodes that an input makes due, as an entrypoint is; no checkpoint names them.
     """
     available = set(held)
     names = {c.removeprefix(BRANCH_TO) for c in versions if c.startswith(BRANCH_TO)}
     names.update(n for n in seen if not n.startswith("__"))
     joins = [c for c in versions if c.startswith(JOIN)]
     names.update(c.rpartition(":")[2] for c in joins)
-    found: dict[str, list[tuple[str, str, bool]]] = {START: [(START, START, True)]}
-    for name in names:
+    found = {name: [(START, START, True)] for name in (START, *starts)}
+    for name in names.difference(found):
         own = [BRANCH_TO + name, *sorted(c for c in joins if c.rpartition(":")[2] == name)]
         due = {c: c in available and versions.get(c, 0) > seen.get(name, {}).get(c, 0) for c in own}
         found[name] = [(c, renamed(c), due[c]) for c in own]

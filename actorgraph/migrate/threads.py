@@ -61,12 +61,18 @@ class Moved(msgspec.Struct, frozen=True):
 class Thread:
     """A thread of LangGraph's, decoded.
 
+    Args:
+        starts: see `triggers_of`.
+
     Attributes:
         problems: why it can't move, each with the place; empty if it can.
         notes: what will not be as it was.
     """
 
-    def __init__(self, stored: Sequence[Stored], decoder: Decoder) -> None:
+    def __init__(
+        self, stored: Sequence[Stored], decoder: Decoder, starts: Sequence[str] = ()
+    ) -> None:
+        self._starts = starts
         self.problems: list[str] = []
         self.notes: list[str] = []
         decoder.unknown.clear()
@@ -154,7 +160,7 @@ class Thread:
             held = [c for c, v in read.values.items() if _is_available(c, v)]
             sends = [s.node for s in read.values.get(TASKS, ()) if isinstance(s, Send)]
             namespace, step = read.stored.namespace, int(read.stored.metadata.get("step", -1))
-            triggers = triggers_of(read.numbers, read.seen, held)
+            triggers = triggers_of(read.numbers, read.seen, held, self._starts)
             point = Point(key[1], namespace, self._namespace(namespace), step, triggers, sends)
             self._tasks[key] = Tasks(point)
         return self._tasks[key]
@@ -177,7 +183,9 @@ class Thread:
     def _one(self, read: Read, last: Read | None, highest: int) -> Moved:
         stored, metadata = read.stored, read.stored.metadata
         linear = last is not None and last.stored.id == stored.parent
-        counters = metadata.get(COUNTERS) or {}
+        # The first of a chain holds nothing of them: they are empty there.
+        rooted = (stored.namespace, stored.parent) in self._reads
+        counters = (metadata.get(COUNTERS) or {}) if rooted else {}
         changed = {
             renamed(c): read.values.get(c, EMPTY)
             for c, number in read.numbers.items()
@@ -199,7 +207,7 @@ class Thread:
             metadata={**shown, "parents": parents} if parents else shown,
             highest=highest,
             deltas={c: (n, p) for c, (n, p) in counters.items() if c not in read.values},
-            folds=metadata.get("source") == "loop",
+            folds=True,  # LangGraph's ledger also has what updates have written
         )
         return Moved(self._namespace(stored.namespace), _run(metadata), point, self._ledger(read))
 

@@ -4,13 +4,18 @@ import dataclasses
 import hashlib
 import sqlite3
 from contextlib import closing
+from itertools import pairwise
+from typing import Annotated, TypedDict
 
 import pytest
+from langgraph.channels import DeltaChannel as TheirDelta
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver as LangGraphSaver
+from langgraph.func import entrypoint as their_entrypoint
 from psycopg import sql
 
-from actorgraph import Command, InMemorySaver, InvalidConfigError, SqliteSaver
+from actorgraph import Command, InMemorySaver, InvalidConfigError, SqliteSaver, entrypoint
+from actorgraph.channels import DeltaChannel
 from actorgraph.migrate import amigrate, migrate
 from actorgraph.migrate.__main__ import main
 from tests.graphs import ab, at, history
@@ -274,3 +279,76 @@ class TestWhatCanNotMove:
         assert allowed.refused == ()
         every = await history(chat(OURS, target), at("plain"))
         assert every[0].values["log"] == ["x", "ok"]
+
+
+def letters(by, rule, saver, broken):
+    """A row of nodes that write to a DeltaChannel; one fails beside one that works."""
+
+    class State(TypedDict, total=False):
+        log: Annotated[list, rule]
+
+    def node(name):
+        def call(_):
+            if name == "d" and broken:
+                raise ValueError("broken")
+            return {"log": name}
+
+        return call
+
+    builder = by.state_graph(State)
+    for name in ("a", "b", "c", "d", "works"):
+        builder.add_node(name, node(name))
+    for start, end in pairwise(["__start__", *"abcd"]):
+        builder.add_edge(start, end)
+    builder.add_edge("c", "works")
+    return builder.compile(checkpointer=saver)
+
+
+def joined(old, writes):
+    return [*(old or []), *writes]
+
+
+class TestOtherThreads:
+    async def test_a_failed_thread_with_deltas(self, tmp_path, target):
+        """
+        Values that LangGraph folds from its ledger are the same here; a failed task runs again
+        and what had finished beside it doesn't.
+        """
+        path = tmp_path / "lg.db"
+        with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+            rule = TheirDelta(joined, snapshot_frequency=3)
+            theirs = letters(THEIRS, rule, LangGraphSaver(connection), broken=True)
+            with pytest.raises(ValueError, match="broken"):
+                theirs.invoke({"log": "in"}, at())
+            expected = [s.values for s in theirs.get_state_history(at())]
+
+        await amigrate(path, target)
+
+        graph = letters(OURS, DeltaChannel(joined, snapshot_frequency=3), target, broken=False)
+        assert [s.values for s in await history(graph, at())] == expected
+        waiting = await graph.aget_state(at())
+        assert (waiting.failed_node, "broken" in str(waiting.error)) == ("d", True)
+        assert (await graph.ainvoke(None, at()))["log"] == ["in", *"abcd", "works"]
+
+    async def test_an_entrypoint(self, tmp_path, target):
+        """
+        With the graph given, the question of an entrypoint is found and answered.
+        """
+        path = tmp_path / "lg.db"
+        with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+
+            @their_entrypoint(checkpointer=LangGraphSaver(connection))
+            def flow(given):
+                return [given, THEIRS.interrupt("q")]
+
+            flow.invoke(1, at())
+
+        @entrypoint(checkpointer=target)
+        def flow(given):
+            return [given, OURS.interrupt("q")]
+
+        report = await amigrate(path, target, graph=flow)
+
+        assert report.threads[0].notes == ()
+        assert [i.value for i in (await flow.aget_state(at())).interrupts] == ["q"]
+        assert await flow.ainvoke(Command(resume="yes"), at()) == [1, "yes"]

@@ -39,7 +39,8 @@ def record_of(found: Any) -> Record:
     checkpoint, metadata = found.checkpoint, found.metadata or {}
     extra = metadata.get(EXTRA) or {}
     values = checkpoint["channel_values"]
-    counters = metadata.get(COUNTERS) or {}
+    # LangGraph's first checkpoint of a chain holds nothing of its deltas: they are empty there.
+    counters = (metadata.get(COUNTERS) or {}) if parent_of(found) else {}
     updated = checkpoint.get("updated_channels")
     return Record(
         graph=extra.get("graph", ""),
@@ -49,7 +50,7 @@ def record_of(found: Any) -> Record:
         updated_channels=None if updated is None else list(updated),
         blobs=sorted(values),
         deltas={c: (n, points) for c, (n, points) in counters.items() if c not in values},
-        folds=extra.get("folds", metadata.get("source") == "loop"),
+        folds=extra.get("folds", True),
         shape=checkpoint.get("v", CHECKPOINT_FORMAT),
     )
 
