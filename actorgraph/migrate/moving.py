@@ -116,7 +116,6 @@ async def amigrate(
     """
     hasher()
     allowed = [*types, *(getattr(graph, "stored_types", ()) if graph is not None else ())]
-    starts = _starts(graph)
     decoder = Decoder(allowed, _langchain())
     codec = cast("Codec", getattr(saver, "codec", None) or Codec()).with_types(allowed)
     opened = await anyio.to_thread.run_sync(source_of, source)
@@ -125,7 +124,7 @@ async def amigrate(
         wanted = found if threads is None else [t for t in found if t in set(threads)]
         reports: list[ThreadReport] = []
         for thread_id in wanted[:threads_max]:
-            mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run, starts=starts)
+            mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run, starts=_starts(graph))
             report = await mover.move(opened, decoder)
             reports.append(report)
             if progress is not None:
