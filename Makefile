@@ -19,10 +19,10 @@ demo: $(DEMO)
 	$(BIN)/python examples/audit_packages.py $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest tests --ignore=tests/docs $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/docs -n auto --dist worksteal $(ARGS)
 
 docs-test: $(DEV)
-	$(BIN)/python -m pytest tests/docs $(ARGS)
+	$(BIN)/python -m pytest tests/docs -n auto $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

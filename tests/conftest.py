@@ -3,6 +3,7 @@
 Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
 """
 
+import inspect
 import os
 
 import pytest
@@ -26,6 +27,11 @@ def anyio_backend(request):
     The event loop of an async test; of module scope, so that fixtures may be wider than a test.
     """
     return request.param
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Functions by their names: an address differs between the processes that share the tests."""
+    return val.__qualname__ if inspect.isroutine(val) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

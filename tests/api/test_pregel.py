@@ -238,7 +238,6 @@ class TestChecks:
             ({"nodes": {"double": doubled}}, "node 'double'"),
             ({"checkpointer": object()}, "Invalid checkpointer"),
         ],
-        ids=str,
     )
     def test_a_graph_that_can_not_run_is_refused(self, options, culprit):
         """

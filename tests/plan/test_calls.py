@@ -56,7 +56,6 @@ def bare(state): ...
         (bare, None),
         (len, None),
     ],
-    ids=str,
 )
 def test_the_first_parameter_says_what_a_node_sees(action, schema):
     """
@@ -124,7 +123,6 @@ def literal(state) -> Literal["a", "b"]: ...
         (partial(one), ("a", "b")),
         (literal, ()),
     ],
-    ids=str,
 )
 def test_the_return_annotation_says_where_commands_lead(action, names):
     """
@@ -165,7 +163,6 @@ def test_a_literal_answer_is_a_path_map():
         (Callable(), False),
         (views, False),
     ],
-    ids=str,
 )
 def test_async_callables_are_told(action, expected):
     """

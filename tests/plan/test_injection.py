@@ -49,7 +49,7 @@ class Calls:
         (partial(lambda x, state, runtime: None, 1), ("runtime",)),
         (print, ()),
     ],
-    ids=lambda value: getattr(value, "__name__", None) or str(value),
+    ids=lambda value: getattr(value, "__name__", None),
 )
 def test_parameters_are_filled_by_name_and_annotation(action, names):
     """
@@ -69,7 +69,6 @@ def test_parameters_are_filled_by_name_and_annotation(action, names):
         ("BaseStore | None", False),
         ("Optional[BaseStore]", False),
     ],
-    ids=str,
 )
 def test_a_store_is_needed_unless_its_parameter_is_optional(annotation, needed):
     """

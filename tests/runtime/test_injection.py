@@ -190,7 +190,7 @@ class TestRuntime:
 
         assert len({id(runtime) for runtime in seen}) == 1
 
-    @pytest.mark.parametrize("function", [get_runtime, get_store], ids=str)
+    @pytest.mark.parametrize("function", [get_runtime, get_store], ids=lambda f: f.__qualname__)
     async def test_outside_of_a_node_they_say_so(self, function):
         """
         Called anywhere else they raise, with advice.

@@ -145,7 +145,9 @@ class TestContext:
         assert [chunk async for chunk in stream] == ["child", "thread"]
 
     @pytest.mark.parametrize(
-        "function", [lambda: interrupt("?"), get_config, get_stream_writer], ids=str
+        "function",
+        [lambda: interrupt("?"), get_config, get_stream_writer],
+        ids=lambda f: f.__qualname__,
     )
     async def test_outside_of_a_node_they_say_so(self, function):
         """
