@@ -75,6 +75,7 @@ class ActorSystem(RecoveryMethods):
             run that are stored: the newest so many, none older than that; its row goes too.
         gc_threshold: the collector's first threshold while the system is open. Default as it is;
             with thousands of runs 50,000 keeps the rate up.
+        loop_limit_s: warn when something holds the event loop for longer, with the node's name.
     Raises:
         InvalidConfigError: an argument is out of range.
     """
@@ -99,6 +100,7 @@ class ActorSystem(RecoveryMethods):
         keep_events: int = 10_000,
         keep_events_s: float = 7 * 86_400.0,
         gc_threshold: int | None = None,
+        loop_limit_s: float | None = None,
     ) -> None:
         limits = SystemLimits(
             max_runs=max_runs,
@@ -121,6 +123,11 @@ class ActorSystem(RecoveryMethods):
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
         )
+        if loop_limit_s is not None and not loop_limit_s > 0:
+            raise InvalidConfigError(
+                f"loop_limit_s={loop_limit_s!r} is not above 0", do="use seconds, such as 0.1"
+            )
+        self._loop_limit_s = loop_limit_s
 
     async def __aenter__(self) -> Self:
         """Open the saver, take a lease, be ready for runs.

@@ -1,11 +1,13 @@
 """What every method of an ActorSystem stands on: its graphs, its saver, its actors."""
 
 import gc
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
 import anyio
+from anyio.abc import TaskGroup
 
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.savers import InMemorySaver
@@ -22,6 +24,7 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.keeper import Keeper, Kept
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.runtime.system.watchdog import Watchdog
 from actorgraph.values.systems import DropOwner, RunRow
 
 CLOSING = "shutdown"
@@ -33,6 +36,7 @@ class SystemBase:
 
     graphs: dict[str, CompiledBase]
     saver: Saver
+    _loop_limit_s: float | None = None
 
     def _set_up(
         self,
@@ -131,6 +135,7 @@ class SystemBase:
             actor.group = await stack.enter_async_context(anyio.create_task_group())
             if self._lease is not None:
                 actor.group.start_soon(self._lease.serve)
+            self._observe(actor.group)
         except BaseException as error:
             await stack.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -138,6 +143,14 @@ class SystemBase:
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(self._gc_threshold, *gc.get_threshold()[1:])
         self._stack = stack
+
+    def _observe(self, group: TaskGroup) -> None:
+        """Start what watches; bind ids to logs where the program has configured structlog."""
+        structlog = sys.modules.get("structlog")
+        self._actor.logs = structlog is not None and structlog.is_configured()
+        if self._loop_limit_s is not None:
+            self._actor.watchdog = Watchdog(self._loop_limit_s)
+            group.start_soon(self._actor.watchdog.serve)
 
     async def _close(self) -> None:
         """Drain, stop, give the lease back, close the saver; whoever is impatient waits."""

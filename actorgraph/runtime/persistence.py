@@ -12,6 +12,7 @@ Ends       when stopped and drained, or at the drain's deadline; a commit in fli
 """
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,6 +80,7 @@ class PersistenceStatistics(msgspec.Struct, frozen=True):
         messages, commits, refused: requests taken, batches committed, requests refused.
         waiting: requests in the mailbox now.
         batch_size_mean, batch_size_max: requests per batch.
+        commit_s, last_s: seconds that all batches, and the last one, took; 0 for immediate savers.
         active_runs: runs that hold a claim in this process.
     """
 
@@ -89,6 +91,8 @@ class PersistenceStatistics(msgspec.Struct, frozen=True):
     batch_size_mean: float
     batch_size_max: int
     active_runs: int
+    commit_s: float = 0.0
+    last_s: float = 0.0
 
 
 class PersistenceActor:
@@ -104,6 +108,7 @@ class PersistenceActor:
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
         self._messages = self._commits = self._refused = self._largest = 0
+        self._commit_s = self._last_s = 0.0
         self._bytes_in = self._bytes_out = 0  # each written by one side only
 
     def post(self, request: Request, receipts: Receipts) -> None:
@@ -180,6 +185,8 @@ class PersistenceActor:
             batch_size_mean=mean,
             batch_size_max=self._largest,
             active_runs=len(self._active),
+            commit_s=self._commit_s,
+            last_s=self._last_s,
         )
 
     async def serve(self) -> None:
@@ -260,7 +267,7 @@ class PersistenceActor:
 
     async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
         requests = [posted.request for posted in batch]
-        attempt = 1
+        attempt, began = 1, time.perf_counter()
         while True:
             try:
                 outcomes = await self._saver.commit(requests)
@@ -270,6 +277,8 @@ class PersistenceActor:
                 attempt += 1
                 continue
             self._count(len(batch))
+            self._last_s = time.perf_counter() - began
+            self._commit_s += self._last_s
             return outcomes
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:

@@ -33,6 +33,7 @@ from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import Surroundings
+from actorgraph.runtime.observing import observed
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
@@ -122,7 +123,7 @@ class Supervisor:
             report=self._deliver,
             warn=warn_of_node,
             live=live,
-            inherit=inheritance_of(config),
+            inherit=observed(inheritance_of(config), context),
         )
         self._actors = Actors(state.plan.callable, self._around, self._calls)
 

@@ -21,11 +21,13 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.observing import NODE_HOOK, bound_to_logs
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.runtime.system.watchdog import Watchdog
 from actorgraph.superstep.turns import (
     FREE,
     Begin,
@@ -72,6 +74,8 @@ class SystemActor:
         self.refused = 0
         self.on_left: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
+        self.watchdog: Watchdog | None = None
+        self.logs = False
         self._idle: list[Gate] = []
 
     # --- runs come ---
@@ -216,7 +220,7 @@ class SystemActor:
 
     async def _serve(self, job: Job) -> None:
         outcome: Outcome = Cancelled()
-        self._enter()
+        self._enter(job)
         try:
             outcome = await self._run(job, job.make())
         except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
@@ -229,16 +233,22 @@ class SystemActor:
         journal = job.journal
         journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
         job.stored = launch.host is not None
-        launch.context.run(self._enter)
+        launch.context.run(self._enter, job)
         supervisor, effects = await prepare(launch)
+        job.first_step = supervisor.statistics().step
         if job.ending:
             return Cancelled()
         job.supervisor = supervisor
         return await supervisor.run_told(effects)
 
-    def _enter(self) -> None:
+    def _enter(self, job: Job) -> None:
         """What holds in a run's context, and in that of its nodes."""
         SYSTEM_LIMITER.set(self.limiter)
+        if self.logs:
+            import structlog
+
+            structlog.contextvars.bind_contextvars(thread_id=job.thread_id, run_id=job.text)
+            NODE_HOOK.set(bound_to_logs)
         if CURRENT.get(None) is not None:  # a node started it, and it is no part of that node
             CURRENT.set(cast("Any", None))
 
@@ -251,6 +261,9 @@ class SystemActor:
             with anyio.move_on_after(self.limits.drain_timeout_s):
                 await keeper.wait_idle()
         self.active -= 1
+        if job.supervisor is not None:
+            steps = job.supervisor.statistics().step - job.first_step
+            self.counts["supersteps"] += max(0, steps)
         self._settle(job)
 
     def _store_status(self, job: Job) -> None:

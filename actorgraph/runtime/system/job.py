@@ -59,6 +59,7 @@ class Job:
         self.outcome: Outcome | None = None
         self.requeued = False
         self.begun = False
+        self.first_step = 0
         self.lost = False
         self.stored = False
         self.done = Gate()

@@ -5,6 +5,8 @@ import msgspec
 from actorgraph.runtime.persistence import PersistenceStatistics
 from actorgraph.runtime.system.actor import SystemActor
 
+_FLOWS = ("started", "supersteps")
+
 
 class SystemStatistics(msgspec.Struct, frozen=True):
     """A system, as it stands.
@@ -14,9 +16,12 @@ class SystemStatistics(msgspec.Struct, frozen=True):
         threads: threads that have a run. mailbox_max: runs in the fullest thread's mailbox.
         max_runs, max_queued: their bounds. saturated: whether the next run may be refused.
         started, refused: runs taken and refused so far.
+        supersteps: those of runs that have left.
         left: status -> runs that have left with it so far.
         draining: why the system takes no more runs; None while it does.
         worker_threads: sync nodes that run in threads now; None without `max_threads`.
+        loop_held, loop_held_by: how often something held the event loop for too long, and who did
+            last; 0 and "" without `loop_limit_s`.
         unsaved_bytes: bytes that wait to be committed. persistence: the saver's actor; None
             without a saver.
     """
@@ -30,9 +35,12 @@ class SystemStatistics(msgspec.Struct, frozen=True):
     saturated: bool
     started: int
     refused: int
+    supersteps: int
     left: dict[str, int]
     draining: str | None
     worker_threads: int | None
+    loop_held: int
+    loop_held_by: str
     unsaved_bytes: int
     persistence: PersistenceStatistics | None
 
@@ -41,6 +49,7 @@ def statistics_of(actor: SystemActor) -> SystemStatistics:
     """The figures of a system."""
     limits, writer = actor.limits, None if actor.host is None else actor.host.writer
     unsaved = 0 if writer is None else writer.waiting_bytes
+    watch = actor.watchdog
     full = actor.active >= limits.max_runs and actor.queued >= limits.max_queued
     return SystemStatistics(
         active=actor.active,
@@ -52,9 +61,12 @@ def statistics_of(actor: SystemActor) -> SystemStatistics:
         saturated=full or unsaved > limits.max_unsaved_bytes,
         started=actor.counts["started"],
         refused=actor.refused,
-        left={status: count for status, count in actor.counts.items() if status != "started"},
+        supersteps=actor.counts["supersteps"],
+        left={status: count for status, count in actor.counts.items() if status not in _FLOWS},
         draining=actor.draining,
         worker_threads=None if actor.limiter is None else actor.limiter.borrowed_tokens,
+        loop_held=0 if watch is None else watch.held,
+        loop_held_by="" if watch is None else watch.culprit,
         unsaved_bytes=unsaved,
         persistence=None if writer is None else writer.statistics(),
     )

@@ -1,0 +1,80 @@
+"""Watchdog: warns when something holds the event loop, and names the node that does.
+
+A task of the loop leaves a mark every quarter of the limit; a thread looks whether it has. When it
+has not for longer than the limit, the loop's own thread stands in the culprit: the frames of
+its stack show the node that is being called.
+"""
+
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+import anyio
+
+from actorgraph.runtime.calls import call_node
+from actorgraph.runtime.log import event as log_event
+
+
+class Watchdog:
+    """See the module's text.
+
+    Args:
+        limit_s: how long the loop may be held.
+
+    Attributes:
+        held: how often it was held for longer. longest_s: the longest time seen.
+        culprit: the last one's node, or where it stood.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._mark = time.monotonic()
+        self._loop = 0
+        self._over = threading.Event()
+        self.held = 0
+        self.longest_s = 0.0
+        self.culprit = ""
+
+    async def serve(self) -> None:
+        """Leave marks until cancelled; the thread ends with it."""
+        self._loop = threading.get_ident()
+        self._mark = time.monotonic()
+        threading.Thread(target=self._watch, name="actorgraph-watchdog", daemon=True).start()
+        try:
+            while True:
+                self._mark = time.monotonic()
+                await anyio.sleep(self._limit_s / 4)
+        finally:
+            self._over.set()
+
+    def _watch(self) -> None:
+        told = 0.0
+        while not self._over.wait(self._limit_s / 4):
+            mark = self._mark
+            held_s = time.monotonic() - mark
+            if held_s <= self._limit_s:
+                continue
+            self.longest_s = max(self.longest_s, held_s)
+            if mark != told:  # once per time that it is held
+                told = mark
+                self._tell(held_s)
+
+    def _tell(self, held_s: float) -> None:
+        frames: Any = vars(sys)["_current_frames"]  # the only way to another thread's stack
+        frame: FrameType | None = frames().get(self._loop)
+        node, where = culprit_of(frame)
+        self.held += 1
+        self.culprit = node or where
+        log_event("warning", "loop.held", node=node, where=where, seconds=round(held_s, 3))
+
+
+def culprit_of(frame: FrameType | None) -> tuple[str, str]:
+    """The node whose call stands on a stack, "" for none; and the line where the stack ends."""
+    where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame is not None:
+        if frame.f_code is call_node.__code__:
+            return frame.f_locals["node"].name, where
+        frame = frame.f_back
+    return "", where
