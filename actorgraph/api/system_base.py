@@ -175,7 +175,7 @@ class SystemBase:
         """Runs of a lease that is over are left to whoever takes them; go on as somebody new."""
         actor = self._actor
         for job in list(actor.jobs.values()):
-            job.lost = True
+            job.left_to_others = True
             actor.cancel(job, "the system's lease was lost")
         actor.owner = IDS.run()
         return actor.owner

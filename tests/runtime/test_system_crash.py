@@ -106,6 +106,25 @@ class TestTwoProcesses:
             assert [event.offset for event in told] == list(range(1, len(told) + 1))
             assert told[-1].kind == "end"
 
+    async def test_runs_of_a_process_that_stood_still_are_not_lost(self, tmp_path, capfd):
+        """
+        A process whose lease is over ends its runs, and leaves them to whoever takes them up.
+        """
+        path = tmp_path / "runs.db"
+        with worker(path, 4, 0.3) as process:
+            await anyio.to_thread.run_sync(lines_until, process, 4)
+            await anyio.to_thread.run_sync(stop_outside_of_a_commit, process, path)
+            await anyio.sleep(LEASE_S * 1.2)
+            process.send_signal(signal.SIGCONT)
+            rest = await anyio.to_thread.run_sync(process.stdout.read)
+            code = process.wait()
+        results, _ = await take_over(path, 4)
+        capfd.readouterr()
+
+        left = [line.split()[2] for line in rest.splitlines() if line.startswith("left")]
+        assert (code, left) == (0, ["pending"] * 4)
+        assert results == [ALL] * 4
+
     async def test_what_a_process_writes_past_its_lease_is_refused(self, tmp_path, capfd):
         """
         A process that stood still for longer than its lease changes nothing afterwards.

@@ -272,8 +272,9 @@ class SystemActor:
             return
         if job.stored and job.status in ("success", "interrupted"):
             return  # so says the save with which the run has left
-        attempts = 0 if job.requeued else None
-        request = SetRun(job.id, job.thread_id, self.owner, job.status, job.reason, attempts)
+        attempts = 0 if job.requeued and not job.left_to_others else None
+        owner = job.row.owner or self.owner  # whose it was when it came
+        request = SetRun(job.id, job.thread_id, owner, job.status, job.reason, attempts)
         self.host.writer.post(request, Receipts(_told_nobody))
 
     # --- runs leave ---

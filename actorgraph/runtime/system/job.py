@@ -30,6 +30,7 @@ class Job:
         outcome: how it left; None while it goes on, or has never begun.
         reason: why it was cancelled, or the text of its error.
         stored: whether its own saves say how it has left. lost: whether another system has it.
+        left_to_others: whether the system's lease was over before it had left.
         requeued: whether the system has left it for `recover()`.
         done: opens when it is settled.
     """
@@ -61,6 +62,7 @@ class Job:
         self.begun = False
         self.first_step = 0
         self.lost = False
+        self.left_to_others = False
         self.stored = False
         self.done = Gate()
         self.accepted_at = time.monotonic()
@@ -91,7 +93,9 @@ class Job:
                 self.status = "interrupted"
             case Cancelled():
                 self.status = "cancelled"
-                self.requeued = draining is not None and self.reason == draining
+                self.requeued = self.left_to_others or (
+                    draining is not None and self.reason == draining
+                )
             case Failed(GraphDrained() as error):
                 self.status = "timeout" if error.reason == DEADLINE else "cancelled"
                 self.reason = error.reason
