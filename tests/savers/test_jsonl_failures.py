@@ -4,12 +4,13 @@ import errno
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from actorgraph.errors import SaverBrokenError, StorageFullError
 from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
-from tests.savers.test_contract import ident, point
+from tests.savers.test_contract import RUN, claim, ident, point, save
 
 
 class Failing(Unsynced):
@@ -102,6 +103,18 @@ def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
         assert listed(direct) in ([1], [2, 1])
         number = len(listed(direct)) + 1
         assert isinstance(direct.commit(put(number))[0], Stored)
+
+
+def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
+    """
+    A row that can't be written refuses its save and the run's later ones of the batch, no others.
+    """
+    bad = save(RUN, 1, replace(point(2, 1), source="\ud800"))
+    with Direct(folder) as direct:
+        outcomes = direct.commit(claim(RUN, None, point(1)), bad, save(RUN, 1), put(1, "u"))
+
+    assert [isinstance(o, Stored) for o in outcomes] == [True, False, False, True]
+    assert outcomes[1] == outcomes[2]
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,18 @@ def _run(
 ) -> list[Outcome]:
     drafts: dict[str, Draft] = {}
     outcomes: list[Outcome] = []
+    lost: dict[bytes | None, BaseException] = {}  # what a run stores after that names it
     flushed = 0
     for request in batch:
         try:
             if isinstance(request, Commit):
-                outcomes.append(_draft(folder, drafts, request.thread_id).commit(request))
+                error = lost.get(request.run)
+                draft = _draft(folder, drafts, request.thread_id)
+                outcome = draft.commit(request) if error is None else Refused(error)
+                outcomes.append(outcome)
+                why = outcome.error if isinstance(outcome, Refused) else None
+                if request.run is not None and isinstance(why, StorageError):
+                    lost.setdefault(request.run, why)
                 continue
             assert not isinstance(request, SYSTEM_REQUESTS), "this saver keeps no runs"
             outcomes[flushed:] = _flushed(folder, files, pool, drafts, outcomes[flushed:])
