@@ -33,7 +33,7 @@ MANY = ("TestRandomThreads", "test_a_check", "test_state_machine")
 def left_out(item: pytest.Item) -> bool:
     """Whether a test would run on PostgreSQL or on files and needn't."""
     ids = item.name.rpartition("[")[2].rstrip("]").split("-")
-    if not any(kind in ids for kind in SLOWER):
+    if not any(kind in ids for kind in SLOWER) or item.path.parent.name == "faults":
         return False
     if item.path.parent.name == "long_term":
         return "trio" in ids and item.path.stem != "test_places"

@@ -1,6 +1,7 @@
 """PostgresSaver: the saver for programs with a PostgreSQL server."""
 
 from collections.abc import Awaitable, Generator
+from functools import partial
 from typing import Any, Self
 
 import anyio.to_thread
@@ -93,9 +94,10 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             FormatVersionError: a later version of actorgraph has made the tables.
             StorageError: the server refused.
         """
+        work = partial(self._engine.set_up, leave=not self._is_open)
         if running_loop():
-            return anyio.to_thread.run_sync(self._engine.set_up)
-        self._engine.set_up()
+            return anyio.to_thread.run_sync(work)
+        work()
         return _Done()
 
 

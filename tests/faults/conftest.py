@@ -9,7 +9,7 @@ HEADS = {
     "| tasks left | changed after the return | acknowledged lost | wrong",
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
-    "kill -9": "mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",
     "many at once": "what | event loop | figures",

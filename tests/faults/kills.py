@@ -7,11 +7,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from actorgraph import SqliteSaver
 from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 from tests.faults.stores import recorded
-from tests.faults.worker import build, expected, finish, names, read
+from tests.faults.worker import build, expected, finish, names, read, saver_of
 from tests.source import ROOT
 
 POLL_SECONDS = 0.0005
@@ -19,9 +18,14 @@ DELAY_SECONDS_MAX = 0.004
 RUN_SECONDS_MAX = 60.0
 
 
-def start(folder: Path, backend: str, mode: str) -> subprocess.Popen[bytes]:
+def database_of(folder: Path, url: str) -> str:
+    """The worker's database: a file in the folder, or a schema that has the folder's name."""
+    return f"{url}#{folder.name}" if url else str(folder / "store.db")
+
+
+def start(folder: Path, backend: str, mode: str, url: str) -> subprocess.Popen[bytes]:
     folder.mkdir(parents=True, exist_ok=True)
-    place = [str(folder / "store.db"), str(folder / "oracle")]
+    place = [database_of(folder, url), str(folder / "oracle")]
     command = [sys.executable, "-m", "tests.faults.worker", *place, backend, mode]
     return subprocess.Popen(command, cwd=ROOT)
 
@@ -31,9 +35,11 @@ def lines_of(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def kill_after(folder: Path, backend: str, mode: str, lines: int, delay: float) -> bool:
+def kill_after(
+    folder: Path, backend: str, mode: str, *, url: str, lines: int, delay: float
+) -> bool:
     """Kill the worker soon after its oracle has so many lines; False if it had ended."""
-    with start(folder, backend, mode) as process:
+    with start(folder, backend, mode, url) as process:
         deadline = time.monotonic() + RUN_SECONDS_MAX
         while lines_of(folder) < lines and process.poll() is None:
             assert time.monotonic() < deadline, f"no {lines} lines"
@@ -46,13 +52,13 @@ def kill_after(folder: Path, backend: str, mode: str, lines: int, delay: float) 
     return False
 
 
-async def judge(folder: Path, mode: str) -> Counter[str]:
+async def judge(folder: Path, mode: str, url: str) -> Counter[str]:
     """Reopen what a killed worker left, finish it, and compare."""
     oracle = Oracle()
     read(folder / "oracle", oracle)
     oracle.crash()
     seen = Counter({"acknowledged": len(oracle.acknowledged)})
-    saver = FaultySaver(SqliteSaver(folder / "store.db"), on_stored=oracle.stored)
+    saver = FaultySaver(saver_of(database_of(folder, url)), on_stored=oracle.stored)
     async with saver:
         graph = build(oracle).compile(checkpointer=saver)
         for thread in names():
@@ -65,19 +71,25 @@ async def judge(folder: Path, mode: str) -> Counter[str]:
     return seen
 
 
-async def kill_often(folder: Path, backend: str, mode: str, kills: int) -> Counter[str]:
-    """Kill the worker at so many seeded moments, each in a folder of its own."""
+async def kill_often(
+    folder: Path, backend: str, mode: str, kills: int, url: str = ""
+) -> Counter[str]:
+    """Kill the worker at so many seeded moments, each in a folder of its own.
+
+    Args:
+        url: the PostgreSQL server where the databases are; "" for SQLite files.
+    """
     chance = random.Random(f"{backend} {mode}")
-    with start(folder / "whole", backend, mode) as process:
+    with start(folder / f"whole-{backend}-{mode}", backend, mode, url) as process:
         assert process.wait(timeout=RUN_SECONDS_MAX) == 0
-    whole = lines_of(folder / "whole")
+    whole = lines_of(folder / f"whole-{backend}-{mode}")
     seen: Counter[str] = Counter()
     for attempt in range(3 * kills):
-        place = folder / f"{attempt}"
+        place = folder / f"{backend}-{mode}-{attempt}"
         lines, delay = chance.randrange(whole), chance.uniform(0, DELAY_SECONDS_MAX)
-        if kill_after(place, backend, mode, lines, delay):
+        if kill_after(place, backend, mode, url=url, lines=lines, delay=delay):
             seen["kills"] += 1
-            seen += await judge(place, mode)
+            seen += await judge(place, mode, url)
         if seen["kills"] == kills:
             return seen
     raise AssertionError("the worker ends before it can be killed")

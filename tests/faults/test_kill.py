@@ -12,16 +12,18 @@ from tests.faults.scenarios import MODES
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(
-    mode, tmp_path, request, anyio_backend
+    kind, mode, tmp_path, request, anyio_backend
 ):
     """
     After kill -9 at any moment each thread ends with the state of an undisturbed run, and no
     acknowledged task runs again. Promise: S063, S072, S073, B1, B2, B3.
     """
-    seen = await kill_often(tmp_path, anyio_backend, mode, 20)
+    url = request.getfixturevalue("postgres").url if kind == "postgres" else ""
+    seen = await kill_often(tmp_path, anyio_backend, mode, 20, url)
 
     figures = [seen[name] for name in ("kills", "acknowledged", "lost", "run again", "wrong")]
-    report(request.config, "kill -9", row(mode, anyio_backend, *figures))
+    report(request.config, "kill -9", row(kind, mode, anyio_backend, *figures))
     assert (seen["lost"], seen["run again"], seen["wrong"]) == (0, 0, 0)
     assert seen["acknowledged"] > 0

@@ -1,6 +1,8 @@
-"""A program to kill: several threads, several turns each, one SQLite file, one oracle file.
+"""A program to kill: several threads, several turns each, one database, one oracle file.
 
     python -m tests.faults.worker DB ORACLE BACKEND MODE
+
+DB is the path of an SQLite file, or URL#SCHEMA of a PostgreSQL server.
 
 Every oracle line is one `write` to a file opened with O_APPEND, so it survives `kill -9`.
 """
@@ -14,7 +16,15 @@ from typing import Annotated, Any, TypedDict
 
 import anyio
 
-from actorgraph import Command, EmptyInputError, Send, SqliteSaver, StateGraph, interrupt
+from actorgraph import (
+    Command,
+    EmptyInputError,
+    PostgresSaver,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    interrupt,
+)
 from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 
@@ -138,9 +148,15 @@ def names() -> list[str]:
     return [f"t{number}" for number in range(THREADS)]
 
 
+def saver_of(database: str) -> Any:
+    """The saver of a database."""
+    url, _, schema = database.partition("#")
+    return PostgresSaver(url, schema=schema) if schema else SqliteSaver(database)
+
+
 async def main(database: str, path: str, mode: str) -> None:
     oracle = FileOracle(path, mode)
-    async with FaultySaver(SqliteSaver(database), on_stored=oracle.stored) as saver:
+    async with FaultySaver(saver_of(database), on_stored=oracle.stored) as saver:
         graph = build(oracle).compile(checkpointer=saver)
         async with anyio.create_task_group() as group:
             for thread in names():

@@ -73,13 +73,6 @@ def meanwhile(work) -> Iterator[None]:
         thread.join()
 
 
-@pytest.fixture
-def lent(postgres):
-    """A schema whose tables are there."""
-    with postgres.borrow("saver") as schema:
-        yield schema
-
-
 class TestLostConnections:
     """The long form is tests/faults/test_postgres_losses.py."""
 

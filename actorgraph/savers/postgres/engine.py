@@ -70,9 +70,17 @@ class Engine:
         elif self._over(partial(version_of, schema=self._options.schema)):
             self._writer.register()
 
-    def set_up(self) -> None:
-        """Make the tables, or bring them to this version."""
-        self._over(partial(migrate, schema=self._options.schema))
+    def set_up(self, *, leave: bool = False) -> None:
+        """Make the tables, or bring them to this version.
+
+        Args:
+            leave: whether to keep no connection open.
+        """
+        try:
+            self._over(partial(migrate, schema=self._options.schema))
+        finally:
+            if leave:
+                self._writing.close()
 
     def write(self, batch: Sequence[Request]) -> list[Outcome]:
         """Store a batch; see `Writer.run`."""
