@@ -10,18 +10,21 @@ from textwrap import dedent
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actorgraph import SqliteSaver
 from actorgraph.errors import (
     FormatVersionError,
     InvalidConfigError,
     StorageBusyError,
     StorageError,
 )
-from actorgraph.stores import PostgresStore, SqliteStore
+from actorgraph.stores import AsyncPostgresStore, PostgresStore, SqliteStore
 from actorgraph.stores.filters import matches
 from actorgraph.stores.postgres.home import necessary
+from tests.graphs import ab, at
 
 
 class TestEveryKind:
@@ -191,13 +194,45 @@ class TestSqlite:
             other.close()
             store.put(("a",), "k", {"n": 2})
 
-    @pytest.mark.parametrize("arguments", [{"path": ""}, {"path": "x", "busy_timeout_s": -1}])
+    @pytest.mark.parametrize(
+        "arguments", [{"path": ""}, {"path": "x", "busy_timeout_s": -1}, {"path": 7}]
+    )
     def test_what_can_not_be_is_refused(self, arguments):
         """
         An empty path and a negative time are refused at once.
         """
         with pytest.raises(InvalidConfigError):
             SqliteStore(**arguments)
+
+    async def test_beside_checkpoints(self, tmp_path):
+        """
+        A store and a saver may have one file; each finds its own.
+        """
+        path = tmp_path / "all.db"
+        async with SqliteSaver(path) as saver, SqliteStore(path) as store:
+            graph = ab(saver, store=store)
+            await graph.ainvoke({}, at("t"))
+            await store.aput(("a",), "k", {"n": 1})
+            await graph.ainvoke({}, at("t"))
+        async with SqliteSaver(path) as saver, SqliteStore(path) as store:
+            assert (await ab(saver).aget_state(at("t"))).values["bar"] == ["a", "b"] * 2
+            assert (await store.aget(("a",), "k")).value == {"n": 1}
+
+    async def test_a_cancelled_put_is_over_when_it_returns(self, tmp_path):
+        """
+        Either the item is there when a cancelled caller returns, or it never comes.
+        """
+        async with SqliteStore(tmp_path / "items.db") as store:
+            for number in range(20):
+                with anyio.CancelScope() as scope:
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(store.aput, ("a",), str(number), {})
+                        group.start_soon(store.aput, ("a",), str(number), {"later": True})
+                        await checkpoint()
+                        scope.cancel()
+                there = await store.aget(("a",), str(number))
+                await checkpoint()
+                assert await store.aget(("a",), str(number)) == there
 
     def test_what_is_no_store(self, tmp_path):
         """
@@ -269,6 +304,18 @@ class TestPostgres:
             PostgresStore(7)
         with pytest.raises(InvalidConfigError):
             PostgresStore("postgresql://", schema="")
+
+    async def test_its_other_name(self, postgres):
+        """
+        A program written for LangGraph's asynchronous class opens it from a string.
+        LangGraph: F-I10.
+        """
+        url = f"{postgres.url}&options=-c%20lock_timeout%3D5s"
+        async with AsyncPostgresStore.from_conn_string(url, pool_config={"max_size": 4}) as store:
+            await store.setup()
+            await store.aput(("a",), "k", {"n": 1})
+            assert (await store.aget(("a",), "k")).value == {"n": 1}
+        postgres.drop("actorgraph")
 
     def test_a_lost_connection_is_made_anew(self, postgres, schema):
         """

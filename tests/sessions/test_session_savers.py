@@ -12,6 +12,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver as TheirSaver
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError, SerializationError
@@ -38,6 +39,14 @@ def test_every_saver_keeps_the_contract(check, sessions):
     Promise: S220, S224, S225, S226, S227, S228, S229.
     """
     check(sessions)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_langgraphs_savers_keep_it_too(check):
+    """
+    A saver of LangGraph's, which knows nothing of this library, may be below.
+    """
+    check(SessionSaver(TheirSaver()))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -65,6 +65,11 @@ class SqliteStore(OwnStore):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidConfigError(
+                f"{path!r} is a {type(path).__name__}, and no path",
+                do="pass the file's path: a store opens connections of its own",
+            )
         self.path = os.fspath(path)
         if not self.path:
             raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
