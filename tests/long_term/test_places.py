@@ -11,8 +11,6 @@ from textwrap import dedent
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actorgraph import SqliteSaver
 from actorgraph.errors import (
@@ -22,8 +20,6 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.stores import AsyncPostgresStore, PostgresStore, SqliteStore
-from actorgraph.stores.filters import matches
-from actorgraph.stores.postgres.home import necessary
 from tests.graphs import ab, at
 
 
@@ -392,38 +388,3 @@ class TestPostgres:
             store.close()
 
         assert failed == []
-
-
-TEXTS = st.sampled_from(["a", "b", "\0", "\ud800", "☺", "'"])
-PARTS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.5, 2**60]) | TEXTS
-VALUES = st.dictionaries(
-    TEXTS,
-    st.recursive(
-        PARTS,
-        lambda i: st.lists(i, max_size=2) | st.dictionaries(TEXTS, i, max_size=2),
-        max_leaves=4,
-    ),
-    max_size=3,
-)
-FILTERS = st.dictionaries(
-    TEXTS,
-    VALUES | PARTS | st.fixed_dictionaries({"$eq": PARTS}) | st.fixed_dictionaries({"$ne": PARTS}),
-    max_size=2,
-)
-
-
-def contains(value, wanted):
-    """What jsonb's `@>` says of the parts that `necessary` uses."""
-    if isinstance(wanted, dict):
-        return isinstance(value, dict) and all(
-            name in value and contains(value[name], part) for name, part in wanted.items()
-        )
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
-
-
-@given(VALUES, FILTERS)
-def test_what_is_necessary_leaves_out_nothing_that_fits(value, wanted):
-    """
-    A value that fits a filter contains what the database is asked for.
-    """
-    assert not matches(value, wanted) or contains(value, necessary(wanted))
