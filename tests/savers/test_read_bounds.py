@@ -1,0 +1,189 @@
+"""How much is read: statements a page, rows a load, bytes a chat, and who waits for readers."""
+
+import json
+from contextlib import aclosing
+from operator import add
+from typing import Annotated, TypedDict
+
+import anyio
+import pytest
+
+from actorgraph import END, START, SqliteSaver, StateGraph
+from actorgraph.savers.sqlite import schema
+from tests.gates import PATIENCE_S
+from tests.graphs import ab, at, history
+from tests.savers.test_growing_lists import growing
+from tests.savers.test_sqlite_file import connected
+
+PAGE = 100
+
+
+class Traced(SqliteSaver):
+    """A saver that notes each statement of its reading connection, and counts the rows."""
+
+    def __init__(self, path, **options):
+        super().__init__(path, **options)
+        self.statements: list[str] = []
+        self.rows = 0
+
+    async def trace(self) -> None:
+        """From now on."""
+
+        def note(statement: str) -> None:
+            if statement not in {"BEGIN", "COMMIT"}:
+                self.statements.append(statement)
+
+        def count(_, row):
+            self.rows += 1
+            return row
+
+        def watch(connection) -> None:
+            connection.set_trace_callback(note)
+            connection.row_factory = count
+
+        await self._reader.run(watch)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.db"
+
+
+class TestHistory:
+    @pytest.fixture
+    async def saver(self, path):
+        """A saver over a thread with 1,200 checkpoints and a growing list."""
+        async with Traced(path, synchronous="OFF") as saver:
+            config = {**at(), "recursion_limit": 2_000}
+            await growing(1_198, 1, saver).ainvoke({}, config, durability="async")
+            await saver.trace()
+            yield saver
+
+    async def test_a_page_takes_two_statements(self, saver):
+        """
+        1,200 checkpoints are read with two statements a page of 100, whatever they hold.
+        Promise: S216, S097.
+        """
+        found = await history(growing(1_198, 1, saver), at())
+
+        assert len(found) == 1_200
+        assert [len(s.values["items"]) for s in found[:3]] == [1_198, 1_197, 1_196]
+        assert len(saver.statements) <= 2 * -(-len(found) // PAGE)
+
+    async def test_a_list_takes_two_statements(self, saver):
+        """
+        alist reads all that it lists with two statements.
+        """
+        found = [point async for point in saver.alist(at())]
+
+        assert (len(found), len(saver.statements)) == (1_200, 2)
+
+    async def test_values_are_found_along_indexes(self, saver, path):
+        """
+        No table is read as a whole for the values of a page. Promise: S097, S199.
+        """
+        values = {"ledgers": "[]", "blobs": "[]", "lists": "[]"}
+        with connected(path) as db:
+            statement = "EXPLAIN QUERY PLAN " + schema.SELECT_VALUES
+            plan = [row[3] for row in db.execute(statement, values)]
+
+        assert [line for line in plan if line.startswith("SCAN")] == [
+            "SCAN j VIRTUAL TABLE INDEX 1:"
+        ] * 3
+
+
+async def test_a_paused_reader_holds_up_no_writer(saver):
+    """
+    While somebody stands in the middle of a history others run and store.
+    """
+    graph = ab(saver)
+    for _ in range(3):
+        await graph.ainvoke({"foo": "x"}, at())
+
+    async with aclosing(graph.aget_state_history(at())) as pages:
+        first = await anext(pages)
+        with anyio.fail_after(PATIENCE_S):
+            for n in range(5):
+                await graph.ainvoke({"foo": "y"}, at(f"other{n}"))
+            await graph.ainvoke({"foo": "z"}, at())
+        rest = [point.metadata["step"] async for point in pages]
+
+    assert [first.metadata["step"], *rest] == [*range(10, -2, -1)]
+
+
+async def test_listing_reads_no_values_of_others(path):
+    """
+    A page of five from a thread of large values reads those five, not the rest. Promise: S020,
+    S216.
+    """
+
+    async def node(state):
+        return {"text": "x" * 1_000_000}
+
+    class Big(TypedDict, total=False):
+        text: str
+
+    builder = StateGraph(Big)
+    builder.add_sequence([(f"n{i}", node) for i in range(20)])
+    builder.add_edge(START, "n0")
+    async with Traced(path, synchronous="OFF") as saver:
+        graph = builder.compile(checkpointer=saver)
+        await graph.ainvoke({"text": ""}, at(), durability="async")
+        await saver.trace()
+        found = await history(graph, at(), limit=5)
+        read = saver.rows
+
+    assert len(found) == 5
+    assert read <= 6 * 3
+
+
+class Chat(TypedDict, total=False):
+    """Messages as dicts."""
+
+    messages: Annotated[list[dict], add]
+
+
+async def test_a_chat_takes_at_most_six_times_its_state(path):
+    """
+    400 turns of two messages take at most six times the bytes of the last state. Promise: C1.
+    """
+    said = iter(range(10_000))
+
+    def message(role: str) -> dict:
+        return {"role": role, "content": f"{next(said):05}" * 80}
+
+    async def answer(state):
+        return {"messages": [message("assistant")]}
+
+    builder = StateGraph(Chat).add_node("answer", answer)
+    builder.add_edge(START, "answer").add_edge("answer", END)
+    async with SqliteSaver(path, synchronous="OFF") as saver:
+        graph = builder.compile(checkpointer=saver)
+        for _ in range(400):
+            last = await graph.ainvoke({"messages": [message("user")]}, at(), durability="async")
+
+    assert len(last["messages"]) == 800
+    assert path.stat().st_size <= 6 * len(json.dumps(last))
+
+
+class TestLoading:
+    @pytest.mark.parametrize("steps", [1_000])
+    async def test_the_newest_of_many_takes_twenty_rows(self, path, steps):
+        """
+        However long a thread is, its newest checkpoint is read from at most 20 rows; tests/faults
+        has 5,000 checkpoints with 10,000 messages. Promise: S066, C1.
+        """
+        assert await rows_of_a_load(path, steps) <= 20
+
+
+async def rows_of_a_load(path, steps: int) -> int:
+    """How many rows a load of the newest of so many checkpoints, two messages each, reads."""
+    async with SqliteSaver(path, synchronous="OFF") as saver:
+        config = {**at(), "recursion_limit": steps + 10}
+        await growing(steps, 2, saver).ainvoke({}, config, durability="async")
+    async with Traced(path) as saver:
+        await saver.trace()
+        found = await saver.aget_tuple(at())
+
+        assert len(found.checkpoint["channel_values"]["items"]) == 2 * steps
+        return saver.rows
