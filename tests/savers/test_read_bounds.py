@@ -72,7 +72,7 @@ class TestHistory:
 
     async def test_a_list_takes_two_statements(self, saver):
         """
-        alist reads all that it lists with two statements.
+        Everything that alist shows is read with two statements.
         """
         found = [point async for point in saver.alist(at())]
 
