@@ -10,6 +10,7 @@ HEADS = {
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "torn files": "how | event loop | copies | acknowledged lost | wrong",
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",
     "many at once": "what | event loop | figures",

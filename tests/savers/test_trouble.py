@@ -1,0 +1,226 @@
+"""Trouble with the store: poison in a batch, a dead writer, locks, clocks, a full disk."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import anyio
+import pytest
+
+from actorgraph import InMemorySaver, SqliteSaver
+from actorgraph.errors import StorageBusyError, StorageError
+from actorgraph.runtime.clock import IDS
+from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.testing import GatedSaver
+from tests.gates import PATIENCE_S, Box, patient_group
+from tests.graphs import ab, at, count, history
+from tests.savers.full_disk import SIZES
+from tests.source import ROOT
+
+TOGETHER = 64
+BYTES_MAX = 50_000
+
+
+class SmallRows(HopConnection):
+    """A connection that refuses values above 50,000 bytes, as SQLite does above a billion."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BYTES_MAX)
+
+
+class SmallSaver(SqliteSaver):
+    connection_class = SmallRows
+
+
+async def run_together(saver, inputs: list, waiting: int) -> list[Box]:
+    """Runs whose first saves wait for one commit, and then share the next.
+
+    Args:
+        waiting: how many of them get as far as the saver.
+    """
+    graph = ab(saver)
+    boxes = [Box() for _ in inputs]
+    async with patient_group(saver) as group:
+        group.start_soon(Box().fill, graph.ainvoke, {}, at("first"))
+        await saver.waiting()
+        for n, (box, given) in enumerate(zip(boxes, inputs, strict=True)):
+            group.start_soon(box.fill, graph.ainvoke, given, at(f"t{n}"))
+        while saver.statistics().waiting < waiting:
+            await anyio.lowlevel.checkpoint()
+        saver.release(None)
+    return boxes
+
+
+class TestPoison:
+    @pytest.mark.parametrize("poison", ["oversize", "unserialisable"])
+    async def test_one_message_among_64(self, tmp_path, poison):
+        """
+        Of 64 runs at once only the one with the message that can't be stored fails; the other 63
+        are stored by one transaction, each once. Promise: T20, B2.
+        """
+        bad = {"bar": ["x" * 2 * BYTES_MAX]} if poison == "oversize" else {"foo": object()}
+        inputs = [bad if n == 31 else {"bar": [str(n)]} for n in range(TOGETHER)]
+        path = tmp_path / "runs.db"
+        async with GatedSaver(SmallSaver(path, synchronous="OFF")) as saver:
+            boxes = await run_together(saver, inputs, TOGETHER - (poison == "unserialisable"))
+            largest = max(len(batch) for batch in saver.batches)
+        async with SqliteSaver(path) as saver:
+            rows = [await count(ab(saver), at(f"t{n}")) for n in range(TOGETHER)]
+
+        assert largest == TOGETHER - (poison == "unserialisable")
+        assert [n for n, box in enumerate(boxes) if box.error is not None] == [31]
+        assert isinstance(boxes[31].error, StorageError | TypeError)
+        assert rows == [0 if n == 31 else 4 for n in range(TOGETHER)]
+
+
+class Dying(InMemorySaver):
+    """A saver whose commits fail in a way that nobody foresaw."""
+
+    async def commit(self, batch):
+        raise RuntimeError("a bug in the writer")
+
+
+class TestADeadWriter:
+    async def test_an_error_nobody_foresaw_reaches_every_waiter(self):
+        """
+        When the writer fails with an error of no kind, all who wait get it at once, and none
+        hangs. Promise: T21, B2.
+        """
+        async with GatedSaver(Dying()) as saver:
+            began = time.monotonic()
+            boxes = await run_together(saver, [{}] * 20, 20)
+            took = time.monotonic() - began
+
+        assert all("a bug in the writer" in str(box.error) for box in boxes)
+        assert took < 1
+
+    async def test_a_connection_that_is_gone_reaches_every_waiter(self, tmp_path):
+        """
+        When the writer's connection is gone, every waiter gets an error and nothing hangs; a new
+        saver goes on. Promise: T21.
+        """
+        path = tmp_path / "runs.db"
+        inner = SqliteSaver(path)
+        async with GatedSaver(inner) as saver:
+            with suppress(sqlite3.ProgrammingError):  # as if it had died
+                await inner._writer.run(sqlite3.Connection.close)  # noqa: SLF001
+            began = time.monotonic()
+            boxes = await run_together(saver, [{}] * 20, 20)
+            took = time.monotonic() - began
+        async with SqliteSaver(path) as saver:
+            result = await ab(saver).ainvoke({}, at("t0"))
+
+        assert all(isinstance(box.error, Exception) for box in boxes)
+        assert took < 1
+        assert result["bar"] == ["a", "b"]
+
+
+class Hands:
+    """A clock that shows what it is set to."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def ticks(self) -> int:
+        return self.now
+
+
+HOUR = 3_600 * 10**7
+JUMPS = {"an hour back": -HOUR, "ten years on": 10 * 365 * 24 * HOUR, "frozen": 0}
+
+
+class TestClocks:
+    @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+    async def test_order_is_the_stores(self, saver, monkeypatch, jump):
+        """
+        Whatever the clock does between and during runs, the newest checkpoint is the one stored
+        last, and ids rise. Promise: T16, C11, D13, S226.
+        """
+        hands = Hands(IDS._clock.ticks())  # noqa: SLF001 - the process's own
+        monkeypatch.setattr(IDS, "_last", IDS._last)  # noqa: SLF001
+        monkeypatch.setattr(IDS, "_clock", hands)
+        graph = ab(saver)
+        for n in range(4):
+            await graph.ainvoke({"foo": str(n)}, at())
+            hands.now += jump if n % 2 == 0 else -jump
+        steps = [s.metadata["step"] for s in await history(graph, at())]
+        ids = [s.config["configurable"]["checkpoint_id"] for s in await history(graph, at())]
+
+        assert steps == [*range(14, -2, -1)]
+        assert ids == sorted(ids, reverse=True)
+        assert (await graph.aget_state(at())).values["bar"] == ["a", "b"] * 4
+
+
+@contextmanager
+def locked(path, seconds: float | None = None):
+    """Another process that holds the database's write lock, for so long or until the end."""
+    program = (
+        "import sqlite3, sys\n"
+        "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "db.execute('BEGIN EXCLUSIVE')\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == b"locked\n"
+        try:
+            yield process.stdin
+        finally:
+            process.kill()
+
+
+class TestLocks:
+    async def test_beyond_the_timeout(self, tmp_path):
+        """
+        While another process holds the lock for longer than the timeout, a run ends with
+        StorageBusyError within a second after it, no node having begun. Promise: T8.
+        """
+        log: list[str] = []
+        async with SqliteSaver(tmp_path / "runs.db", busy_timeout_s=0.3) as saver:
+            with locked(tmp_path / "runs.db"):
+                began = time.monotonic()
+                with pytest.raises(StorageBusyError):
+                    await ab(saver, log).ainvoke({}, at())
+                took = time.monotonic() - began
+            assert (await ab(saver, log).ainvoke({}, at()))["bar"] == ["a", "b"]
+
+        assert took < 1.3
+        assert log == ["a", "b"]
+
+    async def test_within_the_timeout(self, tmp_path):
+        """
+        A lock that another process lets go in time delays a run and fails nothing. Promise: T8.
+        """
+        async with SqliteSaver(tmp_path / "runs.db", busy_timeout_s=PATIENCE_S) as saver:
+            with locked(tmp_path / "runs.db") as until:
+                box = Box()
+                async with anyio.create_task_group() as group:
+                    group.start_soon(box.fill, ab(saver).ainvoke, {}, at())
+                    await anyio.wait_all_tasks_blocked()
+                    until.close()
+
+        assert box.value["bar"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("size", SIZES[::10])
+def test_a_full_disk(tmp_path, size):
+    """
+    When no file may grow any more the run ends with an error, no node starts after that, and the
+    thread goes on from there once there is space. Promise: T7, B2, B3.
+    """
+    command = [sys.executable, "-m", "tests.savers.full_disk", str(tmp_path / "runs.db"), str(size)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+
+    assert found.pop("error") in {"StorageFullError", "SaverBrokenError"}
+    assert found == {
+        "started after": 0,
+        "log": [f"n{n}" for n in range(30)],
+        "integrity": "ok",
+    }
