@@ -32,6 +32,11 @@ A gap is a promise that no test shows yet.
 """
 
 
+def defects() -> dict[str, str]:
+    """Id -> phrase of what other libraries get wrong, from tests/defects.toml."""
+    return tomllib.loads((ROOT / "tests" / "defects.toml").read_text("utf-8"))
+
+
 def catalogue() -> dict[str, dict[str, str]]:
     """Section -> id -> phrase, from tests/promises.toml."""
     return tomllib.loads((ROOT / "tests" / "promises.toml").read_text("utf-8"))
@@ -91,7 +96,16 @@ def page(sections: Mapping[str, Mapping[str, str]], found: Mapping[str, list[str
         lines += ["| id | promise | tests |", "|---|---|---|"]
         lines += [row(i, phrase, found.get(i, ())) for i, phrase in phrases.items()]
         lines.append("")
-    others = sorted(set(found) - known, key=by_number)
+    wrong = defects()
+    lines += [
+        "## Defects of others that are not here",
+        "",
+        "| id | defect | tests |",
+        "|---|---|---|",
+    ]
+    lines += [row(i, phrase, found.get(i, ())) for i, phrase in wrong.items()]
+    lines.append("")
+    others = sorted(set(found) - known - set(wrong), key=by_number)
     if others:
         lines += ["## Other rules that tests name", "", "| id | tests |", "|---|---|"]
         lines += [f"| {i} | {'<br>'.join(f'`{t}`' for t in found[i])} |" for i in others]

@@ -12,6 +12,10 @@ async def chunks(graph, given, config=None, **options) -> list:
 
 
 class TestModes:
+    """
+    Each mode that can be asked for tells what it should. Promise: D12.
+    """
+
     async def test_updates_is_the_default(self):
         """
         Each task's return, under its node's name. Promise: S187.

@@ -126,7 +126,7 @@ class TestBaseChannel:
         """
         Each checkpoint has the channel's value of its time, although the channel changes and
         stores one dict in place; a branch goes on from the value of its own past.
-        LangGraph: F-B1, L22.
+        Promise: S053. LangGraph: F-B1, L22.
         """
         graph = poll(saver, a="x", b="y", c="y")
 

@@ -1,0 +1,162 @@
+"""What the guides say of savers: clones, imports, concurrency, layers, channels, compression."""
+
+import copy
+import re
+import subprocess
+import sys
+import threading
+from typing import TypedDict
+
+import anyio
+from anyio.from_thread import start_blocking_portal
+
+from actorgraph import END, START, InMemorySaver, SqliteSaver, StateGraph
+from actorgraph.codec import Codec
+from actorgraph.codec.records import Record
+from tests.graphs import AB, ab, at, compiled
+from tests.savers.test_langgraph_methods import checkpoint, metadata, put
+from tests.savers.test_sqlite_file import connected
+from tests.source import ROOT
+
+
+class TestMemory:
+    async def test_a_clone_shares_what_is_stored(self):
+        """
+        A copy of a memory saver sees what the other stores. Promise: S082.
+        """
+        one = InMemorySaver()
+        two = copy.copy(one)
+
+        async with one, two:
+            await put(two, at(), 0)
+
+            assert (await one.aget(at()))["channel_values"]["foo"] == "v0"
+
+    def test_the_guides_example(self):
+        """
+        A graph compiled with InMemorySaver() remembers its thread, with nothing opened.
+        Promise: S083.
+        """
+        builder = StateGraph(AB)
+        builder.add_node("a", lambda _: {"foo": "a", "bar": ["a"]})
+        builder.add_node("b", lambda _: {"foo": "b", "bar": ["b"]})
+        builder.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+        graph = builder.compile(checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "1"}}
+
+        assert graph.invoke({"foo": "", "bar": []}, config) == {"foo": "b", "bar": ["a", "b"]}
+        assert graph.get_state(config).values == {"foo": "b", "bar": ["a", "b"]}
+
+
+class TestSqlite:
+    def test_it_imports_no_database_package(self):
+        """
+        SqliteSaver comes with the package itself and imports no database library but the standard
+        one, and aiosqlite at most. Promise: S102, S103.
+        """
+        program = (
+            "import sys\n"
+            "from actorgraph import SqliteSaver\n"
+            "with SqliteSaver(':memory:') as saver: saver.list_threads()\n"
+            "known = 'psycopg psycopg2 asyncpg sqlalchemy apsw peewee redis pymongo duckdb'\n"
+            "print([name for name in known.split() if name in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+
+        assert done.stdout.strip() == "[]"
+
+    def test_many_writers_at_once(self, tmp_path):
+        """
+        Fifty puts at once from tasks and from threads are all stored, and none sees a lock.
+        Promise: S105.
+        """
+        with SqliteSaver(tmp_path / "runs.db") as saver:
+            errors: list[BaseException] = []
+
+            def store(thread: str) -> None:
+                try:
+                    point = checkpoint(0)
+                    saver.put(at(thread), point, metadata(0), point["channel_versions"])
+                except BaseException as error:  # noqa: BLE001 - told below
+                    errors.append(error)
+
+            threads = [threading.Thread(target=store, args=(f"t{n}",)) for n in range(25)]
+            for thread in threads:
+                thread.start()
+            with start_blocking_portal() as portal:
+                portal.call(_put_many, saver, [f"a{n}" for n in range(25)])
+            for thread in threads:
+                thread.join()
+            found = saver.list_threads()
+
+        assert errors == []
+        assert len(found) == 50
+
+    def test_values_are_compressed_and_tagged(self, tmp_path):
+        """
+        A repetitive megabyte takes less than a tenth of that, begins with the tag of what it is,
+        and comes back equal. Promise: S109.
+        """
+        text = "the same again, " * 65_536
+        path = tmp_path / "runs.db"
+        with SqliteSaver(path, codec=Codec(compress_above=1_000)) as saver:
+            ab(saver).invoke({"foo": "x"}, at())
+            point = checkpoint(0, {"foo": text})
+            config = saver.put(at("big"), point, metadata(0), point["channel_versions"])
+            found = saver.get(config)
+        with connected(path) as db:
+            largest = db.execute("SELECT max(length(payload)) FROM blobs").fetchone()[0]
+            tags = {row[0][:2] for row in db.execute("SELECT payload FROM blobs")}
+
+        assert found["channel_values"]["foo"] == text
+        assert largest < 100_000
+        assert b"\xc1\x01" in tags
+
+
+async def _put_many(saver, threads: list[str]) -> None:
+    async with anyio.create_task_group() as group:
+        for thread in threads:
+            group.start_soon(put, saver, at(thread), 0)
+
+
+class TestChannels:
+    async def test_what_was_never_written_is_left_out(self, saver):
+        """
+        A channel that nobody wrote has no value in the checkpoint. Promise: S050.
+        """
+
+        class State(TypedDict, total=False):
+            foo: str
+            never: str
+
+        nodes = {"a": lambda _: {"foo": "a"}}
+        graph = compiled(nodes, [(START, "a")], schema=State, checkpointer=saver)
+        await graph.ainvoke({"foo": "x"}, at())
+
+        found = (await saver.aget_tuple(at())).checkpoint["channel_values"]
+        state = await graph.aget_state(at())
+        assert "never" not in found
+        assert state.values == {"foo": "a"}
+
+
+def test_the_page_names_the_five_layers(tmp_path):
+    """
+    docs/inspecting.md has every column and every key of a record in exactly one of the five
+    layers. Promise: S071.
+    """
+    page = (ROOT / "docs/inspecting.md").read_text().partition("## The five layers")[2]
+    layers = {
+        cells[1].strip(): re.findall(r"`(\w+)`", cells[3])
+        for cells in (line.split("|") for line in page.splitlines() if line.startswith("| "))
+        if cells[1].strip() != "layer"
+    }
+    with SqliteSaver(tmp_path / "runs.db") as saver:
+        ab(saver).invoke({}, at())
+    with connected(tmp_path / "runs.db") as db:
+        columns = {row[1] for row in db.execute("PRAGMA table_info(checkpoints)")} - {"record"}
+
+    named = [name for names in layers.values() for name in names]
+    assert [*layers] == ["Identity", "State", "Versioning", "Coordination", "Metadata"]
+    assert sorted(named) == sorted({*columns, *Record.__struct_fields__})
