@@ -49,13 +49,21 @@ class Puts(Machine):
         )
         self.check(thread)
 
-    @rule(thread=raw, namespace=namespaces, count=st.integers(2, 4), fork=st.booleans())
-    def grow(self, thread, namespace, count, fork) -> None:
+    @rule(
+        thread=raw,
+        namespace=namespaces,
+        count=st.integers(2, 4),
+        fork=st.booleans(),
+        twin=st.booleans(),
+    )
+    def grow(self, thread, namespace, count, fork, twin) -> None:
         """Several checkpoints in a row, or several branches of one."""
         there = self.model.there(thread, namespace)
         start = there[-1] if there else None
         for number in range(count):
-            named, about = new_id(), {"tag": number}
+            taken = {p.id for p in self.model.there(thread, namespace)}
+            free = [p.id for p in self.model.there(thread) if p.id not in taken]
+            named, about = free[0] if twin and free else new_id(), {"tag": number}
             place = at(thread, checkpoint_ns=namespace)
             if start is not None:
                 place["configurable"]["checkpoint_id"] = start.id
@@ -133,8 +141,8 @@ class Puts(Machine):
                 {"run_id": 1},
             ]
         ),
-        before=st.one_of(st.none(), picks),
-        limit=st.one_of(st.none(), st.integers(1, 4)),
+        before=st.one_of(st.none(), st.none(), picks),
+        limit=st.sampled_from([None, 1, 2, 3]),
     )
     def list_some(self, thread, namespace, about, before, limit) -> None:
         bound = None if before is None else pick(self.model.there(thread, namespace), before)

@@ -98,12 +98,25 @@ class Runs(Machine):
             return
         self.invoke(thread, None, self.after(head, None), None)
 
-    @rule(thread=graphs, at_=picks, fork=st.booleans(), text=st.text("uvw", min_size=2, max_size=4))
-    def update(self, thread, at_, fork, text) -> None:
+    @rule(
+        thread=graphs,
+        at_=picks,
+        fork=st.booleans(),
+        texts=st.lists(st.text("uvw", min_size=2, max_size=4), min_size=1, max_size=3),
+    )
+    def update(self, thread, at_, fork, texts) -> None:
         there = self.model.there(thread)
         base = pick(there, at_) if fork else self.model.head(thread)
         if base is None or base.next == ("__start__",):
             return
+        for text in texts if fork else texts[:1]:
+            self.update_at(thread, base, text, fork=fork)
+        self.call(self.graph.ainvoke, None, at(thread))  # it asks
+        self.unsure.discard(thread)
+        self.check(thread)
+
+    def update_at(self, thread: str, base: Point, text: str, *, fork: bool) -> None:
+        """One update; as a fork it says which checkpoint it is of."""
         place = at(thread, checkpoint_id=base.id) if fork else at(thread)
         self.call(self.graph.aupdate_state, place, {"bar": [text], "foo": text}, as_node="a")
         values = {"bar": [*base.values["bar"], text], "foo": text}
@@ -112,6 +125,3 @@ class Runs(Machine):
         point.id = state.config["configurable"]["checkpoint_id"]
         point.run = state.metadata.get("run_id")
         self.model.add(thread, point)
-        self.call(self.graph.ainvoke, None, at(thread))  # it asks
-        self.unsure.discard(thread)
-        self.check(thread)
