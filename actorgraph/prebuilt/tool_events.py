@@ -58,7 +58,7 @@ def runtime_of(
         stream_writer=writer,
         tool_call_id=call["id"],
         store=around.store,
-        stores=around.stores,
+        stores=dict(around.stores),
         tools=tools,
         execution_info=around.execution_info,
         server_info=around.server_info,
