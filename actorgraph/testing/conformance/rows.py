@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from actorgraph.codec.frames import frame, frames
 from actorgraph.codec.records import Record, encode_record
 from actorgraph.ports import Saver
 from actorgraph.runtime.clock import IDS
@@ -83,7 +84,7 @@ def grown(lists: dict[str, list[tuple[int, int]]], version: int) -> Record:
 def items(start: int, texts: Iterable[bytes], lineage: int = 1, before: int = 0) -> RangeRow:
     """A row with items of the list `x`."""
     found = [*texts]
-    return RangeRow("x", lineage, start, before, len(found), b"".join(found))
+    return RangeRow("x", lineage, start, before, len(found), frame(b"".join(found)))
 
 
 def merge(start: int, end: int, lineage: int = 1) -> MergeRow:
@@ -111,5 +112,5 @@ async def page(port: Saver, thread: str | None = THREAD, **options: Any) -> list
 
 
 def texts_of(found: StoredCheckpoint, lineage: int = 1) -> bytes:
-    """The payloads of the list `x`, put together."""
-    return b"".join(row.payload for row in found.ranges["x", lineage])
+    """The items of the list `x`, put together."""
+    return b"".join(part for row in found.ranges["x", lineage] for part in frames(row.payload))
