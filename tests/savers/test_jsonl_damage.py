@@ -40,7 +40,7 @@ def listed(direct):
 def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
     """
     Cut at every byte of its last three lines, the file shows the saves before the cut, a read
-    changes nothing, and the next save is read after them. Promise: T4.
+    changes nothing, and the next save is read after them. Promise: T4, D2.
     """
     whole = path.read_bytes()
     ends = [m.end() for m in re.finditer(b"\n", whole)]

@@ -198,7 +198,7 @@ class TestNames:
     def test_each_id_has_a_file_of_its_own_inside_the_folder(self, folder):
         """
         Whatever a thread is called, its file is in the folder and no other thread's, also
-        where names differ in case alone. Promise: S091, T31.
+        where names differ in case alone. Promise: S091, T31, D4.
         """
         outside = set(folder.parent.iterdir())
         with Direct(folder) as direct:
