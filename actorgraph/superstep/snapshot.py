@@ -87,7 +87,8 @@ def snapshot(
     parents: dict[str, str] = restored.metadata.get("parents", {})
     return StateSnapshot(
         values=values_of(state),
-        next=next_nodes(plan, unfinished),
+        # All may have finished and not be folded, in a run that was cancelled: it goes on here.
+        next=next_nodes(plan, unfinished or tasks),
         config=address(thread_id, restored.namespace, restored.id, parents) or {},
         metadata=metadata_of(plan, restored, parent_ledger),
         created_at=iso(restored.created),
