@@ -62,6 +62,8 @@ async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
                 if lines_of(folder) == 0 or process.poll() is not None:
                     continue
                 process.send_signal(signal.SIGSTOP)
+                # A signal that was sent is not yet a process that stands.
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
                 place = tmp_path / f"copy{seen['copies']}"
                 there = copy(folder / "store.db", place)
                 (place / "oracle").write_bytes((folder / "oracle").read_bytes())
