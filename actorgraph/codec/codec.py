@@ -5,6 +5,7 @@ tuple. A type that is not on the list fails with the path of the value. Decoding
 nothing, and constructs only types on the list; an unknown name is an error.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -28,6 +29,9 @@ from actorgraph.errors import (
     UnknownTypeError,
     did_you_mean,
 )
+
+_BINARY = re.compile(b"[\xc4-\xc6]")
+"""The first bytes of binary data in msgpack, and of whatever else has them by chance."""
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
@@ -286,7 +290,7 @@ class Codec:
 
     def _pack(self, value: Any) -> bytes:
         payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
-        if (b"\xc4" in payload or b"\xc5" in payload or b"\xc6" in payload) and holds_buffer(value):
+        if _BINARY.search(payload) is not None and holds_buffer(value):
             msg = "a bytearray or memoryview would come back as bytes"
             raise TypeError(msg)
         return payload

@@ -86,6 +86,28 @@ class HandOff:
             except StopIteration as done:
                 return done.value
 
+    def at_once(self, save: Save) -> Commit | None:
+        """The rows of the save that nearly every superstep makes; None for any other one.
+
+        One task has ended, and each value that changed stands in the record itself: there is
+        nothing large in it but the task's own writes, which are one row.
+
+        Raises: as `slices`.
+        """
+        if len(save.checkpoints) != 1 or len(save.ledger) != 1 or save.claim is not None:
+            return None
+        point, placed = save.checkpoints[0], self._placed
+        if self._sealed or placed.moved or point.deltas:
+            return None
+        for value in point.changed.values():
+            if not is_inline(value):
+                return None
+        self._encoded = 0
+        row = self._ledger(save.ledger[0])
+        for channel, value in point.changed.items():
+            placed.inline(channel, value)
+        return self._committed(save, (row,), (self._checkpoint(point),))
+
     def slices(self, save: Save) -> Generator[None, None, Commit]:
         """The rows of a save; yields wherever the event loop may have a turn.
 
@@ -111,6 +133,11 @@ class HandOff:
                 for _ in self._place(point, channel, value, rows):
                     yield self._breathe()
             checkpoints.append(self._checkpoint(point, rows))
+        return self._committed(save, tuple(ledger), tuple(checkpoints))
+
+    def _committed(
+        self, save: Save, ledger: tuple[LedgerRow, ...], checkpoints: tuple[CheckpointRow, ...]
+    ) -> Commit:
         overhead = _ROW_OVERHEAD * (len(ledger) + 2 * len(checkpoints))
         epoch = self._epoch
         if save.claim is not None and self._owner is not None:
@@ -123,8 +150,8 @@ class HandOff:
             number=save.number,
             head=save.head,
             claim=None if save.claim is None else self._claim(save.claim),
-            ledger=tuple(ledger),
-            checkpoints=tuple(checkpoints),
+            ledger=ledger,
+            checkpoints=checkpoints,
             ends=save.ends,
             size=overhead + self._encoded,
             owner=self._owner,
@@ -164,7 +191,7 @@ class HandOff:
     def _writes(self, entry: LedgerEntry, place: Place) -> bytes:
         where = _whose(entry.path)
         try:
-            return self._encode([[channel, value] for channel, value in entry.writes], where, place)
+            return self._encode(list(map(list, entry.writes)), where, place)
         except SerializationError:
             for channel, value in entry.writes:  # the culprit's path begins with its channel
                 self._codec.encode(value, f"{where}: {channel}")
@@ -190,7 +217,7 @@ class HandOff:
         rows.blobs.append(BlobRow(channel, version, payload))
         return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
 
-    def _checkpoint(self, point: NewCheckpoint, rows: "_Rows") -> CheckpointRow:
+    def _checkpoint(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
         return CheckpointRow(
             id=point.id,
             parent=point.parent,
@@ -200,9 +227,9 @@ class HandOff:
             next=encode_names(point.next),
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata),
-            blobs=tuple(rows.blobs),
-            ranges=tuple(rows.ranges),
-            merges=tuple(rows.merges),
+            blobs=() if rows is None else tuple(rows.blobs),
+            ranges=() if rows is None else tuple(rows.ranges),
+            merges=() if rows is None else tuple(rows.merges),
         )
 
     def _record(self, point: NewCheckpoint) -> Record:

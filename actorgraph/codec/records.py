@@ -27,7 +27,8 @@ _INLINE_INT_MAX = 2**53
 class Record(msgspec.Struct, omit_defaults=True):
     """A record, decoded; `v` as it was stored."""
 
-    v: int = CHECKPOINT_FORMAT
+    # A factory's value is never left out: `v` says how to read the rest.
+    v: int = msgspec.field(default_factory=lambda: CHECKPOINT_FORMAT)
     highest: int = 0
     graph: str = ""
     channel_versions: dict[str, int] = {}
@@ -67,7 +68,6 @@ class _Versioned(msgspec.Struct):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)
 _VERSION = msgspec.json.Decoder(_Versioned)
-_CURRENT = f'{{"v":{CHECKPOINT_FORMAT}'
 
 
 def is_inline(value: Any) -> bool:
@@ -78,11 +78,8 @@ def is_inline(value: Any) -> bool:
 
 
 def encode_record(record: Record) -> str:
-    """The record as JSON text. `v` is always written: it says how to read the rest."""
-    encoded = _ENCODER.encode(record)
-    if record.v != CHECKPOINT_FORMAT:
-        return encoded.decode()
-    return _CURRENT + ("}" if encoded == b"{}" else f",{encoded[1:].decode()}")
+    """The record as JSON text."""
+    return _ENCODER.encode(record).decode()
 
 
 def decode_record(text: str) -> Record:

@@ -38,10 +38,10 @@ class IdSource:
         now = self._clock.ticks()
         with self._lock:
             floor = self._last
-            if parent is not None and parent[10:] != self._node_bytes:
+            if parent is not None and not parent.endswith(self._node_bytes):
                 floor = max(floor, ticks_of(parent))  # another process minted it
-            self._last = now if now > floor else floor + 1
-            return uuid6(self._last, step, self._node)
+            self._last = last = now if now > floor else floor + 1
+        return uuid6(last, step, self._node)
 
     def microseconds(self) -> int:
         """The time now, in microseconds since 1970-01-01 UTC; what ids tell, for retention."""

@@ -100,6 +100,7 @@ class PersistenceActor:
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._immediate = saver.immediate
         self._watch: Watch | None = getattr(saver, "watch", None)
         self._inbox: Mailbox[Posted | None] = Mailbox()
         self._active: dict[str, bytes] = {}
@@ -119,7 +120,7 @@ class PersistenceActor:
             if refused is not None:
                 self._fail(posted, refused)
                 return
-        if self._saver.immediate:
+        if self._immediate:
             with self._lock:
                 self._commit_now(posted)
             return
@@ -292,9 +293,9 @@ class PersistenceActor:
         if refusal is not None:
             self._fail(posted, refusal)
             return
-        commit_now: Any = getattr(self._saver, "commit_now")  # noqa: B009 - only immediate savers
+        saver: Any = self._saver  # only immediate savers have `commit_now`
         try:
-            (outcome,) = commit_now([posted.request])
+            (outcome,) = saver.commit_now([posted.request])
         except Exception as error:  # noqa: BLE001 - a saver may be anybody's
             (outcome,) = self._failed([posted], error)
         else:

@@ -41,6 +41,7 @@ from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
+from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     AnswerCall,
@@ -308,20 +309,31 @@ class Supervisor:
             return True
         assert self._host is not None
         assert self._handoff is not None
-        if self._slices is None:
-            self._slices = self._handoff.slices(save)
         try:
-            next(self._slices)
-        except StopIteration as done:
-            self._slices = None
-            self._host.writer.post(done.value, self._receipts)
-            return True
+            commit = self._encoded(self._handoff, save)
         except Exception as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._slices, self._unsendable = None, True
             self._host.writer.lose(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
-        return False
+        if commit is None:
+            return False
+        self._host.writer.post(commit, self._receipts)
+        return True
+
+    def _encoded(self, handoff: HandOff, save: Save) -> Commit | None:
+        """Encode a save, or the next slice of a large one; its rows after the last."""
+        if self._slices is None:
+            commit = handoff.at_once(save)
+            if commit is not None:
+                return commit
+            self._slices = handoff.slices(save)
+        try:
+            next(self._slices)
+        except StopIteration as done:
+            self._slices = None
+            return done.value
+        return None
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store what was done, whoever is impatient, within the deadline."""

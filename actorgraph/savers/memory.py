@@ -24,6 +24,7 @@ from actorgraph.savers.judge import (
     newest_rows,
     refused_copy,
 )
+from actorgraph.savers.memory_log import log, settled
 from actorgraph.savers.memory_resealing import reseal
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.memory_threads import (
@@ -36,13 +37,11 @@ from actorgraph.savers.memory_threads import (
     remove,
 )
 from actorgraph.values.commits import (
-    CheckpointRow,
     Commit,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
     Outcome,
     Query,
     Refused,
@@ -87,6 +86,8 @@ class MemoryBackend:
     def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
         """Store a batch without waiting."""
         with self._lock:
+            if len(batch) == 1:
+                return [self._apply(batch[0])]
             return [self._apply(request) for request in batch]
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
@@ -117,17 +118,17 @@ class MemoryBackend:
         if thread is None:
             thread = MemoryThread(ThreadState(request.thread_id))
         answered = request.claim is not None and any(
-            _has_row(thread, request, row) for row in answer_rows(request)
+            _has_row(settled(thread), request, row) for row in answer_rows(request)
         )
         base = branches_off(request)
-        based = base is None or (request.namespace, base) in thread.by_id
+        based = base is None or (request.namespace, base) in settled(thread).by_id
         if request.claim is not None and thread.state.owner is not None:
             thread.state.leased = self._systems.is_alive(thread.state.owner)
         sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
-        _store(thread, request, sequence)
+        log(thread, request, sequence)
         if request.owner is not None and (request.claim or request.ends):
             self._systems.committed(request)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
@@ -135,13 +136,13 @@ class MemoryBackend:
     def _keep(self, request: Kept) -> Outcome:
         """Carry out a request about what a thread keeps."""
         if isinstance(request, Vacuum):
-            empty = [t for t, known in self._threads.items() if is_left_over(known)]
+            empty = [t for t, known in self._threads.items() if is_left_over(settled(known))]
             for thread_id in empty:
                 del self._threads[thread_id]
             return Stored()
-        thread = self._threads.get(request.thread_id)
+        thread = self._known(request.thread_id)
         if isinstance(request, CopyThread):
-            source = self._threads.get(request.source)
+            source = self._known(request.source)
             if thread is not None and thread.places:
                 return Refused(refused_copy(request))
             if source is None or not source.places:
@@ -166,13 +167,19 @@ class MemoryBackend:
             return Stored()
         return remove(thread, request)
 
+    def _known(self, thread_id: str) -> MemoryThread | None:
+        """A thread whose tables are whole."""
+        thread = self._threads.get(thread_id)
+        return None if thread is None else settled(thread)
+
     def _answer(self, query: Query) -> Any:
         if isinstance(query, LoadCheckpoint):
             return self._load(query)
         if isinstance(query, ListThreads):
-            return sorted(t.state.thread_id for t in self._threads.values() if has_runs(t, query))
+            threads = map(settled, self._threads.values())
+            return sorted(t.state.thread_id for t in threads if has_runs(t, query))
         if isinstance(query, CountCheckpoints):
-            thread = self._threads.get(query.thread_id)
+            thread = self._known(query.thread_id)
             places = thread.places if thread else ()
             return sum(query.namespace in (None, place.namespace) for place in places)
         if isinstance(query, ListRuns | ReadEvents):
@@ -180,7 +187,7 @@ class MemoryBackend:
         return self._page(query)
 
     def _load(self, query: LoadCheckpoint) -> Loaded:
-        thread = self._threads.get(query.thread_id)
+        thread = self._known(query.thread_id)
         if thread is None:
             return Loaded()
         head = thread.state.heads.get(query.namespace)
@@ -200,6 +207,7 @@ class MemoryBackend:
         for thread in self._threads.values():
             if query.thread_id not in (None, thread.state.thread_id):
                 continue
+            settled(thread)
             places = thread.places if query.oldest_first else reversed(thread.places)
             wanted = (p for p in places if _matches(thread, p, query))
             read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
@@ -226,43 +234,6 @@ def _floor(thread: MemoryThread, namespace: str, head: bytes | None) -> int:
 def _has_row(thread: MemoryThread, commit: Commit, row: LedgerRow) -> bool:
     rows = thread.ledger.get((commit.namespace, row.base), {})
     return (row.task, row.index, row.generation) in rows
-
-
-def _store(thread: MemoryThread, commit: Commit, sequence: int) -> None:
-    namespace = commit.namespace
-    if commit.claim is not None and commit.run is not None:
-        claim = commit.claim
-        head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
-        thread.runs = {commit.run: OpenRun(commit.run, head, claim.mode, claim.input)}
-    ledger = thread.ledger
-    for entry in commit.ledger:
-        key = (entry.task, entry.index, entry.generation)
-        rows = ledger.get((namespace, entry.base))
-        if rows is None:
-            ledger[namespace, entry.base] = {key: entry}
-        else:
-            rows.setdefault(key, entry)
-    for offset, row in enumerate(commit.checkpoints):
-        if row.blobs or row.ranges:
-            _store_values(thread, namespace, row)
-        if row.ranges:  # their bytes are kept where the list is, once
-            row = msgspec.structs.replace(row, ranges=(), merges=())  # noqa: PLW2901
-        place = Place(sequence + offset, namespace, row)
-        thread.places.append(place)
-        thread.by_id[namespace, row.id] = place
-
-
-def _store_values(thread: MemoryThread, namespace: str, row: CheckpointRow) -> None:
-    for blob in row.blobs:
-        thread.blobs[namespace, blob.channel, blob.version] = blob.payload
-    for part in row.ranges:
-        rows = thread.ranges.setdefault((namespace, part.channel, part.lineage), {})
-        count, payload = rows.get(part.start, (0, b""))
-        rows[part.start] = (count + part.count, payload + part.payload)
-    for merge in row.merges:
-        rows = thread.ranges[namespace, merge.channel, merge.lineage]
-        parts = [rows.pop(s) for s in sorted(rows) if merge.start <= s < merge.end]
-        rows[merge.start] = (sum(c for c, _ in parts), b"".join(p for _, p in parts))
 
 
 def _whole(thread: MemoryThread, place: Place, *, ancestors: bool) -> StoredCheckpoint:

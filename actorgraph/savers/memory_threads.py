@@ -4,7 +4,7 @@ import msgspec
 
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.retention import Cut, Point, cut, held_whole, stored_by
-from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, Stored
+from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, OpenRun, Stored
 from actorgraph.values.retention import DeleteRuns, HoldWhole, ListThreads, Removal
 
 
@@ -17,9 +17,15 @@ class Place(msgspec.Struct):
 
 
 class MemoryThread(msgspec.Struct):
-    """One thread's rows, keyed as the tables of a database would be."""
+    """One thread's rows, keyed as the tables of a database would be.
+
+    Attributes:
+        log: accepted commits with the sequence of their first checkpoint, whose rows are not in
+            the tables yet: see `memory_log`.
+    """
 
     state: ThreadState
+    log: list[tuple[int, Commit]] = []
     places: list[Place] = []
     by_id: dict[tuple[str, bytes], Place] = {}
     blobs: dict[tuple[str, str, int], bytes] = {}

@@ -237,7 +237,10 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.updated = tuple(sorted(changed))
     state.send_round = 0
     tasks = due_tasks(state, changed)
-    state.tasks = {task.id: task for task in tasks}
+    if len(tasks) == 1:
+        state.tasks = {tasks[0].id: tasks[0]}
+    else:
+        state.tasks = {task.id: task for task in tasks}
     state.results = {}
     state.due = deque(tasks)
     state.open = False
@@ -342,8 +345,11 @@ def _start_due(state: RunState) -> list[Effect]:
 
 def _next_allowed(state: RunState) -> Task | None:
     """The first due task whose node has not reached its own limit."""
+    nodes = state.plan.callable
+    if nodes[state.due[0].name].max_concurrency is None:
+        return state.due.popleft()
     for place, task in enumerate(state.due):
-        limit = state.plan.callable[task.name].max_concurrency
+        limit = nodes[task.name].max_concurrency
         if limit is None or _calls_of(state, task.name) < limit:
             del state.due[place]
             return task

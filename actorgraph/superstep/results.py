@@ -223,13 +223,11 @@ def branch_view(
     plan: Plan, values: Mapping[str, Any], branch: BranchPlan, writes: list[Write]
 ) -> Any:
     """What a conditional edge sees: the state with this task's own writes, not its siblings'."""
-    fresh = dict(values)
+    seen: Any = branch_view_of(plan, dict(values), branch, writes)
     if branch.own_keys and branch.coerce is None:
         # What the node returned is laid under what its view has.
-        own = {channel: value for channel, value in writes if channel in branch.own_keys}
-        seen: dict[str, Any] = branch_view_of(plan, fresh, branch, writes)
-        return {**own, **seen}
-    return branch_view_of(plan, fresh, branch, writes)
+        return {**{key: value for key, value in writes if key in branch.own_keys}, **seen}
+    return seen
 
 
 def branch_view_of(

@@ -142,22 +142,22 @@ def may_start(state: RunState) -> bool:
     """Whether the mode lets the next superstep's tasks start now."""
     if not state.has_saver:
         return True
-    match state.policy.durability:
-        case Durability.SYNC:
-            return state.durable == state.sent
-        case Durability.ASYNC:
-            # The run's claim is awaited in every mode, and it is always the first save.
-            begun = state.durable >= min(state.sent, 1)
-            return begun and len(state.unsaved_steps) <= state.policy.max_unsaved_steps
-        case Durability.EXIT:
-            return state.durable >= min(state.sent, 1)
+    durability = state.policy.durability
+    if durability is Durability.SYNC:
+        return state.durable == state.sent
+    # The run's claim is awaited in every mode, and it is always the first save.
+    if state.durable < min(state.sent, 1):
+        return False
+    return (
+        durability is Durability.EXIT or len(state.unsaved_steps) <= state.policy.max_unsaved_steps
+    )
 
 
 def acknowledged(state: RunState, number: int) -> None:
     """Note that every save up to `number` is durable."""
-    state.durable = max(state.durable, number)
+    durable = state.durable = max(state.durable, number)
     unsaved = state.unsaved_steps
-    while unsaved and unsaved[0] <= state.durable:
+    while unsaved and unsaved[0] <= durable:
         unsaved.popleft()
 
 

@@ -113,9 +113,11 @@ def input_of(state: RunState, task: Task) -> Any:
     if is_push(task.path):
         return task.input
     # A handler gets what the failed node got.
-    node = state.plan.nodes[str(task.path[1])]
+    plan = state.plan
+    node = plan.nodes[str(task.path[1])]
     try:
-        return view(state.plan, visible(state), node.reads, node.coerce)
+        values = visible(state) if plan.managed else state.values
+        return view(plan, values, node.reads, node.coerce)
     except InvalidUpdateError as error:
         raise InvalidUpdateError(f"node {task.name!r}: {error.what}", do=error.do) from error
 

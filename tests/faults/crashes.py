@@ -22,15 +22,17 @@ JUDGED = ("wrong", "lost", "re-run", "unreported", "claim lost")
 """What must be 0 at every point."""
 
 
-async def crash_everywhere(scenario: Scenario, kind: str, mode: str, path: Path) -> Counter[str]:
-    """Every crash point of a scenario, before and after.
+async def crash_everywhere(
+    scenario: Scenario, kind: str, mode: str, path: Path, part: tuple[int, int] = (0, 1)
+) -> Counter[str]:
+    """Every crash point of a scenario, before and after; or only a part of them.
 
     Returns: how many points, and how many of each of `JUDGED`.
     """
     seen: Counter[str] = Counter()
     most = 0
     for when in WHENS:
-        for k in numbers():
+        for k in numbers(part):
             plan = FaultPlan(k, when)
             found = await crash_at(scenario, kind, mode, plan, path)
             most = max(most, len(plan.operations))

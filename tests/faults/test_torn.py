@@ -13,6 +13,7 @@ from tests.faults.crashes import report, row
 from tests.faults.kills import RUN_SECONDS_MAX, judge, lines_of, start
 from tests.faults.torn import copy, cut, cuts, sequences
 from tests.graphs import ab, at
+from tests.standing import stop
 
 COPIES = int(os.environ.get("ACTORGRAPH_COPIES", "200"))
 THREADS = 6
@@ -61,9 +62,7 @@ async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
                 await anyio.sleep(chance.uniform(0, 0.02))
                 if lines_of(folder) == 0 or process.poll() is not None:
                     continue
-                process.send_signal(signal.SIGSTOP)
-                # A signal that was sent is not yet a process that stands.
-                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                stop(process)
                 place = tmp_path / f"copy{seen['copies']}"
                 there = copy(folder / "store.db", place)
                 (place / "oracle").write_bytes((folder / "oracle").read_bytes())

@@ -1,6 +1,5 @@
 """Processes that die or stand still in the middle of their runs, and the one that goes on."""
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 
 from actorgraph import ActorSystem, SqliteSaver
 from tests.graphs import at, count
+from tests.standing import stop
 from tests.system_worker import NODES, steps
 
 RUNS = 20
@@ -50,9 +50,7 @@ def lines_until(process: Any, acks: int) -> list[list[str]]:
 def stop_outside_of_a_commit(process: Any, path: Path) -> None:
     """Stop a process where it holds no lock of the database: else nobody could go on."""
     while True:
-        process.send_signal(signal.SIGSTOP)
-        # A signal that was sent is not yet a process that stands.
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        stop(process)
         connection = sqlite3.connect(path, timeout=0.2, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -198,7 +198,7 @@ def mixed(saver) -> Any:
 
 
 class TestRandomThreads:
-    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("seed", range(4))
     async def test_what_is_left_is_as_it_was(self, saver, seed):
         """
         After any removals of any thread with branches every checkpoint that is left has its
