@@ -71,6 +71,9 @@ class InContext(Generic[T]):
         run, coroutine, live = self._context.run, self._coroutine, self._live
         try:
             trap = run(coroutine.send, None)
+        except StopIteration as done:  # nearly every call that waits for nothing
+            return done.value
+        try:
             while True:
                 try:
                     answer = yield trap

@@ -136,7 +136,11 @@ class NodeActor:
         unbroken = 0
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
-            while (start := await self._inbox.get()) is not None:
+            inbox = self._inbox
+            while True:
+                start = inbox.get_nowait() if inbox else await inbox.get()
+                if start is None:
+                    return
                 await self._perform(start, first=True)
                 # A node that never waits must not keep the event loop from everybody else.
                 unbroken += 1

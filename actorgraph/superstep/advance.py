@@ -210,16 +210,17 @@ def _end_superstep(
     kept = keep(state, *entries)
     tasks = new_superstep(state, "loop", changed)
     state.unflushed = []
-    stops = pauses(state, state.policy.interrupt_after, ran)
+    policy = state.policy
+    stops = bool(policy.interrupt_after) and pauses(state, policy.interrupt_after, ran)
     effects: list[Effect] = []
-    if state.has_saver and state.policy.durability is not Durability.EXIT:
+    if state.has_saver and policy.durability is not Durability.EXIT:
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
         effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
-    if state.policy.modes:
+    if policy.modes:
         chunks.hold_update(state, last, result, folded=True)
     chunks.hold_values(state, changed)
-    if state.policy.modes:
+    if policy.modes:
         chunks.hold_checkpoint(state, tasks)
     if stops:
         chunks.hold_interrupt(state, ())
@@ -266,7 +267,8 @@ def next_superstep(
     if not state.due:
         done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
-    if not resuming and pauses(state, state.policy.interrupt_before, state.due):
+    before = state.policy.interrupt_before
+    if before and not resuming and pauses(state, before, state.due):
         state.pause = "interrupt_before"
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
