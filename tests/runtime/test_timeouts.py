@@ -22,6 +22,8 @@ from tests.gates import Box, Turnstile, patient_group
 from tests.graphs import AB, at, in_a_row, writer
 
 SHORT_S = 0.02
+BEAT_S = 0.06
+"""Between two signs of life, of which a busy machine may delay each by five more."""
 SHORT = timedelta(seconds=SHORT_S)
 
 
@@ -138,7 +140,7 @@ class TestIdleTime:
 
         async def node(state):
             for _ in range(8):
-                await anyio.sleep(SHORT_S)
+                await anyio.sleep(BEAT_S)
                 if how == "write":
                     get_stream_writer()("on")
                 elif how == "heartbeat":
@@ -149,7 +151,7 @@ class TestIdleTime:
                     await anyio.to_thread.run_sync(CURRENT.get().heartbeat)
             return {"bar": ["done"]}
 
-        result = await one(node, TimeoutPolicy(idle_timeout=SHORT_S * 6)).ainvoke({})
+        result = await one(node, TimeoutPolicy(idle_timeout=BEAT_S * 6)).ainvoke({})
 
         assert result["bar"] == ["done"]
 
@@ -163,11 +165,11 @@ class TestIdleTime:
 
         async def node(state):
             for _ in range(8):
-                await anyio.sleep(SHORT_S)
+                await anyio.sleep(BEAT_S)
                 runnable.invoke("on")
             return {"bar": ["done"]}
 
-        graph = one(node, TimeoutPolicy(idle_timeout=SHORT_S * 6, refresh_on=refresh_on))
+        graph = one(node, TimeoutPolicy(idle_timeout=BEAT_S * 6, refresh_on=refresh_on))
         if refresh_on == "auto":
             assert (await graph.ainvoke({}))["bar"] == ["done"]
         else:
@@ -181,7 +183,7 @@ class TestIdleTime:
         """
 
         async def step(state):
-            await anyio.sleep(SHORT_S * 3)
+            await anyio.sleep(BEAT_S * 2)
 
         inner = in_a_row(dict.fromkeys("abcd", step))
 
@@ -189,7 +191,7 @@ class TestIdleTime:
             await inner.ainvoke({})
             return {"bar": ["done"]}
 
-        result = await one(node, TimeoutPolicy(idle_timeout=SHORT_S * 7)).ainvoke({})
+        result = await one(node, TimeoutPolicy(idle_timeout=BEAT_S * 7)).ainvoke({})
 
         assert result["bar"] == ["done"]
 
