@@ -33,6 +33,7 @@ from actorgraph.values.constants import CALL, CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
+_ASKS = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
 SLICE_BYTES = 1_000_000
 SLICE_ITEMS = 2_000
@@ -182,20 +183,23 @@ class HandOff:
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes))
 
     def _ledger(self, entry: LedgerEntry) -> LedgerRow:
-        task, path = as_bytes(entry.task), path_key(entry.path)
-        key = (entry.base, task, path, entry.index, entry.generation)
+        key = (
+            entry.base,
+            as_bytes(entry.task),
+            path_key(entry.path),
+            entry.index,
+            entry.generation,
+        )
         place = writes_at(self._thread_id, self._namespace, key) if self._sealed else NOWHERE
-        asks = entry.index == CONTROL_INDEX[INTERRUPT]
-        return LedgerRow(*key, self._writes(entry, place), asks)
-
-    def _writes(self, entry: LedgerEntry, place: Place) -> bytes:
         where = _whose(entry.path)
         try:
-            return self._encode(list(map(list, entry.writes)), where, place)
+            payload = self._codec.encode(list(map(list, entry.writes)), where, place)
         except SerializationError:
             for channel, value in entry.writes:  # the culprit's path begins with its channel
                 self._codec.encode(value, f"{where}: {channel}")
             raise
+        self._encoded += len(payload)
+        return LedgerRow(*key, payload, entry.index == _ASKS)
 
     def _place(
         self, point: NewCheckpoint, channel: str, value: Any, rows: "_Rows"
@@ -226,7 +230,7 @@ class HandOff:
             run=self._stamp,
             next=encode_names(point.next),
             record=encode_record(self._record(point)),
-            metadata=encode_metadata(point.metadata),
+            metadata=encode_metadata(point.metadata) if point.metadata else "{}",
             blobs=() if rows is None else tuple(rows.blobs),
             ranges=() if rows is None else tuple(rows.ranges),
             merges=() if rows is None else tuple(rows.merges),
@@ -243,7 +247,7 @@ class HandOff:
             values=placed.values,
             lists={c: g.chain for c, g in placed.lists.items()} if placed.lists else {},
             blobs=sorted(placed.blobs) if placed.blobs else [],
-            deltas=dict(point.deltas),
+            deltas=dict(point.deltas) if point.deltas else {},
             folds=point.folds,
         )
 
@@ -347,8 +351,6 @@ def encode_metadata(metadata: dict[str, Any]) -> str:
     Raises:
         InvalidConfigError: a value is not JSON.
     """
-    if not metadata:
-        return "{}"
     try:
         return encode_json(metadata)
     except (TypeError, msgspec.MsgspecError) as error:

@@ -117,19 +117,20 @@ class MemoryBackend:
         thread = self._threads.get(request.thread_id)
         if thread is None:
             thread = MemoryThread(ThreadState(request.thread_id))
-        answered = request.claim is not None and any(
+        claims = request.claim is not None
+        answered = claims and any(
             _has_row(settled(thread), request, row) for row in answer_rows(request)
         )
         base = branches_off(request)
         based = base is None or (request.namespace, base) in settled(thread).by_id
-        if request.claim is not None and thread.state.owner is not None:
+        if claims and thread.state.owner is not None:
             thread.state.leased = self._systems.is_alive(thread.state.owner)
         sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
         log(thread, request, sequence)
-        if request.owner is not None and (request.claim or request.ends):
+        if request.owner is not None and (claims or request.ends):
             self._systems.committed(request)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
