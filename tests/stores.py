@@ -5,6 +5,7 @@ kind. `store.saver()` opens nothing; `store.again()` is what a new process would
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ ON_SLOWER = {
     *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
     *("test_delta", "test_addresses", "test_session_savers", "test_state_machine"),
+    *("test_system", "test_system_drain", "test_system_readers", "test_system_taking_over"),
 }
 """The modules outside of tests/savers that run on PostgreSQL and on files too, on asyncio: they
 take time, and what they show needs one store of each kind."""
@@ -82,12 +84,19 @@ class Store:
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A place for checkpoints; the test runs once per kind."""
-    if request.param != "postgres":
-        yield Store(request.param, tmp_path)
+    with stored_in(request, request.param, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def stored_in(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[Store]:
+    """A place of a kind; on PostgreSQL a schema that is empty and handed on afterwards."""
+    if kind != "postgres":
+        yield Store(kind, folder)
         return
     postgres: PostgresServer = request.getfixturevalue("postgres")
     with postgres.borrow("saver") as schema:
-        yield Store(request.param, tmp_path, postgres.url, schema)
+        yield Store(kind, folder, postgres.url, schema)
 
 
 @pytest.fixture

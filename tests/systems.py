@@ -1,6 +1,6 @@
 """Systems for tests: over each saver that keeps runs, with graphs that stand at turnstiles."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ import pytest
 from actorgraph import ActorSystem
 from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import in_a_row, writer
-from tests.stores import Store
+from tests.stores import Store, stored_in
 
-SYSTEM_KINDS = ["memory", "sqlite"]
+SYSTEM_KINDS = ["memory", "sqlite", "postgres"]
 
 
 @pytest.fixture(params=SYSTEM_KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A place for checkpoints and runs; the test runs once per kind."""
-    return Store(request.param, tmp_path)
+    with stored_in(request, request.param, tmp_path) as made:
+        yield made
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow, Outcome, Ref
 from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import CopyThread
+from actorgraph.values.systems import AdoptRun
 
 
 class ThreadState(msgspec.Struct):
@@ -97,6 +98,18 @@ def _lease(commit: Commit, thread: ThreadState) -> None:
     thread.owner, thread.leased = commit.owner, commit.owner is not None
     if thread.leased:
         thread.epoch += 1
+
+
+def fence(thread: ThreadState, request: AdoptRun) -> bool:
+    """Refuse what the owner of an adopted run may still hand over for its thread, if it has it.
+
+    Returns: whether the thread was that owner's.
+    """
+    if thread.owner is None or thread.owner != request.was:
+        return False
+    thread.epoch += 1
+    thread.owner, thread.leased = None, False
+    return True
 
 
 def _leased(commit: Commit) -> ConflictError:

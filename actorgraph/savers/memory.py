@@ -20,6 +20,7 @@ from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
     branches_off,
+    fence,
     judge,
     newest_rows,
     refused_copy,
@@ -61,7 +62,7 @@ from actorgraph.values.retention import (
     Resealer,
     Vacuum,
 )
-from actorgraph.values.systems import SYSTEM_REQUESTS, ListRuns, ReadEvents
+from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, ListRuns, ReadEvents
 
 Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
@@ -112,11 +113,16 @@ class MemoryBackend:
     def _apply(self, request: Request) -> Outcome:
         if not isinstance(request, Commit):
             if isinstance(request, SYSTEM_REQUESTS):
-                return self._systems.apply(request)
+                outcome = self._systems.apply(request)
+                if isinstance(request, AdoptRun) and isinstance(outcome, Stored):
+                    self._fence(request)
+                return outcome
             return self._keep(request)
         thread = self._threads.get(request.thread_id)
         if thread is None:
             thread = MemoryThread(ThreadState(request.thread_id))
+        if request.owner is not None and (refused := self._systems.refused(request)):
+            return refused
         claims = request.claim is not None
         answered = claims and any(
             _has_row(settled(thread), request, row) for row in answer_rows(request)
@@ -133,6 +139,11 @@ class MemoryBackend:
         if request.owner is not None and (claims or request.ends):
             self._systems.committed(request)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+
+    def _fence(self, request: AdoptRun) -> None:
+        thread = self._threads.get(request.thread_id)
+        if thread is not None:
+            fence(thread.state, request)
 
     def _keep(self, request: Kept) -> Outcome:
         """Carry out a request about what a thread keeps."""

@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.systems import is_orphan, refusal, status_after
+from actorgraph.savers.systems import is_asked, is_orphan, refusal, refused_claim, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
+    AskCancel,
     DropOwner,
     EventRow,
     ForgetRun,
@@ -38,6 +39,12 @@ class MemorySystems:
         """Whether an owner's lease holds."""
         return owner is not None and self._leases.get(owner, 0.0) > time.monotonic()
 
+    def refused(self, commit: Commit) -> Refused | None:
+        """The refusal of a claim whose run another system has."""
+        row = self._runs.get(commit.run or b"")
+        error = refused_claim(commit, row.owner if row else None, known=row is not None)
+        return None if error is None else Refused(error)
+
     def committed(self, commit: Commit) -> None:
         """Note what an accepted commit of an owned run says about its status."""
         row = self._runs.get(commit.run or b"")
@@ -63,6 +70,10 @@ class MemorySystems:
                 self._leases[owner] = time.monotonic() + lease_s
             case DropOwner(owner):
                 self._leases.pop(owner, None)
+            case AskCancel(run, _, reason):
+                row = self._runs.get(run)
+                if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
+                    self._runs[run] = msgspec.structs.replace(row, cancel=reason)
             case TrimRuns(older_than):
                 old = [r for r in self._runs.values() if r.created < older_than]
                 for row in old:
@@ -121,4 +132,5 @@ def _matches(row: RunRow, query: ListRuns) -> bool:
         and query.thread_id in (None, row.thread_id)
         and (not query.statuses or row.status in query.statuses)
         and (not query.orphaned or is_orphan(row))
+        and (query.asked_of is None or is_asked(row, query.asked_of))
     )

@@ -57,7 +57,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Stored:
     found = cut(removal, points, state.run)
     if found.stops:
         state.epoch += 1
-        state.run = None
+        state.run = state.owner = None
     if isinstance(removal, DeleteRuns) or state.run is None:
         thread.runs = {run: known for run, known in thread.runs.items() if run == state.run}
     before = _size(thread)

@@ -39,6 +39,7 @@ class RunRow(msgspec.Struct, frozen=True):
         payload: encoded: how to begin it.
         reason: why it was cancelled or parked, or the text of its error.
         alive: when read: whether its owner's lease holds.
+        cancel: why somebody has asked its owner to cancel it; None if nobody has.
     """
 
     run: bytes
@@ -53,6 +54,7 @@ class RunRow(msgspec.Struct, frozen=True):
     payload: bytes
     reason: str = ""
     alive: bool = False
+    cancel: str | None = None
 
 
 class PutRun(msgspec.Struct, frozen=True):
@@ -82,6 +84,8 @@ class SetRun(msgspec.Struct, frozen=True):
 class AdoptRun(msgspec.Struct, frozen=True):
     """Take an open run whose owner's lease is over; refused if somebody else has.
 
+    What its owner may still hand over is refused from then on: the thread's epoch rises.
+
     Attributes:
         was: its owner when it was read.
         attempts: to store.
@@ -92,6 +96,15 @@ class AdoptRun(msgspec.Struct, frozen=True):
     owner: bytes
     was: bytes | None
     attempts: int
+    size: int = 0
+
+
+class AskCancel(msgspec.Struct, frozen=True):
+    """Ask the owner of an open run to cancel it; nothing happens to one that has left."""
+
+    run: bytes
+    thread_id: str
+    reason: str
     size: int = 0
 
 
@@ -158,12 +171,21 @@ class ForgetRun(msgspec.Struct, frozen=True):
 
 
 SystemRequest = (
-    PutRun | SetRun | AdoptRun | RenewOwner | DropOwner | StoreEvents | TrimRuns | ForgetRun
+    PutRun
+    | SetRun
+    | AdoptRun
+    | AskCancel
+    | RenewOwner
+    | DropOwner
+    | StoreEvents
+    | TrimRuns
+    | ForgetRun
 )
 SYSTEM_REQUESTS = (
     PutRun,
     SetRun,
     AdoptRun,
+    AskCancel,
     RenewOwner,
     DropOwner,
     StoreEvents,
@@ -179,12 +201,14 @@ class ListRuns(msgspec.Struct, frozen=True):
         run, thread_id: only this run; only those of the thread.
         statuses: only these; empty for all.
         orphaned: only open ones whose owner's lease does not hold.
+        asked_of: only open ones of this owner that somebody has asked it to cancel.
     """
 
     run: bytes | None = None
     thread_id: str | None = None
     statuses: tuple[str, ...] = ()
     orphaned: bool = False
+    asked_of: bytes | None = None
 
 
 class ReadEvents(msgspec.Struct, frozen=True):

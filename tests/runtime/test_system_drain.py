@@ -49,12 +49,11 @@ class TestDrain:
 
         assert (run.status, stuck.closed) == ("pending", 1)
 
-    async def test_the_next_system_goes_on(self, tmp_path):
+    async def test_the_next_system_goes_on(self, place: Store):
         """
         What one system left in good order the next one ends, queued runs in their order.
         Promise: E10.
         """
-        place = Store("sqlite", tmp_path)
         slow, log = Turnstile({"bar": ["a"]}), []
         graph = in_a_row({"a": slow, "b": writer("b", log)})
         async with system_of(place, graph) as system:

@@ -19,14 +19,14 @@ from psycopg.rows import tuple_row
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, RowError, kind_of
-from actorgraph.savers.postgres.retention import keep
+from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, Vacuum
-from actorgraph.values.systems import SYSTEM_REQUESTS
 
 Link = Connection[Any]
 
@@ -108,14 +108,19 @@ def _attempt(
 
 
 def _groups(batch: Sequence[Request]) -> list[list[Request]]:
-    """A batch in parts that are written at once: runs of commits, each other request alone."""
+    """A batch in parts that are written at once: what runs store, each other request alone."""
     groups: list[list[Request]] = []
     for request in batch:
-        if groups and isinstance(request, Commit) and isinstance(groups[-1][0], Commit):
+        if groups and isinstance(request, _OF_RUNS) and isinstance(groups[-1][0], _OF_RUNS):
             groups[-1].append(request)
         else:
             groups.append([request])
     return groups
+
+
+_OF_RUNS = (Commit, *systems.SAID)
+_UNLOCKED = (Vacuum, *systems.UNLOCKED)
+"""Requests that change no thread's row."""
 
 
 class _Work:
@@ -144,7 +149,7 @@ class _Work:
 
         Returns: the number of the batch that this saver stored last.
         """
-        names = {request.thread_id for request in batch if not isinstance(request, Vacuum)}
+        names = {request.thread_id for request in batch if not isinstance(request, _UNLOCKED)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = Texts(sorted(filter(storable, names)))
         lock = sql.LOCK_FREE_THREADS if self._turn.skips else sql.LOCK_THREADS
@@ -158,8 +163,9 @@ class _Work:
         ]
         asked = _questions(first)
         cursors = self.run([*head, *asked])
-        for name, row, epoch, run, next_seq, newest in cursors[len(head) - 1].fetchall():
-            self._threads[name] = ThreadState(name, row, epoch, run, next_seq, {"": newest})
+        for name, row, epoch, run, next_seq, newest, owner in cursors[len(head) - 1].fetchall():
+            known = ThreadState(name, row, epoch, run, next_seq, {"": newest}, owner=owner)
+            self._threads[name] = known
         self._learn(asked, cursors[len(head) :])
         marked = cursors[2].fetchone()
         if marked is None and self._turn.unsure:
@@ -187,23 +193,33 @@ class _Work:
     def together(self, group: list[Request]) -> list[Outcome]:
         """Judge a group; its rows wait for the next round trip."""
         request = group[0]
-        if not isinstance(request, Commit):
-            assert not isinstance(request, SYSTEM_REQUESTS), "this saver keeps no runs"
-            if isinstance(request, Vacuum):  # its work is done after the batch
-                return [Stored()]
-            named = [request.thread_id]
-            if isinstance(request, CopyThread):
-                named.append(request.source)
-            if not self._threads.keys() >= set(named):
-                return [Refused(_unlocked(request))]
-            self._send()
-            return [keep(self._connection, request, self._threads)]
-        rows = Rows(self._facts.counts)
-        outcomes = [self._judge(request, rows) for request in group if isinstance(request, Commit)]
-        self._waiting += rows.statements()
+        if not isinstance(request, _OF_RUNS):
+            return [self._keep(request)]
+        rows, owned = Rows(self._facts.counts), systems.OwnedRows(self._facts.owners)
+        outcomes = [
+            self._judge(request, rows, owned) if isinstance(request, Commit) else owned.say(request)
+            for request in group
+            if isinstance(request, _OF_RUNS)
+        ]
+        self._waiting += [*rows.statements(), *owned.statements()]
         return outcomes
 
-    def _judge(self, commit: Commit, rows: Rows) -> Outcome:
+    def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
+        """Carry out what no run stores."""
+        if isinstance(request, Vacuum):  # its work is done after the batch
+            return Stored()
+        named = set[str]() if isinstance(request, _UNLOCKED) else {request.thread_id}
+        if isinstance(request, CopyThread):
+            named.add(request.source)
+        if not self._threads.keys() >= named:
+            return Refused(_unlocked(request))
+        self._send()
+        if isinstance(request, systems.Rare):
+            thread = self._threads.get(request.thread_id)
+            return systems.apply(self._connection, request, self._facts.owners, thread)
+        return keep(self._connection, request, self._threads)
+
+    def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> Outcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
             return Refused(_unlocked(commit))
@@ -215,12 +231,19 @@ class _Work:
         base = branches_off(commit)
         key = (*place, base)
         based = base is None or key in self._facts.bases or key in rows.points
+        if commit.claim is not None and thread.owner not in (None, commit.owner):
+            thread.leased = systems.is_leased(self._connection, thread.owner)
+        lost = owned.refused(commit)
+        if lost is not None:
+            return Refused(lost)
         sequence, error = judge(commit, thread, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         if commit.claim is not None and before is not None:
             rows.supersede(before)
         rows.add(thread, commit, sequence)
+        if commit.owner is not None:
+            owned.add(thread, commit)
         return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
     def all_together(self, groups: Sequence[list[Request]]) -> list[Outcome]:
@@ -285,7 +308,8 @@ def _questions(group: list[Request]) -> list[Statement]:
         for part in point.ranges
         if part.before
     }
-    return questions(nested, answers, [base for base in based if base[2]], lists)
+    asked = questions(nested, answers, [base for base in based if base[2]], lists)
+    return asked + systems.owners_asked(group)
 
 
 def _key(commit: Commit, row: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.postgres import queries as sql
+from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Binaries, Texts
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, kind_of
@@ -31,6 +32,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
+from actorgraph.values.systems import ListRuns, ReadEvents
 
 _COLUMNS = frozenset({"source", "step"})
 
@@ -136,6 +138,8 @@ class _Reader:
         """The answer to a query for several things."""
         if isinstance(query, ListCheckpoints):
             return self._page(query)
+        if isinstance(query, ListRuns | ReadEvents):
+            return systems.answer(self.ask, query)
         if isinstance(query, CountCheckpoints):
             where = {"thread": query.thread_id, "namespace": query.namespace}
             return self.ask((sql.COUNT_CHECKPOINTS, where))[0][0]

@@ -7,7 +7,13 @@ DELETE_THREAD = (
     "DELETE FROM writes WHERE thread = %s",
     "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = %s)",
     "DELETE FROM runs WHERE thread = %s",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, deleted = true
+    """DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s))""",
+    """DELETE FROM cancels WHERE run IN (SELECT run FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s))""",
+    """DELETE FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s)""",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = true
     WHERE thread = %s""",
 )
 COPY_THREAD = (
@@ -73,6 +79,7 @@ VACUUM = (
     "VACUUM (FULL) ranges",
     "VACUUM (FULL) writes",
     "VACUUM (FULL) events",
+    "VACUUM (FULL) system_runs",
 )
 SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = %s"
 DELETE_BLOBS = """
@@ -89,7 +96,7 @@ USING unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
 WHERE r.thread = %s AND r.namespace = w.namespace AND r.channel = w.channel
     AND r.lineage = w.lineage AND r.start = w.start
 """
-RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1 WHERE thread = %s"
+RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = %s"
 DELETE_RUNS = """
 DELETE FROM runs WHERE thread = %s AND run IS DISTINCT FROM %s
     AND run NOT IN (SELECT c.run FROM checkpoints c WHERE c.thread = runs.thread

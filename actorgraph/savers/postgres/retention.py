@@ -64,7 +64,7 @@ def vacuum(connection: Connection[Any], schema: str) -> None:
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
-    thread.run, thread.heads = None, {}
+    thread.run, thread.owner, thread.heads = None, None, {}
     return Stored(removed=counts[0])  # the first statement's: the checkpoints
 
 
@@ -122,7 +122,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     if found.stops:
         cursor.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
-        thread.run = None
+        thread.run = thread.owner = None
     freed = 0
     if found.clears:
         freed = _take_out(cursor, thread, found)

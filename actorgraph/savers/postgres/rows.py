@@ -13,6 +13,7 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.failures import RowError
+from actorgraph.savers.postgres.system_statements import LOCK_OWNERS
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 
 Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
@@ -172,6 +173,7 @@ class Facts:
         heads: (thread id, namespace) -> newest checkpoint, of nested namespaces.
         answered, bases: the ledger rows and the checkpoints that are stored.
         counts: the items of stored rows of lists.
+        owners: run -> the system that has it, where that matters.
     """
 
     def __init__(self) -> None:
@@ -179,6 +181,7 @@ class Facts:
         self.answered: set[_Row] = set()
         self.bases: set[_Row] = set()
         self.counts: dict[RangeKey, int] = {}
+        self.owners: dict[bytes, bytes | None] = {}
 
     def take(self, text: str, rows: Sequence[_Row]) -> None:
         """Note the answer to one of the questions of `questions`."""
@@ -188,6 +191,8 @@ class Facts:
             self.answered.update(rows)
         elif text is sql.SELECT_BASES:
             self.bases.update(rows)
+        elif text is LOCK_OWNERS:
+            self.owners.update(rows)
         else:
             self.counts.update({row[:5]: row[5] for row in rows})
 

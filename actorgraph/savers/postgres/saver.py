@@ -36,6 +36,7 @@ class PostgresBackend:
 
     durable = True
     immediate = False
+    keeps_runs = True
 
     def __init__(
         self,

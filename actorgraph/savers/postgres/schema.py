@@ -109,6 +109,35 @@ ALTER TABLE threads SET (fillfactor = 70);
 ALTER TABLE runs SET (fillfactor = 80);
 ALTER TABLE writers SET (fillfactor = 20);
 """,
+    # Runs of ActorSystems. A lease ends by the database's clock. Rows of runs and of owners are
+    # updated in place, time and again.
+    """
+CREATE TABLE system_runs (
+    run       bytea PRIMARY KEY,
+    thread_id text COLLATE "C" NOT NULL,
+    graph     text NOT NULL,
+    status    text NOT NULL,
+    attempts  bigint NOT NULL,
+    claimed   boolean NOT NULL,
+    owner     bytea,
+    created   bigint NOT NULL,
+    metadata  text NOT NULL,
+    payload   bytea NOT NULL,
+    reason    text NOT NULL
+) WITH (fillfactor = 80);
+CREATE INDEX idx_system_runs_thread ON system_runs (thread_id);
+CREATE INDEX idx_system_runs_open ON system_runs (run) WHERE status IN ('pending', 'running');
+
+CREATE TABLE cancels (
+    run    bytea PRIMARY KEY,
+    reason text NOT NULL
+);
+
+CREATE TABLE owners (
+    owner       bytea PRIMARY KEY,
+    lease_until timestamptz NOT NULL
+) WITH (fillfactor = 20);
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

@@ -25,7 +25,7 @@ WHERE NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = w.thread_id)
 ORDER BY w.thread_id COLLATE "C" ON CONFLICT DO NOTHING
 """
 _THREADS = """
-SELECT thread_id, thread, epoch, run, next_seq, head FROM threads
+SELECT thread_id, thread, epoch, run, next_seq, head, owner FROM threads
 WHERE thread_id = ANY(%s) ORDER BY thread_id FOR UPDATE"""
 LOCK_THREADS = _THREADS
 LOCK_FREE_THREADS = _THREADS + " SKIP LOCKED"

@@ -126,6 +126,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             rows.write(connection)
             rows = Rows()
             outcomes.append(systems.apply(connection, request))
+            systems.read_fence(connection, threads.get(request.thread_id))
             continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
@@ -137,8 +138,12 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
             thread.heads[request.namespace] = found[0] if found else None
         before = thread.run
+        lost = None
         if request.claim is not None:
-            systems.read_lease(connection, thread)
+            lost = systems.before_claim(connection, thread, request)
+        if lost is not None:
+            outcomes.append(Refused(lost))
+            continue
         answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
         base = branches_off(request)
         if base is not None:  # it may be in this batch

@@ -151,7 +151,8 @@ DELETE_THREAD = (
     "DELETE FROM writes WHERE thread = ?",
     "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = ?)",
     "DELETE FROM runs WHERE thread = ?",
-    "UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, deleted = 1 WHERE thread = ?",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = 1
+    WHERE thread = ?""",
 )
 COPY_THREAD = (
     """INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
@@ -204,7 +205,7 @@ DELETE_RANGE = """
 DELETE FROM ranges
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start = ?
 """
-RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1 WHERE thread = ?"
+RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = ?"
 DELETE_RUNS = """
 DELETE FROM runs WHERE thread = ? AND run IS NOT ?
     AND run NOT IN (SELECT c.run FROM checkpoints c WHERE c.thread = runs.thread

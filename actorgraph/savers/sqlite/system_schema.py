@@ -17,6 +17,10 @@ CREATE TABLE IF NOT EXISTS system_runs (
 CREATE INDEX IF NOT EXISTS idx_system_runs_thread ON system_runs (thread_id);
 CREATE INDEX IF NOT EXISTS idx_system_runs_open ON system_runs (status)
     WHERE status IN ('pending', 'running');
+CREATE TABLE IF NOT EXISTS cancels (
+    run    BLOB NOT NULL PRIMARY KEY,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS owners (
     owner       BLOB NOT NULL PRIMARY KEY,
     lease_until REAL NOT NULL
@@ -32,6 +36,12 @@ SELECT_LEASE = f"""
 SELECT t.owner, coalesce(o.lease_until > {_NOW}, 0)
 FROM threads t LEFT JOIN owners o ON o.owner = t.owner WHERE t.thread = ?
 """  # noqa: S608 - the only thing put in is the constant above
+SELECT_EPOCH = "SELECT epoch FROM threads WHERE thread = ?"
+FENCE = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread_id = ? AND owner = ?"
+ASK_CANCEL = """
+INSERT OR IGNORE INTO cancels SELECT run, ? FROM system_runs
+WHERE run = ? AND status IN ('pending', 'running')
+"""
 SELECT_OWNER = "SELECT owner FROM system_runs WHERE run = ?"
 RENEW = f"INSERT OR REPLACE INTO owners VALUES (?, {_NOW} + ?)"  # noqa: S608 - as above
 DROP = "DELETE FROM owners WHERE owner = ?"
@@ -44,19 +54,23 @@ DROP_EVENTS = """
 DELETE FROM events WHERE run = :run AND (created < :older
     OR place <= (SELECT max(e.place) FROM events e WHERE e.run = :run) - :keep)
 """
+_LEFT_OVER = "DELETE FROM cancels WHERE run NOT IN (SELECT run FROM system_runs)"
 TRIM = (
     """DELETE FROM events WHERE run IN (
         SELECT run FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running'))""",
     "DELETE FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running')",
+    f"{_LEFT_OVER} AND ? IS NOT NULL",
     f"DELETE FROM owners WHERE lease_until < {_NOW} - 86400.0 AND ? IS NOT NULL",  # noqa: S608
 )
 FORGET = (
     """DELETE FROM events WHERE run IN (
         SELECT run FROM system_runs WHERE run = ? AND status NOT IN ('pending', 'running'))""",
     "DELETE FROM system_runs WHERE run = ? AND status NOT IN ('pending', 'running')",
+    f"{_LEFT_OVER} AND run = ?",
 )
 DELETE_THREAD = (
     "DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
+    "DELETE FROM cancels WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
     "DELETE FROM system_runs WHERE thread_id = ?",
 )
 SELECT_EVENTS = """
@@ -66,17 +80,20 @@ SELECT_NEWEST_EVENT = """
 SELECT place, created, payload FROM events WHERE run = ? AND place > ?
 ORDER BY place DESC LIMIT min(?, 1)
 """
-SELECT_RUNS = f"""
+_ROW = """
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, s.payload, s.reason, coalesce(o.lease_until > {_NOW}, 0) AS alive
-FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+       s.metadata, s.payload, s.reason"""
+_FROM = """
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
+SELECT_RUNS = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
 WHERE (:run IS NULL OR s.run = :run) AND (:thread_id IS NULL OR s.thread_id = :thread_id)
     AND (:statuses = '' OR instr(:statuses, ',' || s.status || ','))
 ORDER BY s.run
-"""  # noqa: S608 - as above
-SELECT_ORPHANS = f"""
-SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, s.payload, s.reason, 0
-FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+"""
+SELECT_ORPHANS = f"""{_ROW}, 0, c.reason {_FROM}
 WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW} ORDER BY s.run
-"""  # noqa: S608 - as above
+"""
+SELECT_ASKED = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason
+FROM cancels c JOIN system_runs s ON s.run = c.run LEFT JOIN owners o ON o.owner = s.owner
+WHERE s.owner = :owner AND s.status IN ('pending', 'running') ORDER BY s.run
+"""

@@ -6,12 +6,14 @@ A lease ends by the database's clock: SQLite's own, in seconds since 1970.
 import sqlite3
 from typing import Any
 
+from actorgraph.errors import LeaseLostError
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.sqlite import system_schema as sql
-from actorgraph.savers.systems import refusal
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.savers.systems import refusal, refused_claim
+from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
     AdoptRun,
+    AskCancel,
     DropOwner,
     EventRow,
     ForgetRun,
@@ -28,10 +30,22 @@ from actorgraph.values.systems import (
 )
 
 
-def read_lease(connection: sqlite3.Connection, thread: ThreadState) -> None:
-    """Note who owns a thread, and whether their lease holds."""
+def before_claim(
+    connection: sqlite3.Connection, thread: ThreadState, commit: Commit
+) -> LeaseLostError | None:
+    """Note who owns a thread, and whether their lease holds; why a system's run may not begin."""
     found = connection.execute(sql.SELECT_LEASE, (thread.row,)).fetchone()
     thread.owner, thread.leased = (found[0], bool(found[1])) if found else (None, False)
+    if commit.owner is None:
+        return None
+    owner = connection.execute(sql.SELECT_OWNER, (commit.run,)).fetchone()
+    return refused_claim(commit, owner[0] if owner else None, known=owner is not None)
+
+
+def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
+    """Note the epoch that a thread has now."""
+    if thread is not None:
+        (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
 
 
 def row_of(row: RunRow) -> tuple[object, ...]:
@@ -51,6 +65,8 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             connection.execute(sql.RENEW, (owner, lease_s))
         case DropOwner(owner):
             connection.execute(sql.DROP, (owner,))
+        case AskCancel(run, _, reason):
+            connection.execute(sql.ASK_CANCEL, (reason, run))
         case TrimRuns(older_than):
             for statement in sql.TRIM:
                 connection.execute(statement, (older_than,))
@@ -74,8 +90,9 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
             )
             bounds = {"run": run, "older": older_than, "keep": keep}
             connection.execute(sql.DROP_EVENTS, bounds)
-        case AdoptRun(run, _, owner, _, attempts):
+        case AdoptRun(run, thread_id, owner, was, attempts):
             connection.execute(sql.ADOPT, (owner, attempts, run))
+            connection.execute(sql.FENCE, (thread_id, was))
         case SetRun(run, _, _, status, reason, attempts):
             connection.execute(sql.SET, (status, reason, attempts, run))
     return Stored()
@@ -93,14 +110,16 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
 def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
     if query.orphaned:
         return sql.SELECT_ORPHANS, {}
+    if query.asked_of is not None:
+        return sql.SELECT_ASKED, {"owner": query.asked_of}
     statuses = f",{','.join(query.statuses)}," if query.statuses else ""
     return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
 
 
 def _run_of(row: tuple[Any, ...]) -> RunRow:
-    run, thread_id, graph, status, attempts, claimed, *rest, alive = row
+    run, thread_id, graph, status, attempts, claimed, *rest, alive, cancel = row
     owner, created, metadata, payload, reason = rest
     return RunRow(
         *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
-        *(metadata, payload, reason, bool(alive)),
+        *(metadata, payload, reason, bool(alive), cancel),
     )

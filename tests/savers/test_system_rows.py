@@ -1,0 +1,233 @@
+"""What every saver that keeps runs does with the requests of ActorSystems."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actorgraph import ConflictError, LeaseLostError, ThreadBusyError
+from actorgraph.values.commits import Refused, Stored
+from actorgraph.values.retention import DeleteThread
+from actorgraph.values.systems import (
+    AdoptRun,
+    AskCancel,
+    DropOwner,
+    EventRow,
+    ForgetRun,
+    ListRuns,
+    PutRun,
+    ReadEvents,
+    RenewOwner,
+    RunRow,
+    SetRun,
+    StoreEvents,
+    TrimRuns,
+)
+from tests.savers.test_contract import claim, point, port, save
+from tests.systems import SYSTEM_KINDS, place
+
+__all__ = ["port"]
+
+RUN, LATER = b"r" * 16, b"s" * 16
+ONE, TWO = b"1" * 16, b"2" * 16
+HOUR_S = 3600.0
+store = pytest.fixture(params=SYSTEM_KINDS, name="store")(place.__wrapped__)
+
+
+def row(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> RunRow:
+    """A run that was just accepted."""
+    given = {"metadata": '{"a":"\\u0000"}', "payload": b"\x00\xff", "created": 1, **columns}
+    return RunRow(run, "t", "g", "pending", 1, False, owner, **given)
+
+
+def put(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> PutRun:
+    return PutRun(row(run, owner, **columns), "t")
+
+
+def adopt(run: bytes = RUN, was: bytes | None = ONE, owner: bytes = TWO) -> AdoptRun:
+    return AdoptRun(run, "t", owner, was, 2)
+
+
+def events(*places: int, owner: bytes = ONE, keep: int = 10, older_than: int = 0) -> StoreEvents:
+    rows = tuple(EventRow(place, place * 100, b"e%d" % place) for place in places)
+    return StoreEvents(RUN, "t", owner, rows, keep, older_than)
+
+
+async def runs(port: Any, **query: Any) -> list[RunRow]:
+    (found,) = await port.query([ListRuns(**query)])
+    return found
+
+
+async def told(port: Any, after: int = 0, limit: int = 10, **query: Any) -> list[int]:
+    (found,) = await port.query([ReadEvents(RUN, "t", after, limit, **query)])
+    assert [event.payload for event in found] == [b"e%d" % event.place for event in found]
+    return [event.place for event in found]
+
+
+def kinds(outcomes: list[Any]) -> list[type]:
+    return [type(o.error) if isinstance(o, Refused) else Stored for o in outcomes]
+
+
+class TestRunsOfSystems:
+    async def test_a_row_is_stored_once_and_read_as_it_was(self, port):
+        """
+        A run's row comes back as it was given, with whether its owner lives.
+        """
+        other = put(LATER, TWO, reason="x")
+        await port.commit([RenewOwner(ONE, HOUR_S), put(), other, put(owner=TWO)])
+
+        found = await runs(port)
+        assert found == [msgspec.structs.replace(row(), alive=True), other.row]
+        assert await runs(port, run=RUN) == found[:1]
+        assert await runs(port, thread_id="t") == found
+        assert await runs(port, statuses=("success",)) == await runs(port, thread_id="u") == []
+        assert [r.run for r in await runs(port, statuses=("error", "pending"))] == [RUN, LATER]
+
+    async def test_the_status_changes_with_the_runs_own_saves(self, port):
+        """
+        A claim makes it running, a last save says how it left, all in one batch or in several.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S)])
+        begins = claim(RUN, None, point(1), owner=ONE)
+        assert kinds(await port.commit([put(), begins])) == [Stored] * 2
+        (running,) = await runs(port)
+        ends = save(RUN, 1, point(2, 1), epoch=2, ends="success", owner=ONE)
+        assert kinds(await port.commit([ends])) == [Stored]
+        (left,) = await runs(port)
+        more = claim(LATER, 2, point(3, 2), epoch=2, owner=ONE, ends="drained")
+        assert kinds(await port.commit([put(LATER), more])) == [Stored] * 2
+
+        assert (running.status, running.claimed) == ("running", True)
+        assert (left.status, left.claimed) == ("success", True)
+        assert [r.status for r in await runs(port)] == ["success", "pending"]
+
+    async def test_only_the_owner_changes_a_run(self, port):
+        """
+        What a system says of a run that another one has is refused, and changes nothing.
+        """
+        await port.commit([put()])
+        wrong = [
+            SetRun(RUN, "t", TWO, "error", "no"),
+            events(1, owner=TWO),
+            adopt(was=TWO),
+            SetRun(LATER, "t", ONE, "error"),
+        ]
+        right = [events(1), SetRun(RUN, "t", ONE, "error", "yes", 0)]
+        outcomes = await port.commit([*wrong, *right])
+
+        assert kinds(outcomes) == [LeaseLostError] * 4 + [Stored] * 2
+        (found,) = await runs(port)
+        assert (found.status, found.reason, found.attempts) == ("error", "yes", 0)
+        assert await told(port) == [1]
+
+    async def test_events_are_kept_within_bounds(self, port):
+        """
+        Events are stored once each, read in pages, and the oldest go.
+        """
+        await port.commit([put(), events(1, 2, 3), events(3, 4)])
+        assert await told(port, after=1, limit=2) == [2, 3]
+        assert await told(port, newest=True) == [4]
+
+        await port.commit([events(5, keep=3)])
+        assert await told(port) == [3, 4, 5]
+        await port.commit([events(6, older_than=500)])
+        assert await told(port) == [5, 6]
+
+    async def test_what_has_left_is_forgotten(self, port):
+        """
+        Open runs stay, whatever is forgotten; with a thread its runs go, and their events.
+        """
+        await port.commit([put(), events(1), TrimRuns(10), ForgetRun(RUN, "t")])
+        assert [r.run for r in await runs(port)] == [RUN]
+        await port.commit([put(LATER), SetRun(LATER, "t", ONE, "error"), ForgetRun(LATER, "t")])
+        assert [r.run for r in await runs(port)] == [RUN]
+        await port.commit([SetRun(RUN, "t", ONE, "success"), TrimRuns(1)])
+        assert [r.run for r in await runs(port)] == [RUN]
+        await port.commit([TrimRuns(2)])
+        assert (await runs(port), await told(port)) == ([], [])
+
+        await port.commit([put(), claim(RUN, None, point(1), owner=ONE), events(1)])
+        await port.commit([DeleteThread("t")])
+        assert (await runs(port), await told(port)) == ([], [])
+
+    async def test_a_cancellation_is_asked_of_the_owner(self, port):
+        """
+        The first reason counts, the owner finds it among its open runs, and whoever takes it up.
+        """
+        await port.commit([put(), put(LATER, TWO), SetRun(LATER, "t", TWO, "success")])
+        asks = [AskCancel(run, "t", reason) for run in (RUN, LATER) for reason in ("a", "b")]
+        assert kinds(await port.commit(asks)) == [Stored] * 4
+
+        assert [(r.run, r.cancel) for r in await runs(port, asked_of=ONE)] == [(RUN, "a")]
+        assert await runs(port, asked_of=TWO) == []
+        await port.commit([adopt()])
+        assert [r.cancel for r in await runs(port, asked_of=TWO)] == ["a"]
+
+
+class TestLeases:
+    async def test_an_owner_is_alive_while_its_lease_holds(self, port):
+        """
+        Runs of an owner without a lease are anybody's; a dropped lease is over at once.
+        """
+        await port.commit([put(), RenewOwner(ONE, HOUR_S)])
+        assert await runs(port, orphaned=True) == []
+        await port.commit([DropOwner(ONE)])
+        assert [r.run for r in await runs(port, orphaned=True)] == [RUN]
+        await port.commit([RenewOwner(ONE, HOUR_S), RenewOwner(ONE, -1.0)])
+        assert [r.run for r in await runs(port, orphaned=True)] == [RUN]
+
+    async def test_a_thread_is_leased_while_its_run_goes_on(self, port):
+        """
+        Nobody else begins a run there, until it has left or its system's lease is over.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put()])
+        await port.commit([claim(RUN, None, point(1), owner=ONE)])
+        await port.commit([put(LATER, TWO)])
+        others = [claim(LATER, 1, epoch=2, owner=TWO), claim(b"x" * 16, 1, epoch=2)]
+        assert kinds(await port.commit(others)) == [ThreadBusyError] * 2
+        await port.commit([DropOwner(ONE)])
+        assert kinds(await port.commit(others[:1])) == [Stored]
+
+    async def test_an_adopted_run_is_fenced(self, port):
+        """
+        From the adoption on every write of the owner before is refused: saves, claims, events.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put(), put(LATER)])
+        await port.commit([claim(RUN, None, point(1), owner=ONE)])
+        assert kinds(await port.commit([adopt(), adopt(LATER)])) == [Stored] * 2
+        stale = [
+            save(RUN, 1, point(2, 1), epoch=2, owner=ONE),
+            save(RUN, 1, epoch=2, ends="success", owner=ONE),
+            claim(LATER, 1, point(2, 1), epoch=3, owner=ONE),
+            claim(RUN, 1, point(2, 1), epoch=3, owner=ONE),
+            events(1),
+            SetRun(RUN, "t", ONE, "success"),
+            adopt(),
+        ]
+        refused = kinds(await port.commit(stale))
+        one_by_one = [kinds(await port.commit([request]))[0] for request in stale]
+
+        assert refused == one_by_one == [ConflictError] * 2 + [LeaseLostError] * 5
+        assert kinds(await port.commit([claim(RUN, 1, epoch=3, owner=TWO)])) == [Stored]
+        assert [(r.status, r.attempts) for r in await runs(port)] == [("running", 2), ("pending", 2)]
+
+    async def test_an_adoption_fences_what_comes_after_it_in_its_batch(self, port):
+        """
+        The same batch may hold the adoption and what it refuses.
+        """
+        await port.commit([put(), claim(RUN, None, point(1), owner=ONE)])
+        stale = save(RUN, 1, point(2, 1), epoch=2, owner=ONE)
+        outcomes = await port.commit([stale, adopt(), save(RUN, 2, epoch=2, ends="x", owner=ONE)])
+
+        assert kinds(outcomes) == [Stored, Stored, ConflictError]
+
+    async def test_a_deleted_thread_is_nobodys(self, port):
+        """
+        Its run's saves are refused, and anybody may begin one.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put()])
+        await port.commit([claim(RUN, None, point(1), owner=ONE), DeleteThread("t")])
+        late = save(RUN, 1, point(2, 1), epoch=2, owner=ONE)
+        outcomes = await port.commit([late, claim(LATER, None, point(3), epoch=3)])
+
+        assert kinds(outcomes) == [ConflictError, Stored]
