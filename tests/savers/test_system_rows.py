@@ -37,7 +37,8 @@ store = pytest.fixture(params=SYSTEM_KINDS, name="store")(place.__wrapped__)
 def row(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> RunRow:
     """A run that was just accepted."""
     given = {"metadata": '{"a":"\\u0000"}', "payload": b"\x00\xff", "created": 1, **columns}
-    return RunRow(run, "t", "g", "pending", 1, False, owner, **given)
+    given |= {"claimed": False, "owner": owner}
+    return RunRow(run=run, thread_id="t", graph="g", status="pending", attempts=1, **given)
 
 
 def put(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> PutRun:
@@ -209,7 +210,10 @@ class TestLeases:
 
         assert refused == one_by_one == [ConflictError] * 2 + [LeaseLostError] * 5
         assert kinds(await port.commit([claim(RUN, 1, epoch=3, owner=TWO)])) == [Stored]
-        assert [(r.status, r.attempts) for r in await runs(port)] == [("running", 2), ("pending", 2)]
+        assert [(r.status, r.attempts) for r in await runs(port)] == [
+            ("running", 2),
+            ("pending", 2),
+        ]
 
     async def test_an_adoption_fences_what_comes_after_it_in_its_batch(self, port):
         """
