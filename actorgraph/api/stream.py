@@ -45,7 +45,9 @@ class _StreamedRun:
         """Run to the end; never raises, except the cancellation of a loop that shuts down."""
         try:
             supervisor, effects = await prepare(self._launch)
-            if not self._cancelled:
+            if self._cancelled:
+                supervisor.withdraw()
+            else:
                 self._supervisor = supervisor
                 self.outcome = await supervisor.run_told(effects)
         except Exception as error:  # noqa: BLE001 - the reader raises it

@@ -12,6 +12,7 @@ from actorgraph.codec.restore import Placement, open_claim, restore
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.plan.evolution import check_fits
 from actorgraph.plan.graph import Plan
+from actorgraph.runtime import tracing
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.caching import ResultCache
 from actorgraph.runtime.clock import IDS
@@ -78,6 +79,7 @@ class Launch(msgspec.Struct, frozen=True):
     Attributes:
         owner: the ActorSystem whose run it is.
         recorded: tell again what was recorded after the checkpoint, and run nothing.
+        spans: are made of it; None where nobody traces.
     """
 
     plan: Plan
@@ -96,6 +98,7 @@ class Launch(msgspec.Struct, frozen=True):
     cache: ResultCache | None = None
     recorded: bool = False
     owner: bytes | None = None
+    spans: tracing.Spans | None = None
 
     def with_bare_output(self) -> "Launch":
         """The same with chunks that show the one output key's value without the key."""
@@ -165,6 +168,17 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
 
     Raises: whatever `begin` refuses, before anything is written.
     """
+    spans = tracing.begun(launch)
+    if spans is None:
+        return await _prepare(launch)
+    try:
+        return await _prepare(spans.launch)
+    except BaseException as error:
+        spans.end(error)
+        raise
+
+
+async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     host, address = launch.host, launch.address
     state = RunState(launch.plan, _policy(launch), _mint(launch), has_saver=host is not None)
     state.thread_id = address.thread_id
@@ -174,6 +188,8 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     found, revisit = await _find(launch)
     if launch.recorded and host is not None and found.restored is not None:
         return await _prepare_recorded(launch, host, state, found.restored)
+    if launch.spans is not None and found.restored is not None:
+        launch.spans.goes_on(found.restored)
     handoff: HandOff | None = None
     if host is not None:
         handoff = HandOff(
@@ -201,6 +217,8 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
     )
+    if launch.spans is not None:
+        supervisor.observe(launch.spans)
     supervisor.lifecycle = lifecycle_of(launch.config.get("callbacks"), state, launch.run)
     if supervisor.lifecycle is not None and found.restored is not None:
         await supervisor.lifecycle.begun(found.restored.id)
@@ -223,6 +241,8 @@ async def _prepare_recorded(
     supervisor = Supervisor(
         state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
     )
+    if launch.spans is not None:
+        supervisor.observe(launch.spans)
     return supervisor, effects
 
 

@@ -19,9 +19,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import (
-    DrainTimeoutError,
-)
+from actorgraph.errors import DrainTimeoutError
 from actorgraph.runtime.actors import Actors
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.calls import thread_limiter
@@ -37,6 +35,7 @@ from actorgraph.runtime.observing import observed
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
+from actorgraph.runtime.tracing import Spans
 from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
@@ -76,6 +75,7 @@ class Supervisor:
     """
 
     lifecycle: Lifecycle | None = None
+    _spans: Spans | None = None
 
     def __init__(
         self,
@@ -128,6 +128,15 @@ class Supervisor:
         )
         self._actors = Actors(state.plan.callable, self._around, self._calls)
 
+    def observe(self, spans: Spans) -> None:
+        """Have spans made of the run, which has not begun."""
+        self._spans = spans
+        spans.watch(self._around, lambda: self._state.checkpoint)
+
+    def withdraw(self) -> None:
+        """The run will not run: it was cancelled before."""
+        self._release(Cancelled())
+
     def cancel(self) -> None:
         """Ask the run to leave; from any thread. What it has done is stored first."""
         self._announce_leaving()
@@ -156,7 +165,7 @@ class Supervisor:
         Raises: only the cancellation that came from outside, when all is stored.
         """
         if len(effects) == 1 and isinstance(effects[0], Finish):
-            self._release()
+            self._release(effects[0].outcome)
             return effects[0].outcome
         outcome: Outcome = Cancelled()
         self._thread = threading.get_ident()
@@ -179,7 +188,7 @@ class Supervisor:
                 self._actors.stop()
                 if self._timer is not None:
                     self._timer.stop()
-                self._release()
+                self._release(self._crash or outcome)
         if self._crash is not None:
             raise self._crash
         log_event(
@@ -375,8 +384,10 @@ class Supervisor:
             do="ainvoke(None, config) goes on from what was stored",
         )
 
-    def _release(self) -> None:
+    def _release(self, outcome: Outcome | Exception) -> None:
         self._left = True
+        if self._spans is not None:
+            self._spans.end(outcome)
         self._calls.close()
         if self._host is not None and self._owns:
             thread_id = self._state.thread_id

@@ -21,8 +21,10 @@ from actorgraph.values.run import Outcome, Succeeded
 
 PARENTS_KEY = "parents"
 TASK_KEY = "langgraph_task_id"
-PLACE_KEYS = frozenset({PARENTS_KEY, TASK_KEY})
-"""What the metadata of a nested run's checkpoints say of its place."""
+TRACE_KEY = "traceparent"
+PLACE_KEYS = frozenset({PARENTS_KEY, TASK_KEY, TRACE_KEY})
+"""What the metadata of checkpoints say of the place of their run: of a nested run above all, and
+of a traced one where its span is."""
 
 
 class Nested(msgspec.Struct, frozen=True):

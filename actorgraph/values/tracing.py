@@ -1,7 +1,7 @@
 """TracePolicy: what a tracer is to record of a node instead of its whole input and output.
 
-This library traces nothing itself. The policy is kept with the node, as `NodePlan.trace`, for an
-exporter that does; the run and its streams show everything.
+The spans that this library makes hold no values. The policy is kept with the node, as
+`NodePlan.trace`, for an exporter that records them; the run and its streams show everything.
 """
 
 from collections.abc import Callable

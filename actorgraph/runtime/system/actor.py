@@ -237,6 +237,7 @@ class SystemActor:
         supervisor, effects = await prepare(launch)
         job.first_step = supervisor.statistics().step
         if job.ending:
+            supervisor.withdraw()
             return Cancelled()
         job.supervisor = supervisor
         return await supervisor.run_told(effects)
