@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from actorgraph.web import answers
 from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.jsonable import dumps
 from actorgraph.web.openapi import document
+from actorgraph.web.problems import RESTART_S, problem
 
 VERSION = "0.1.0"
 
@@ -20,9 +18,7 @@ async def ok(_: Call) -> answers.Ok:
 async def ready(call: Call) -> Any:
     """It takes runs: 503 while it drains."""
     if call.serving.system.statistics().draining is not None:
-        return Response(
-            dumps({"detail": "draining"}), 503, {"Retry-After": "5"}, "application/json"
-        )
+        return problem(503, "draining", {"Retry-After": str(RESTART_S)})
     return answers.Ok()
 
 

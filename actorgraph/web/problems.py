@@ -88,6 +88,9 @@ class TooMany(HttpProblem):
     status = 429
 
 
+RESTART_S = 5
+"""What a server that stops says in `Retry-After`."""
+
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.ConflictError, 409),
     (errors.CheckpointNotFoundError, 404),
@@ -95,6 +98,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.StorageBusyError, 503),
     (errors.StorageFullError, 507),
     (errors.SaverClosedError, 503),
+    (errors.SystemClosedError, 503),
     (errors.SerializationError, 422),
     (errors.InvalidUpdateError, 422),
     (errors.EmptyInputError, 422),
@@ -121,7 +125,9 @@ def response_to(error: Exception) -> Response:
 
 
 def _retry(error: Exception, status: int) -> dict[str, str]:
-    return {"Retry-After": "1"} if status == 503 and error else {}
+    """A busy storage is so for a moment; a server that stops is there again a little later."""
+    seconds = RESTART_S if isinstance(error, errors.SystemClosedError) else 1
+    return {"Retry-After": str(seconds)} if status == 503 else {}
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str]) -> Response:

@@ -14,6 +14,9 @@ HEADS = {
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",
     "many at once": "what | event loop | figures",
+    "SIGTERM under load": "server | times | streams: ended by a drain, by an end, cut | runs "
+    "accepted | finished by the next server | acknowledged steps | lost | refused with "
+    "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
     "removals during runs": "store | interleavings | runs that ended | refused | rows after delete "
     "| checkpoints that can't be read",
 }

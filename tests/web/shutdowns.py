@@ -8,6 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +28,116 @@ DEADLINE_S = 15
 
 
 class Reader:
-    """A client that streams a run and remembers what it was told."""
+    """A client that streams a run and remembers what it was told.
+
+    Attributes:
+        acknowledged: steps that it was told of. events: the names of all events.
+        cut: what was wrong with the end of the response, if anything.
+    """
 
     def __init__(self, url: str, thread_id: str, started: threading.Barrier) -> None:
         self.thread_id = thread_id
         self.acknowledged = 0
         self.events: list[str] = []
+        self.cut = ""
         self._url = url
         self._started = started
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
     def _read(self) -> None:
+        try:
+            self._follow()
+        except httpx.HTTPError as error:
+            self.cut = repr(error)
+
+    def _follow(self) -> None:
         body = {"assistant_id": "steps", "input": {}, "stream_mode": "updates"}
         body |= {"if_not_exists": "create", "stream_resumable": True}
         path = f"{self._url}/threads/{self.thread_id}/runs/stream"
-        waiting = True
+        waiting, last = True, ""
         with httpx.Client(timeout=30) as client, client.stream("POST", path, json=body) as answer:
-            for line in answer.iter_lines():
-                if line.startswith("event: "):
-                    self.events.append(line.removeprefix("event: "))
-                elif line.startswith("data: ") and self.events[-1] == "updates":
-                    self.acknowledged += "step" in json.loads(line.removeprefix("data: "))
+            for last in answer.iter_lines():
+                if last.startswith("event: "):
+                    self.events.append(last.removeprefix("event: "))
+                elif last.startswith("data: ") and self.events[-1] == "updates":
+                    self.acknowledged += "step" in json.loads(last.removeprefix("data: "))
                     if waiting:
                         waiting = False
                         self._started.wait(20)
+        if last:  # an event ends with an empty line
+            self.cut = f"the stream ends with {last!r}"
 
 
-def stopped_under_load(server: str, path: Path, runs: int) -> tuple[list[Reader], int, float]:
-    """Start a server and runs on it, send SIGTERM while they go on; readers, exit code, seconds."""
+class Starter:
+    """A client that starts run after run, and remembers which were accepted.
+
+    Attributes:
+        accepted: their threads. refused: status and `Retry-After` of each refusal.
+        unheard: requests that no server took, or that got no answer.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self.accepted: list[str] = []
+        self.refused: list[tuple[int, str | None]] = []
+        self.unheard = 0
+        self._url = url
+        self._name = name
+        self._over = threading.Event()
+        self.thread = threading.Thread(target=self._start, daemon=True)
+        self.thread.start()
+
+    def _start(self) -> None:
+        with httpx.Client(timeout=30) as client:
+            while not self._over.wait(0.02):
+                self._ask(client, f"{self._name}.{len(self.accepted)}")
+
+    def _ask(self, client: httpx.Client, thread_id: str) -> None:
+        body = {"assistant_id": "steps", "input": {}, "if_not_exists": "create"}
+        try:
+            answer = client.post(f"{self._url}/threads/{thread_id}/runs", json=body)
+        except httpx.TransportError:
+            self.unheard += 1
+            return
+        if answer.status_code == httpx.codes.OK:
+            self.accepted.append(thread_id)
+        else:
+            self.refused.append((answer.status_code, answer.headers.get("retry-after")))
+
+    def end(self) -> None:
+        """Start no more."""
+        self._over.set()
+        self.thread.join(35)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A server that was stopped under load, and what its clients were told.
+
+    Attributes:
+        code: its exit code. seconds: from the signal to its exit.
+    """
+
+    readers: list[Reader]
+    starters: list[Starter]
+    code: int
+    seconds: float
+
+    @property
+    def accepted(self) -> list[str]:
+        """The threads whose runs were accepted."""
+        streamed = [reader.thread_id for reader in self.readers]
+        return streamed + [thread for starter in self.starters for thread in starter.accepted]
+
+    @property
+    def refused(self) -> list[tuple[int, str | None]]:
+        """What was told to those who came too late."""
+        return [refusal for starter in self.starters for refusal in starter.refused]
+
+
+@contextmanager
+def serving(server: str, path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, over a file; the process and the address."""
     environment = {**os.environ, "RUNS_DB": str(path), "PYTHONUNBUFFERED": "1"}
     environment["PYTHONPATH"] = str(ROOT)
     process = subprocess.Popen(
@@ -65,18 +149,30 @@ def stopped_under_load(server: str, path: Path, runs: int) -> tuple[list[Reader]
         cwd=ROOT,
     )
     assert process.stdout is not None
-    url = _address(process.stdout)
-    started = threading.Barrier(runs + 1)
-    readers = [Reader(url, f"t{n}", started) for n in range(runs)]
-    started.wait(30)
-    process.send_signal(signal.SIGTERM)
-    begun = time.monotonic()
-    said, _ = process.communicate(timeout=DEADLINE_S + 30)
-    seconds = time.monotonic() - begun
-    for reader in readers:
-        reader.thread.join(10)
+    try:
+        yield process, _address(process.stdout)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stopped_under_load(server: str, path: Path, runs: int, starters: int = 0) -> Stopped:
+    """Start a server and runs on it, and send SIGTERM while they go on."""
+    with serving(server, path) as (process, url):
+        started = threading.Barrier(runs + 1)
+        begins = [Starter(url, f"s{n}") for n in range(starters)]
+        readers = [Reader(url, f"t{n}", started) for n in range(runs)]
+        started.wait(30)
+        process.send_signal(signal.SIGTERM)
+        begun = time.monotonic()
+        said, _ = process.communicate(timeout=DEADLINE_S + 30)
+        seconds = time.monotonic() - begun
+        for starter in begins:
+            starter.end()
+        for reader in readers:
+            reader.thread.join(10)
     assert "Traceback" not in said, said
-    return readers, process.returncode, seconds
+    return Stopped(readers, begins, process.returncode, seconds)
 
 
 def _address(output: Any) -> str:
@@ -87,6 +183,23 @@ def _address(output: Any) -> str:
         if found:
             return found.group(1)
     raise AssertionError(said)
+
+
+def finished_by_the_next(server: str, path: Path, threads: list[str], patience_s: float) -> int:
+    """How many of these threads a new server on the same file brings to their end."""
+    waiting, end = set(threads), time.monotonic() + patience_s
+    with serving(server, path) as (process, url), httpx.Client(timeout=30) as client:
+        while waiting and time.monotonic() < end:
+            for thread_id in sorted(waiting):
+                answer = client.get(f"{url}/threads/{thread_id}/state")
+                if answer.is_success and answer.json()["values"]["done"] == list(range(STEPS)):
+                    waiting.discard(thread_id)
+                elif answer.is_success:
+                    break  # those behind it have not begun before it
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S + 30)
+    return len(threads) - len(waiting)
 
 
 async def lost(path: Path, readers: list[Reader]) -> int:

@@ -14,10 +14,12 @@ async def test_nothing_acknowledged_is_lost(server, tmp_path):
     At SIGTERM streams end with a word, the server exits in time, and its runs end elsewhere.
     """
     path = tmp_path / "runs.db"
-    readers, code, seconds = stopped_under_load(server, path, 5)
+    stopped = stopped_under_load(server, path, 5)
+    readers = stopped.readers
 
-    assert code in (0, -signal.SIGTERM)  # uvicorn ends by the signal, once all is done
-    assert seconds < DEADLINE_S
+    assert stopped.code in (0, -signal.SIGTERM)  # uvicorn ends by the signal, once all is done
+    assert stopped.seconds < DEADLINE_S
     assert {reader.events[-1] for reader in readers} == {"drain"}
+    assert {reader.cut for reader in readers} == {""}
     assert await lost(path, readers) == 0
     assert await finished_elsewhere(path, readers) == len(readers)
