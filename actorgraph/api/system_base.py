@@ -1,7 +1,6 @@
 """What every method of an ActorSystem stands on: its graphs, its saver, its actors."""
 
 import gc
-import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
@@ -145,9 +144,7 @@ class SystemBase:
         self._stack = stack
 
     def _observe(self, group: TaskGroup) -> None:
-        """Start what watches; bind ids to logs where the program has configured structlog."""
-        structlog = sys.modules.get("structlog")
-        self._actor.logs = structlog is not None and structlog.is_configured()
+        """Start what watches."""
         if self._loop_limit_s is not None:
             self._actor.watchdog = Watchdog(self._loop_limit_s)
             group.start_soon(self._actor.watchdog.serve)

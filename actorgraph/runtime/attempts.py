@@ -21,6 +21,7 @@ from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import running_loop
+from actorgraph.runtime.observing import place_of
 from actorgraph.superstep.retries import next_delay
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy
 from actorgraph.values.run import Task
@@ -177,7 +178,7 @@ async def wait_again(
     log_event(
         "info",
         "node.retry",
-        node=scope.task.name,
+        **place_of(scope),
         task_id=scope.task.id,
         attempt=scope.attempt,
         delay_s=round(delay, 3),

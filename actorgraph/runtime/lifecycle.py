@@ -107,7 +107,8 @@ class Lifecycle:
                 if inspect.isawaitable(told):
                     await told
             except Exception as error:  # noqa: BLE001 - a listener changes nothing
-                log_event("warning", "callback.failed", callback=name, error=repr(error))
+                ids = {"thread_id": self._state.thread_id, "run_id": str(self._run)}
+                log_event("warning", "callback.failed", **ids, callback=name, error=repr(error))
 
 
 def lifecycle_of(callbacks: Any, state: RunState, run: bytes) -> Lifecycle | None:

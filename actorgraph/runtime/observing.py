@@ -1,36 +1,47 @@
-"""What observers of an ActorSystem's runs are told where a node begins. Nothing, when off."""
+"""The ids that what nodes log has, in a program that has configured structlog. Nothing elsewhere.
 
-from collections.abc import Callable
-from contextvars import Context, ContextVar
+They are bound in the contexts of the run and its tasks, so that tasks and worker threads which
+nodes start have them too, and the caller has none of them.
+"""
+
+import sys
+from contextvars import Context
+from typing import Any
 
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
-
-NODE_HOOK: ContextVar[Callable[[TaskScope, Context], None] | None] = ContextVar(
-    "actorgraph_node_hook", default=None
-)
-"""Called with each attempt of a task and the context that it runs in; set per run."""
+from actorgraph.runtime.lineage import Lineage
+from actorgraph.values.ids import as_text
 
 
-def observed(inherit: Inherit | None, context: Context) -> Inherit | None:
-    """What is done to each task's context: `inherit`, and the hook of the run, if it has one."""
-    hook = context.get(NODE_HOOK)
-    if hook is None or inherit is None:
-        return hook or inherit
+def observed(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inherit | None:
+    """What is done to each task's context: `inherit`, and node and step bound for logs.
+
+    Args:
+        context: the run's; its thread and its id are bound there.
+    """
+    structlog: Any = sys.modules.get("structlog")
+    if structlog is None or not structlog.is_configured():
+        return inherit
+    context.run(structlog.contextvars.bind_contextvars, **ids_of(lineage))
 
     def both(scope: TaskScope, inner: Context) -> None:
-        inherit(scope, inner)
-        hook(scope, inner)
+        if inherit is not None:
+            inherit(scope, inner)
+        inner.run(
+            structlog.contextvars.bind_contextvars, node=scope.task.name, step=scope.lineage.step()
+        )
 
     return both
 
 
-def bound_to_logs(scope: TaskScope, context: Context) -> None:
-    """Bind node and step to what the task logs through structlog."""
-    import structlog
+def ids_of(lineage: Lineage) -> dict[str, str]:
+    """The ids by which a run is found again: its own, and its thread's if it has one."""
+    own = {"run_id": as_text(lineage.run)}
+    return {"thread_id": lineage.thread_id, **own} if lineage.thread_id else own
 
-    context.run(
-        structlog.contextvars.bind_contextvars,
-        node=scope.task.name,
-        step=scope.lineage.step(),
-    )
+
+def place_of(scope: TaskScope) -> dict[str, Any]:
+    """The same of a task, with its node and its step."""
+    place = {"node": scope.task.name, "step": scope.lineage.step()}
+    return {**ids_of(scope.lineage), **place}

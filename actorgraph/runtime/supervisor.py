@@ -124,7 +124,7 @@ class Supervisor:
             report=self._deliver,
             warn=warn_of_node,
             live=live,
-            inherit=observed(inheritance_of(config), context),
+            inherit=observed(inheritance_of(config), context, lineage),
         )
         self._actors = Actors(state.plan.callable, self._around, self._calls)
 
@@ -346,7 +346,6 @@ class Supervisor:
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store what was done, whoever is impatient, within the deadline."""
-        thread_id = self._state.thread_id
         self._announce_leaving()
         if self._broadcast is not None:  # a reader that is behind must not hold up the farewell
             if self._broadcast.root == namespace_of(self._state.namespace):
@@ -357,7 +356,8 @@ class Supervisor:
             self._inbox.put(CancelRequested())
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
-                log_event("error", "run.lost", thread_id=thread_id, error=repr(outcome.error))
+                ids = {"thread_id": self._state.thread_id, "run_id": as_text(self._run)}
+                log_event("error", "run.lost", **ids, error=repr(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
 
@@ -372,9 +372,8 @@ class Supervisor:
                 self._parked = False
 
     def _log_undrained(self) -> None:
-        log_event(
-            "error", "run.undrained", thread_id=self._state.thread_id, error=str(self._late())
-        )
+        ids = {"thread_id": self._state.thread_id, "run_id": as_text(self._run)}
+        log_event("error", "run.undrained", **ids, error=str(self._late()))
 
     def _late(self) -> DrainTimeoutError:
         state = self._state

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.limits import exceeds, retry_after
@@ -96,7 +97,7 @@ class Endpoint(Struct, frozen=True):
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - a server goes on
             response = response_to(error)
-            if response.status_code >= 500:
+            if response.status_code >= 500 and not isinstance(error, SystemClosedError):
                 event("error", "web.failed", path=self.path, error=repr(error))
             return response
 

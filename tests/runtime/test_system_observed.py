@@ -1,69 +1,20 @@
-"""What an ActorSystem tells of its runs: logs, metrics, who holds the event loop."""
+"""What an ActorSystem tells of its runs: metrics, and who holds the event loop."""
 
 import time
-from typing import Any
 
+import anyio
 import prometheus_client
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
-from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
+from actorgraph import ActorSystem, InvalidConfigError
 from actorgraph.api.system_metrics import metrics_registry
 from tests.gates import Turnstile
 from tests.graphs import ab, in_a_row
+from tests.logs import configured
 from tests.systems import turnstile_first
 
-
-@pytest.fixture
-def configured():
-    """Structlog as an application configures it."""
-    before = structlog.get_config()
-    structlog.configure(processors=[structlog.contextvars.merge_contextvars])
-    yield
-    structlog.configure(**before)
-    structlog.reset_defaults()
-
-
-@pytest.mark.usefixtures("configured")
-async def test_logs_carry_the_ids():
-    """
-    What async and sync nodes log has thread, run, node and step; nothing of it stays behind.
-    """
-    seen: list[dict[str, Any]] = []
-
-    async def first(state):
-        seen.append(dict(structlog.contextvars.get_contextvars()))
-        return {"bar": ["a"]}
-
-    def second(state):
-        seen.append(dict(structlog.contextvars.get_contextvars()))
-        return {"bar": ["b"]}
-
-    graph = in_a_row({"first": first, "second": second})
-    with capture_logs():
-        async with ActorSystem({"g": graph}, saver=InMemorySaver()) as system:
-            run = await system.start("g", "t", {"bar": []})
-            await run.result()
-
-    ids = {"thread_id": "t", "run_id": run.id}
-    assert seen == [{**ids, "node": "first", "step": 1}, {**ids, "node": "second", "step": 2}]
-    assert structlog.contextvars.get_contextvars() == {}
-
-
-async def test_logs_of_a_program_without_structlog_cost_nothing():
-    """
-    Nothing is bound where nobody has configured structlog.
-    """
-    seen = []
-
-    async def node(state):
-        seen.append(structlog.contextvars.get_contextvars())
-
-    async with ActorSystem({"g": in_a_row({"a": node})}) as system:
-        await (await system.start("g", "t", {"bar": []})).result()
-
-    assert seen == [{}]
+__all__ = ["configured"]
 
 
 async def test_metrics_are_the_figures():
@@ -91,22 +42,45 @@ async def test_metrics_are_the_figures():
     assert any(line.startswith("actorgraph_commit_seconds_total") for line in lines)
 
 
-async def test_a_node_that_holds_the_loop_is_named():
-    """
-    The warning has the node's name, so that nobody has to guess.
-    """
+class TestLoop:
+    """Who holds the event loop."""
 
-    async def greedy(state):
-        end = time.monotonic() + 5
-        while system.statistics().loop_held == 0 and time.monotonic() < end:
-            pass
+    @pytest.mark.usefixtures("configured")
+    @pytest.mark.parametrize("inside", [False, True], ids=["node", "task of a node"])
+    async def test_a_node_that_holds_the_loop_is_named(self, inside):
+        """
+        A blocking call in an async node, or in a task that it starts, is told with node and ids.
+        """
 
-    with capture_logs():
-        async with ActorSystem({"g": in_a_row({"greedy": greedy})}, loop_limit_s=0.05) as system:
-            await (await system.start("g", "t", {"bar": []})).result()
-            figures = system.statistics()
+        async def blocks():
+            end = time.monotonic() + 10
+            while system.statistics().loop_held == 0 and time.monotonic() < end:
+                time.sleep(0.01)  # noqa: ASYNC251 - what is to be found
 
-    assert figures.loop_held >= 1
-    assert figures.loop_held_by == "greedy"
-    with pytest.raises(InvalidConfigError):
-        ActorSystem({"g": ab()}, loop_limit_s=0)
+        async def greedy(state):
+            async with anyio.create_task_group() as group:
+                if inside:
+                    group.start_soon(blocks)
+                else:
+                    await blocks()
+
+        with capture_logs() as logs:
+            graph = in_a_row({"greedy": greedy})
+            async with ActorSystem({"g": graph}, loop_limit_s=0.05) as system:
+                run = await system.start("g", "t", {"bar": []})
+                await run.result()
+                figures = system.statistics()
+
+        told = next(entry for entry in logs if entry["event"] == "loop.held")
+        place = {key: told[key] for key in ("log_level", "node", "thread_id", "run_id", "step")}
+        ids = {"thread_id": "t", "run_id": run.id}
+        assert place == {"log_level": "warning", "node": "greedy", **ids, "step": 1}
+        assert figures.loop_held >= 1
+        assert figures.loop_held_by == "greedy"
+
+    async def test_a_limit_is_above_0(self):
+        """
+        A limit that everything would reach is refused.
+        """
+        with pytest.raises(InvalidConfigError):
+            ActorSystem({"g": ab()}, loop_limit_s=0)

@@ -21,7 +21,6 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.observing import NODE_HOOK, bound_to_logs
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.system.handing import handed_over
@@ -75,7 +74,6 @@ class SystemActor:
         self.on_left: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: Watchdog | None = None
-        self.logs = False
         self._idle: list[Gate] = []
 
     # --- runs come ---
@@ -245,11 +243,6 @@ class SystemActor:
     def _enter(self, job: Job) -> None:
         """What holds in a run's context, and in that of its nodes."""
         SYSTEM_LIMITER.set(self.limiter)
-        if self.logs:
-            import structlog
-
-            structlog.contextvars.bind_contextvars(thread_id=job.thread_id, run_id=job.text)
-            NODE_HOOK.set(bound_to_logs)
         if CURRENT.get(None) is not None:  # a node started it, and it is no part of that node
             CURRENT.set(cast("Any", None))
 

@@ -132,7 +132,8 @@ def encoded(codec: Codec, run: bytes, event: RunEvent) -> bytes:
     try:
         return codec.encode([*parts, event.data], f"event {event.kind!r}", place)
     except SerializationError as error:
-        log_event("warning", "event.unserializable", kind=event.kind, error=error.what)
+        ids = {"run_id": as_text(run), "kind": event.kind}
+        log_event("warning", "event.unserializable", **ids, error=error.what)
         return codec.encode([*parts, {"$repr": repr(event.data)}], "event", place)
 
 

@@ -8,13 +8,16 @@ its stack show the node that is being called.
 import sys
 import threading
 import time
+from contextvars import Context
 from types import FrameType
 from typing import Any
 
 import anyio
 
 from actorgraph.runtime.calls import call_node
+from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.observing import place_of
 
 
 class Watchdog:
@@ -64,17 +67,29 @@ class Watchdog:
     def _tell(self, held_s: float) -> None:
         frames: Any = vars(sys)["_current_frames"]  # the only way to another thread's stack
         frame: FrameType | None = frames().get(self._loop)
-        node, where = culprit_of(frame)
+        scope, where = culprit_of(frame)
         self.held += 1
-        self.culprit = node or where
-        log_event("warning", "loop.held", node=node, where=where, seconds=round(held_s, 3))
+        self.culprit = where if scope is None else scope.task.name
+        ids = {"node": ""} if scope is None else place_of(scope)
+        log_event("warning", "loop.held", **ids, where=where, seconds=round(held_s, 3))
 
 
-def culprit_of(frame: FrameType | None) -> tuple[str, str]:
-    """The node whose call stands on a stack, "" for none; and the line where the stack ends."""
+def culprit_of(frame: FrameType | None) -> tuple[TaskScope | None, str]:
+    """The task whose call stands on a stack, or has started what does; None for no task's.
+
+    Returns: the task, and the line where the stack ends.
+    """
     where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     while frame is not None:
         if frame.f_code is call_node.__code__:
-            return frame.f_locals["node"].name, where
+            return frame.f_locals["scope"], where
+        name, attribute = _STEPPING.get(frame.f_globals.get("__name__", ""), ("", ""))
+        context = getattr(frame.f_locals.get(name), attribute, None) if name else None
+        if isinstance(context, Context) and (scope := context.get(CURRENT)) is not None:
+            return scope, where
         frame = frame.f_back
-    return "", where
+    return None, where
+
+
+_STEPPING = {"asyncio.events": ("self", "_context"), "trio._core._run": ("task", "context")}
+"""Module of a loop -> where its frame that steps a task has the context: a local, its attribute."""
