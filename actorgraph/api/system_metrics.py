@@ -2,13 +2,21 @@
 
 registry = metrics_registry(system)
 text = prometheus_client.generate_latest(registry)
+
+`/metrics` of `actorgraph.web` serves the same.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from actorgraph.api.system import ActorSystem
 from actorgraph.errors import MissingExtraError
+from actorgraph.runtime.histogram import Distribution
+from actorgraph.runtime.persistence import PersistenceStatistics
+from actorgraph.runtime.system.statistics import SystemStatistics
+
+_Figure = tuple[str, str, float]
 
 
 class _Figures:
@@ -21,42 +29,64 @@ class _Figures:
     def collect(self) -> Iterator[Any]:
         """The metrics, as Prometheus's client wants them."""
         core, now = self._core, self._system.statistics()
+        saver = now.persistence
         left = core.CounterMetricFamily(
             "actorgraph_runs", "Runs that have left, by status.", labels=["status"]
         )
-        for status, count in now.left.items():
+        for status, count in sorted(now.left.items()):
             left.add_metric([status], count)
         yield left
-        counters = {
-            "actorgraph_runs_started": ("Runs taken.", now.started),
-            "actorgraph_runs_refused": ("Runs refused.", now.refused),
-            "actorgraph_supersteps": ("Supersteps of runs that have left.", now.supersteps),
-        }
-        gauges = {
-            "actorgraph_runs_active": ("Runs that go on.", now.active),
-            "actorgraph_runs_queued": ("Runs that wait.", now.queued),
-            "actorgraph_threads_active": ("Threads that have a run.", now.threads),
-            "actorgraph_mailbox_depth": ("Runs in the fullest mailbox.", now.mailbox_max),
-            "actorgraph_unsaved_bytes": ("Bytes that wait to be stored.", now.unsaved_bytes),
-            "actorgraph_saturated": ("1 if the next run may be refused.", int(now.saturated)),
-        }
-        saver = now.persistence
+        for name, text, value in (*_counters(now), *(_counters_of(saver) if saver else ())):
+            yield core.CounterMetricFamily(f"actorgraph_{name}", text, value=value)
+        for name, text, value in (*_gauges(now), *(_gauges_of(saver) if saver else ())):
+            yield core.GaugeMetricFamily(f"actorgraph_{name}", text, value=value)
         if saver is not None:
-            counters |= {
-                "actorgraph_commits": ("Batches committed.", saver.commits),
-                "actorgraph_commit_messages": ("Requests committed.", saver.messages),
-                "actorgraph_commits_refused": ("Requests refused.", saver.refused),
-                "actorgraph_commit_seconds": ("Seconds spent in commits.", saver.commit_s),
-            }
-            gauges |= {
-                "actorgraph_unsaved_requests": ("Requests that wait.", saver.waiting),
-                "actorgraph_batch_size_mean": ("Requests per batch.", saver.batch_size_mean),
-                "actorgraph_commit_lag_seconds": ("How long the last one took.", saver.last_s),
-            }
-        for name, (text, value) in counters.items():
-            yield core.CounterMetricFamily(name, text, value=value)
-        for name, (text, value) in gauges.items():
-            yield core.GaugeMetricFamily(name, text, value=value)
+            for name, text, found in _histograms_of(saver):
+                yield core.HistogramMetricFamily(
+                    f"actorgraph_{name}", text, buckets=_buckets(found), sum_value=found.total
+                )
+
+
+def _counters(now: SystemStatistics) -> Iterator[_Figure]:
+    yield "runs_started", "Runs taken.", now.started
+    yield "runs_refused", "Runs refused because there were too many.", now.refused
+    yield "supersteps", "Supersteps done.", now.supersteps
+    yield "loop_held", "Times that something held the event loop for too long.", now.loop_held
+
+
+def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
+    yield "runs_active", "Runs that go on.", now.active
+    yield "runs_queued", "Runs that wait for a slot or for their thread.", now.queued
+    yield "threads_active", "Threads that have a run.", now.threads
+    yield "mailbox_depth", "Runs that wait in the fullest thread's mailbox.", now.mailbox_max
+    yield "saturated", "1 if the next run may be refused.", int(now.saturated)
+    yield "draining", "1 if no more runs are taken.", int(now.draining is not None)
+    yield "unsaved_bytes", "Bytes that wait to be durable.", now.unsaved_bytes
+    if now.worker_threads is not None:
+        yield "worker_threads", "Sync nodes that run in threads.", now.worker_threads
+
+
+def _counters_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
+    yield "commits", "Batches committed.", saver.commits
+    yield "commit_requests", "Requests committed.", saver.messages
+    yield "commit_requests_refused", "Requests that were not stored.", saver.refused
+
+
+def _gauges_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
+    yield "unsaved_requests", "Requests that wait to be committed.", saver.waiting
+    yield "unsaved_age_seconds", "How long the oldest of them in flight waits.", saver.age_s
+
+
+def _histograms_of(saver: PersistenceStatistics) -> Iterator[tuple[str, str, Distribution]]:
+    yield "commit_duration_seconds", "How long a batch's commit took.", saver.commits_s
+    yield "commit_batch_size", "Requests in a batch.", saver.sizes
+    lag = "From the hand-over of a batch's oldest request until the batch was durable."
+    yield "durable_lag_seconds", lag, saver.lags_s
+
+
+def _buckets(found: Distribution) -> list[tuple[str, int]]:
+    names = [*(str(float(bound)) for bound in found.bounds), "+Inf"]
+    return list(zip(names, accumulate(found.counts), strict=True))
 
 
 def metrics_registry(system: ActorSystem) -> Any:
@@ -69,8 +99,21 @@ def metrics_registry(system: ActorSystem) -> Any:
         from prometheus_client import CollectorRegistry, core
     except ImportError as error:
         raise MissingExtraError(
-            "metrics_registry needs prometheus-client", do="pip install 'actorgraph[metrics]'"
+            "figures for Prometheus need the package prometheus-client",
+            do="pip install 'actorgraph[metrics]'",
         ) from error
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Figures(system, core))
     return registry
+
+
+def exposition(system: ActorSystem) -> tuple[bytes, str]:
+    """The figures of a system as Prometheus reads them, and the media type of that.
+
+    Raises:
+        MissingExtraError: prometheus-client is not installed.
+    """
+    registry = metrics_registry(system)
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    return generate_latest(registry), CONTENT_TYPE_LATEST

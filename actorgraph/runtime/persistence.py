@@ -31,6 +31,7 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.failed_saves import tell_failed
+from actorgraph.runtime.histogram import SECONDS, SIZES, Distribution, Histogram
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
@@ -62,10 +63,11 @@ class Receipts:
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
-    """A request on its way, with where its answer goes."""
+    """A request on its way, with where its answer goes, and since when it waits."""
 
     request: Request
     receipts: Receipts
+    since: float = 0.0
 
     @property
     def number(self) -> int:
@@ -82,6 +84,9 @@ class PersistenceStatistics(msgspec.Struct, frozen=True):
         batch_size_mean, batch_size_max: requests per batch.
         commit_s, last_s: seconds that all batches, and the last one, took; 0 for immediate savers.
         active_runs: runs that hold a claim in this process.
+        age_s: seconds since the oldest request of the batch in flight was handed over.
+        commits_s: seconds of each batch. sizes: requests of each. lags_s: seconds from the
+            hand-over of a batch's oldest request until it was durable. Not of immediate savers.
     """
 
     messages: int
@@ -93,6 +98,10 @@ class PersistenceStatistics(msgspec.Struct, frozen=True):
     active_runs: int
     commit_s: float = 0.0
     last_s: float = 0.0
+    age_s: float = 0.0
+    commits_s: Distribution = Distribution()
+    sizes: Distribution = Distribution()
+    lags_s: Distribution = Distribution()
 
 
 class PersistenceActor:
@@ -110,11 +119,13 @@ class PersistenceActor:
         self._batch: Sequence[Posted] = ()
         self._messages = self._commits = self._refused = self._largest = 0
         self._commit_s = self._last_s = 0.0
+        self._commits_s, self._lags_s = Histogram(SECONDS), Histogram(SECONDS)
+        self._sizes = Histogram(SIZES)
         self._bytes_in = self._bytes_out = 0  # each written by one side only
 
     def post(self, request: Request, receipts: Receipts) -> None:
         """Hand over a request. Never waits; the answer comes through the receipts."""
-        posted = Posted(request, receipts)
+        posted = Posted(request, receipts, 0.0 if self._immediate else time.perf_counter())
         if self._watch is not None:
             refused = self._watch.handed_over(request)
             if refused is not None:
@@ -178,6 +189,7 @@ class PersistenceActor:
     def statistics(self) -> PersistenceStatistics:
         """What it has done so far."""
         mean = self._messages / self._commits if self._commits else 0.0
+        batch = self._batch
         return PersistenceStatistics(
             messages=self._messages,
             commits=self._commits,
@@ -188,6 +200,10 @@ class PersistenceActor:
             active_runs=len(self._active),
             commit_s=self._commit_s,
             last_s=self._last_s,
+            age_s=time.perf_counter() - batch[0].since if batch else 0.0,
+            commits_s=self._commits_s.distribution(),
+            sizes=self._sizes.distribution(),
+            lags_s=self._lags_s.distribution(),
         )
 
     async def serve(self) -> None:
@@ -278,9 +294,15 @@ class PersistenceActor:
                 attempt += 1
                 continue
             self._count(len(batch))
-            self._last_s = time.perf_counter() - began
-            self._commit_s += self._last_s
+            self._measure(batch, began, time.perf_counter())
             return outcomes
+
+    def _measure(self, batch: Sequence[Posted], began: float, ended: float) -> None:
+        self._last_s = ended - began
+        self._commit_s += self._last_s
+        self._commits_s.add(self._last_s)
+        self._sizes.add(len(batch))
+        self._lags_s.add(ended - batch[0].since)
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
         event("error", "commit.failed", messages=len(batch), error=repr(error))

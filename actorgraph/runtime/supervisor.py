@@ -31,7 +31,7 @@ from actorgraph.runtime.live import Writer, live_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import Surroundings
-from actorgraph.runtime.observing import observed
+from actorgraph.runtime.observing import ids_of, observed
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
@@ -41,7 +41,6 @@ from actorgraph.superstep.advance import advance
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
 from actorgraph.values.commits import Commit
-from actorgraph.values.ids import as_text
 from actorgraph.values.run import (
     AnswerCall,
     Cancelled,
@@ -147,6 +146,11 @@ class Supervisor:
         if self._host is not None and not self._left and self._owns:
             self._host.leaving[self._state.thread_id] = self._gone
 
+    @property
+    def step(self) -> int:
+        """Of the newest checkpoint."""
+        return self._state.step
+
     def statistics(self) -> SupervisorStatistics:
         """The run so far."""
         state = self._state
@@ -194,8 +198,7 @@ class Supervisor:
         log_event(
             "info",
             "run.left",
-            thread_id=self._state.thread_id,
-            run_id=as_text(self._run),
+            **ids_of(self._around.lineage),
             outcome=type(outcome).__name__,
             step=self._state.step,
         )
@@ -356,7 +359,7 @@ class Supervisor:
             self._inbox.put(CancelRequested())
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
-                ids = {"thread_id": self._state.thread_id, "run_id": as_text(self._run)}
+                ids = ids_of(self._around.lineage)
                 log_event("error", "run.lost", **ids, error=repr(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
@@ -372,7 +375,7 @@ class Supervisor:
                 self._parked = False
 
     def _log_undrained(self) -> None:
-        ids = {"thread_id": self._state.thread_id, "run_id": as_text(self._run)}
+        ids = ids_of(self._around.lineage)
         log_event("error", "run.undrained", **ids, error=str(self._late()))
 
     def _late(self) -> DrainTimeoutError:

@@ -73,7 +73,7 @@ class Endpoint(Struct, frozen=True):
         body, query: types that the request is decoded into.
         answer: the type of what it answers, for the OpenAPI.
         makes: whether the thread of the path need not exist yet.
-        streams: whether it answers with server-sent events.
+        streams: whether it answers with server-sent events. media: what it answers with otherwise.
         about: what the application is told of a request that is about no thread.
     """
 
@@ -87,6 +87,7 @@ class Endpoint(Struct, frozen=True):
     summary: str = ""
     makes: bool = False
     streams: bool = False
+    media: str = "application/json"
     about: Callable[[Call], dict[str, Any]] = _metadata_of
 
     async def __call__(self, serving: Serving, request: Request) -> Response:

@@ -1,7 +1,13 @@
-"""Routes about the server itself. Whether it lives and is ready, everybody may ask."""
+"""Routes about the server itself. Whether it lives and is ready, everybody may ask.
+
+What it does, in figures, is told to those who may know: `metrics.read`.
+"""
 
 from typing import Any
 
+from starlette.responses import Response
+
+from actorgraph.api.system_metrics import exposition
 from actorgraph.web import answers
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.openapi import document
@@ -28,6 +34,12 @@ async def info(call: Call) -> answers.Info:
     return answers.Info(VERSION, VERSION, flags, {"graphs": sorted(call.serving.graphs)})
 
 
+async def metrics(call: Call) -> Response:
+    """The system's figures, for Prometheus; 501 where its client isn't installed."""
+    text, media = exposition(call.serving.system)
+    return Response(text, media_type=media)
+
+
 async def openapi(_: Call) -> Any:
     """The description of all routes."""
     from actorgraph.web.table import ENDPOINTS as ALL
@@ -39,5 +51,14 @@ ENDPOINTS = (
     Endpoint("GET", "/ok", None, ok, answers.Ok, summary="Whether the server lives"),
     Endpoint("GET", "/ready", None, ready, answers.Ok, summary="Whether the server takes runs"),
     Endpoint("GET", "/info", None, info, answers.Info, summary="What serves"),
+    Endpoint(
+        "GET",
+        "/metrics",
+        "metrics.read",
+        metrics,
+        str,
+        media="text/plain",
+        summary="The system's figures, in Prometheus's text format",
+    ),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="This description"),
 )

@@ -22,6 +22,7 @@ _PROBLEMS = {
     "422": "The request can't be taken",
     "429": "Too many requests, or no room for a run",
     "500": "The server failed",
+    "501": "The server lacks a package that it takes",
     "503": "The server drains, or its storage is busy",
     "507": "The storage is full",
 }
@@ -97,6 +98,6 @@ def _responses(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
     elif endpoint.answer is None:
         made["204"] = {"description": "Done"}
     else:
-        content = {"application/json": {"schema": named[_key(endpoint.answer)]}}
+        content = {endpoint.media: {"schema": named[_key(endpoint.answer)]}}
         made["200"] = {"description": "The answer", "content": content}
     return made

@@ -99,6 +99,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.StorageFullError, 507),
     (errors.SaverClosedError, 503),
     (errors.SystemClosedError, 503),
+    (errors.MissingExtraError, 501),
     (errors.SerializationError, 422),
     (errors.InvalidUpdateError, 422),
     (errors.EmptyInputError, 422),

@@ -1,11 +1,15 @@
 """How an ActorSystem ends, and how the next one goes on."""
 
+import gc
+import signal
+from functools import partial
+
 import anyio
 import pytest
 
-from actorgraph import GraphDrained, SystemClosedError
-from tests.gates import Turnstile, settled
-from tests.graphs import at, in_a_row, writer
+from actorgraph import ActorSystem, GraphDrained, InvalidConfigError, SystemClosedError
+from tests.gates import PATIENCE_S, Box, Turnstile, settled
+from tests.graphs import ab, at, in_a_row, writer
 from tests.stores import Store
 from tests.systems import kinds, place, system_of, turnstile_first
 
@@ -71,6 +75,73 @@ class TestDrain:
 
         assert results[-1]["bar"] == ["x", "a", "b", "y", "a", "b"]
         assert slow.calls == 2
+
+
+class TestSignals:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+    async def test_a_signal_drains(self, place: Store, number: signal.Signals):
+        """
+        A program without a server waits for a signal, which ends supersteps and leaves the rest.
+        """
+        slow, heard = Turnstile({"bar": ["a"]}), Box()
+        wanted = (number,) if number == signal.SIGUSR1 else ()
+        async with system_of(place, turnstile_first(slow)) as system:
+            run = await system.start("g", "t", {"bar": ["x"]})
+            await slow.entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(heard.fill, system.drain_at_signal, *wanted))
+                await settled()
+                assert system.statistics().draining is None
+                signal.raise_signal(number)
+                with anyio.fail_after(PATIENCE_S):
+                    while system.statistics().draining is None:
+                        await anyio.lowlevel.checkpoint()
+                slow.out.set()
+
+        assert (heard.value, run.status, slow.closed) == (number, "pending", 1)
+
+    async def test_its_time_limit_counts(self, place: Store):
+        """
+        What does not end by itself is cancelled when the time that was given is over.
+        """
+        stuck = Turnstile()
+        async with system_of(place, turnstile_first(stuck)) as system:
+            run = await system.start("g", "t", {"bar": ["x"]})
+            await stuck.entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(system.drain_at_signal, timeout_s=0.1))
+                await settled()
+                signal.raise_signal(signal.SIGTERM)
+
+        assert (run.status, stuck.closed) == ("pending", 1)
+
+
+class TestCollector:
+    async def test_the_threshold_holds_while_the_system_is_open(self, place: Store):
+        """
+        The collector's first threshold is the system's own, and as before afterwards.
+        """
+        before = gc.get_threshold()
+        async with system_of(place, ab(), gc_threshold=12_345):
+            inside = gc.get_threshold()
+
+        assert inside == (12_345, *before[1:])
+        assert gc.get_threshold() == before
+
+    async def test_by_default_it_is_left_alone(self, place: Store):
+        """
+        A system that was not told otherwise changes nothing of the process.
+        """
+        before = gc.get_threshold()
+        async with system_of(place, ab()):
+            assert gc.get_threshold() == before
+
+    def test_it_is_above_0(self):
+        """
+        A threshold of 0 would turn the collector off, and is refused.
+        """
+        with pytest.raises(InvalidConfigError):
+            ActorSystem({"g": ab()}, gc_threshold=0)
 
 
 async def test_a_system_may_go_when_its_owner_fails(tmp_path):

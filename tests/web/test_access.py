@@ -37,7 +37,7 @@ def tenants(principal: str, action: str, thread_id: str | None, metadata: Any) -
     """Everybody has threads of their own; nobody else's are there."""
     if principal == "revoked":
         return False
-    if action.startswith("assistants."):
+    if action.startswith(("assistants.", "metrics.")):
         return True
     if action.startswith("store."):
         return metadata["namespace"][:1] == [principal]

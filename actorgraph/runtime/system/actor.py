@@ -233,7 +233,7 @@ class SystemActor:
         job.stored = launch.host is not None
         launch.context.run(self._enter, job)
         supervisor, effects = await prepare(launch)
-        job.first_step = supervisor.statistics().step
+        job.first_step = supervisor.step
         if job.ending:
             supervisor.withdraw()
             return Cancelled()
@@ -255,9 +255,7 @@ class SystemActor:
             with anyio.move_on_after(self.limits.drain_timeout_s):
                 await keeper.wait_idle()
         self.active -= 1
-        if job.supervisor is not None:
-            steps = job.supervisor.statistics().step - job.first_step
-            self.counts["supersteps"] += max(0, steps)
+        self.counts["supersteps"] += job.supersteps
         self._settle(job)
 
     def _store_status(self, job: Job) -> None:

@@ -74,6 +74,11 @@ class Job:
         """Whether it was told to end."""
         return self._ending
 
+    @property
+    def supersteps(self) -> int:
+        """How many it has done here so far."""
+        return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
+
     def end(self, reason: str) -> None:
         """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
         if self._ending or self.done.is_open:

@@ -16,7 +16,7 @@ class SystemStatistics(msgspec.Struct, frozen=True):
         threads: threads that have a run. mailbox_max: runs in the fullest thread's mailbox.
         max_runs, max_queued: their bounds. saturated: whether the next run may be refused.
         started, refused: runs taken and refused so far.
-        supersteps: those of runs that have left.
+        supersteps: done so far, by runs that go on too.
         left: status -> runs that have left with it so far.
         draining: why the system takes no more runs; None while it does.
         worker_threads: sync nodes that run in threads now; None without `max_threads`.
@@ -61,7 +61,7 @@ def statistics_of(actor: SystemActor) -> SystemStatistics:
         saturated=full or unsaved > limits.max_unsaved_bytes,
         started=actor.counts["started"],
         refused=actor.refused,
-        supersteps=actor.counts["supersteps"],
+        supersteps=actor.counts["supersteps"] + sum(j.supersteps for j in actor.jobs.values()),
         left={status: count for status, count in actor.counts.items() if status not in _FLOWS},
         draining=actor.draining,
         worker_threads=None if actor.limiter is None else actor.limiter.borrowed_tokens,

@@ -1,0 +1,43 @@
+"""Histogram: how often values of each size came, in a few numbers."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import msgspec
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """A histogram, as it stood.
+
+    Attributes:
+        bounds: of the bins, rising; a value on a bound is below it.
+        counts: values per bin, and those above the last bound.
+        total: the sum of all values.
+    """
+
+    bounds: tuple[float, ...] = ()
+    counts: tuple[int, ...] = (0,)
+    total: float = 0.0
+
+
+class Histogram:
+    """Counts values. Written by one thread."""
+
+    __slots__ = ("_bounds", "_counts", "_total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._total += value
+
+    def distribution(self) -> Distribution:
+        """What was counted so far."""
+        return Distribution(self._bounds, tuple(self._counts), self._total)
