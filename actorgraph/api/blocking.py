@@ -37,19 +37,20 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
         )
     if CURRENT.get(None) is not None:
         try:
-            return anyio.from_thread.run(_as_child, function)
-        except RuntimeError as error:
-            if "worker thread" not in str(error):
-                raise
+            ended = anyio.from_thread.run(_as_child, function)
+        except anyio.NoEventLoopError:
+            pass  # in a thread of the node's own; what the function raises comes as data
+        else:
+            return ended.value()
     context = copy_context()
     return portal.call(lambda: context.run(function))
 
 
-async def _as_child(function: Callable[[], Awaitable[T]]) -> T:
+async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.Ended[T]:
     limiter = thread_limiter()
     limiter.total_tokens += 1
     try:
-        return await function()
+        return await portal.ended(function)
     finally:
         limiter.total_tokens -= 1
 

@@ -96,11 +96,21 @@ class Host:
         self._give_up(closed)
 
     async def stop_after_runs(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """Let the runs that are leaving store what they did, within the deadline; then stop."""
-        with anyio.move_on_after(drain_timeout_s, shield=True):
-            for gate in list(self.leaving.values()):
-                await gate.wait()
-        self.stop(drain_timeout_s)
+        """Let the runs that are leaving store what they did, within the deadline; then stop.
+
+        A caller who is cancelled meanwhile is so after that.
+        """
+        end = anyio.current_time() + drain_timeout_s
+
+        async def runs_left() -> None:
+            with anyio.move_on_after(end - anyio.current_time()):
+                for gate in list(self.leaving.values()):
+                    await gate.wait()
+
+        try:
+            await wait_through(runs_left)
+        finally:
+            self.stop(drain_timeout_s)
 
     def stop(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Take nothing more and drain, within a deadline. From the host's own loop."""
@@ -273,5 +283,7 @@ class Opened:
         group, self._group = self._group, None
         if group is not None:
             # The host shields itself: a cancellation here waits for the drain all the same.
-            await self._host.stop_after_runs()
-            await group.__aexit__(None, None, None)
+            try:
+                await self._host.stop_after_runs()
+            finally:
+                await group.__aexit__(None, None, None)

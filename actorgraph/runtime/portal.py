@@ -9,7 +9,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -72,9 +72,37 @@ class _Portal:
         portal = self._portal
         if portal is None or self._process != os.getpid():
             return
-        for close in self.closing:
+        for close in tuple(self.closing):  # each takes itself off the list
             future = portal.start_task_soon(close)
             concurrent.futures.wait([future], timeout=EXIT_TIMEOUT_S)
+
+
+class Ended(Generic[T]):
+    """What came of an async function: its value, or its error.
+
+    As data, because SystemExit and its like end the loop in which they are raised, and with it
+    everybody else's calls.
+    """
+
+    def __init__(self, value: T | None, error: BaseException | None) -> None:
+        self._value = value
+        self._error = error
+
+    def value(self) -> T:
+        """The value. Raises the error, if there is one."""
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._value)
+
+
+async def ended(function: Callable[..., Awaitable[T]], *args: Any) -> Ended[T]:
+    """Await a function. Raises only a cancellation."""
+    try:
+        return Ended(await function(*args), None)
+    except anyio.get_cancelled_exc_class():
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised where the caller waits
+        return Ended(None, error)
 
 
 _PORTAL = _Portal()
@@ -86,9 +114,9 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
     waits for its end.
     """
-    future = _PORTAL.get().start_task_soon(function, *args)
+    future = _PORTAL.get().start_task_soon(ended, function, *args)
     try:
-        return future.result()
+        return future.result().value()
     except BaseException:
         if not future.done():
             future.cancel()
