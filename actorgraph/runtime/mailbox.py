@@ -129,8 +129,9 @@ class Mailbox(Generic[T]):
 
 def on_trio() -> bool:
     """Whether the running event loop is trio's."""
-    trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_run()
+    # Another thread may be importing trio at this moment.
+    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
+    return lowlevel is not None and lowlevel.in_trio_run()
 
 
 class Gate:

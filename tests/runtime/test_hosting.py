@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
+from types import ModuleType
 
 import anyio
 import pytest
@@ -139,6 +141,14 @@ class TestManyLoops:
         trio.run(owner)
 
         assert [r["bar"] for r in results] == [["a", "b"]] * 2
+
+    def test_a_loop_goes_on_while_another_thread_imports_trio(self, monkeypatch):
+        """
+        A run on asyncio takes no notice of a trio that is being imported.
+        """
+        monkeypatch.setitem(sys.modules, "trio", ModuleType("trio"))
+
+        assert asyncio.run(ab().ainvoke({}))["bar"] == ["a", "b"]
 
 
 class TestOpening:
