@@ -151,8 +151,15 @@ def _node(
         handler=HANDLER_PREFIX + spec.name if spec.handler is not None else "",
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
         trace=spec.trace,
+        own=_keys_of_graph(spec.action).difference(state),
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )
+
+
+def _keys_of_graph(action: Callable[..., Any]) -> frozenset[str]:
+    """The keys that a graph which is a node returns."""
+    plan = getattr(getattr(action, "__self__", None), "plan", None)
+    return frozenset(plan.output_keys) if isinstance(plan, Plan) else frozenset()
 
 
 def _paths(builder: GraphBuilder, node: str) -> list[Callable[..., Any]]:

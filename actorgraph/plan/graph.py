@@ -55,6 +55,7 @@ class NodePlan:
         cache: for results that may be taken again.
         handler: the name of the task that handles its failures; "" for none.
         trace: what an exporter of traces records of it.
+        own: what the graph that is this node has for itself; dropped where it returns it.
         shape: makes writes of what it returns; None where it returns updates of the state.
         literal: whether `shape` is given everything, a Command or a Send too.
     """
@@ -81,6 +82,7 @@ class NodePlan:
     shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
     literal: bool = False
     trace: TracePolicy | None = None
+    own: frozenset[str] = frozenset()
     path: tuple[str, str] = field(init=False)
     """Of its tasks that no Send makes."""
     bare: bool = field(init=False)

@@ -100,7 +100,7 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
-        else:
+        elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
             dropped.append(
                 f"node {node.name!r} returned {key!r}, which is not a channel of this graph "

@@ -1,6 +1,6 @@
 """Graphs that run in nodes of other graphs: results, questions, failures, routes to the parent."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 import pytest
@@ -22,6 +22,20 @@ class TestResult:
         result = await graph.ainvoke({"log": ["in"]}, at())
 
         assert result["log"] == ["in", "before", "in", "before", "c1", "c2:", "after"]
+
+    async def test_what_it_has_for_itself_is_dropped_without_words(self):
+        """
+        Keys that a graph which is a node has for itself are no mistake of the graph above.
+        """
+
+        class Own(TypedDict, total=False):
+            log: list[str]
+            draft: str
+
+        inner = in_a_row({"own": lambda _: {"log": ["x"], "draft": "d"}}, schema=Own)
+        graph = in_a_row({"inner": inner}, schema=Log, strict=True)
+
+        assert (await graph.ainvoke({"log": []})) == {"log": ["x"]}
 
     async def test_a_node_calls_several_graphs(self, saver):
         """
