@@ -357,9 +357,15 @@ def _name_and_action(
 
 def _function(name: str, action: Any) -> Callable[..., Any]:
     try:
-        return calls.as_callable(action)
+        function = calls.as_callable(action)
     except TypeError as error:
         raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
+    if calls.is_generator(function):
+        raise GraphBuildError(
+            f"node {name!r} is a generator, and a node returns one update",
+            do="return the update; `get_stream_writer()` sends what comes before",
+        )
+    return function
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:

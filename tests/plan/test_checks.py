@@ -26,6 +26,10 @@ async def anode(state: State) -> Any:
     return None
 
 
+def parts(state: State) -> Any:
+    yield {"text": "part"}
+
+
 def graph(*names: str) -> GraphBuilder:
     """A builder with these nodes and an edge from START to the first one."""
     builder = GraphBuilder(State)
@@ -45,6 +49,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph().add_node("a"), "add_node('a') got no function", "add_node(name, function)"),
     (lambda: graph().add_node(lambda s: s), "can't tell the node's name", "add_node(name, "),
     (lambda: graph().add_node("a", 3), "node 'a': 3 is neither callable", "pass a function"),
+    (lambda: graph().add_node("a", parts), "node 'a' is a generator", "get_stream_writer()"),
     (lambda: graph().add_node("a", node, timeout=1), "a thread can't be stopped", "async def"),
     (lambda: graph().add_node("a", anode, timeout=0), "must be greater than 0", "positive"),
     (lambda: graph("a").add_edge(END, "a"), "END cannot be a start node", "at END"),
