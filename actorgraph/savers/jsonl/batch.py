@@ -188,6 +188,8 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
                 _write(files, *opened[-1])
         except OSError as error:
             _undo(files, opened)
+            for draft in drafts:  # somebody may have indexed what is undone
+                folder.forget(draft.index.thread_id)
             raise translate(error, opened[-1][0].index.path if opened else folder.path) from error
         _sync(folder, files, pool, opened)
     finally:

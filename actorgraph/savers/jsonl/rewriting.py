@@ -208,12 +208,14 @@ def _rewrite(
             files.remove(temporary)
             _remove_file(folder, files, target, made.state.epoch)
             return made
-        files.rename(temporary, target.path)
+        with folder.reading:  # who reads has an index and the file that it is of
+            files.rename(temporary, target.path)
+            folder.remember(made)
     except OSError as error:
         with suppress(OSError):
             files.remove(temporary)
         raise translate(error, target.path) from error
-    _settle(folder, files, made)
+    _sync_names(folder, files)
     return made
 
 
@@ -247,19 +249,19 @@ def _write(
 
 
 def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -> None:
-    try:
-        with suppress(FileNotFoundError):
-            files.remove(index.path)
-    except OSError as error:
-        raise translate(error, index.path) from error
-    folder.epochs[index.thread_id] = epoch
-    _settle(folder, files, ThreadIndex(index.thread_id, index.path, epoch))
-
-
-def _settle(folder: Folder, files: Files, made: ThreadIndex) -> None:
-    """The file has a new name, or none: make that last, and read it from now on."""
     with folder.reading:
-        folder.remember(made)
+        try:
+            with suppress(FileNotFoundError):
+                files.remove(index.path)
+        except OSError as error:
+            raise translate(error, index.path) from error
+        folder.epochs[index.thread_id] = epoch
+        folder.remember(ThreadIndex(index.thread_id, index.path, epoch))
+    _sync_names(folder, files)
+
+
+def _sync_names(folder: Folder, files: Files) -> None:
+    """A file has a new name, or none: make that last."""
     try:
         files.sync_folder(folder.path)
     except OSError as error:
