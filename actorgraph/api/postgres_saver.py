@@ -35,7 +35,8 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             Default 30.
         synchronous_commit: PostgreSQL's setting. Default: the server's own, but never "off": an
             acknowledged commit survives a crash of the server.
-        codec: how values are stored; default one with no types beyond the graph's own.
+        codec: how values are stored; default one with no types beyond the graph's own, which
+            compresses values above 256 bytes.
     Raises:
         InvalidConfigError: an argument is out of range, or `conn` can't be used.
         MissingExtraError: psycopg isn't installed.

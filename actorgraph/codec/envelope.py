@@ -24,6 +24,7 @@ _ZLIB = b"\xc1\x01"
 _SEALED = b"\xc1\x02"
 _LEVEL = 1
 """zlib's fastest: a payload is encoded in the event loop."""
+_SMALL_WBITS = 12
 _HASH = 16
 
 INFLATED_MAX = 30_000_000
@@ -75,7 +76,7 @@ class Envelope:
     def close(self, payload: bytes, place: Place = NOWHERE) -> bytes:
         """The bytes to store for an encoded value."""
         if self._above is not None and self._above < len(payload) <= INFLATED_MAX:
-            smaller = _ZLIB + zlib.compress(payload, _LEVEL)
+            smaller = _ZLIB + _deflated(payload)
             payload = smaller if len(smaller) < len(payload) else payload
         return payload if self.cipher is None else self._sealed(self.cipher, payload, place)
 
@@ -152,6 +153,14 @@ class Envelope:
 
 NONE = Envelope(None, None, reads_plain=True)
 """Reads what other codecs have compressed."""
+
+
+def _deflated(payload: bytes) -> bytes:
+    """The bytes that zlib makes. Its window is no larger than need be: making one takes most of the time."""
+    small = len(payload) <= 1 << _SMALL_WBITS
+    wbits, memory = (_SMALL_WBITS, 5) if small else (zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
+    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, wbits, memory)
+    return stream.compress(payload) + stream.flush()
 
 
 def _hashed(place: Place) -> bytes:

@@ -10,7 +10,7 @@ from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
 from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, Row, level_of
+from actorgraph.superstep.growth import Growth, Row
 from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.ids import as_text
 
@@ -68,8 +68,7 @@ def _list(
                     where = (stored.thread_id, stored.namespace, channel, lineage)
                     place = items_at(*where, len(items))
                 items.extend(codec.decode(part, place))
-            size = len(row.payload)
-            rows.append(Row(row.start, row.count, size, level_of(row.count, size)))
+            rows.append(Row(row.start, row.count, len(row.payload)))
         if len(items) < end:
             raise lost(channel, stored)
         del items[end:]

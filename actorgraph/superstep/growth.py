@@ -1,10 +1,11 @@
 """How a growing list is laid out in rows, as decisions on counts and sizes.
 
 A list has a lineage; appending adds items to its last row while that is small, else opens a new
-one. When RADIX rows at the end are of the last one's size class or smaller, they are merged into
-one. So a list of n items takes O(n) bytes and O(log n) rows. A checkpoint names a lineage and a
-length, never a row, so merging changes no record. A list that is cut off, reordered or forked
-gets a new lineage; a fork's begins where the old one ends for it.
+one. When there are ROWS_MAX rows, those at the end are merged: as many as leave one that is smaller
+than the row before it. So a list of n items takes O(n) bytes in a bounded number of rows, and the
+lists of most threads are written twice. A checkpoint names a lineage and a length, never a row,
+so merging changes no record. A list that is cut off, reordered or forked gets a new lineage; a
+fork's begins where the old one ends for it.
 """
 
 from operator import is_
@@ -12,24 +13,29 @@ from typing import Any
 
 import msgspec
 
-RADIX = 6
+ROWS_MAX = 16
 ROW_ITEMS_MAX = 32
-ROW_BYTES_MAX = 16_384
+ROW_BYTES_MAX = 3_400
+"""Two of them, as it was and as it is, stand on one page of 8 kB."""
 MERGED_BYTES_MAX = 4_194_304
 
 
 class Row(msgspec.Struct):
-    """A stored row: `level` is its size class; a row of level 0 that is not full still grows."""
+    """A stored row: where in the list it begins, its items, their bytes."""
 
     start: int
     count: int
     size: int
-    level: int = 0
 
     @property
     def full(self) -> bool:
         """Whether it takes no more items."""
-        return self.level > 0 or self.count >= ROW_ITEMS_MAX or self.size >= ROW_BYTES_MAX
+        return self.count >= ROW_ITEMS_MAX or self.size >= ROW_BYTES_MAX
+
+    @property
+    def weight(self) -> float:
+        """How many full rows of one append its bytes or its items are."""
+        return max(self.count / ROW_ITEMS_MAX, self.size / ROW_BYTES_MAX)
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -94,33 +100,28 @@ def place(growth: Growth, items: list[Any], size: int) -> Placed:
         before = 0
         row = Row(start, len(items), size)
         rows.append(row)
-    row.level = level_of(row.count, row.size)  # as a reader of the row will see it
     return Placed(row.start, before, tuple(_merges(rows)))
 
 
 def _merges(rows: list[Row]) -> list[tuple[int, int]]:
-    done: list[tuple[int, int]] = []
-    while rows[-1].full:
-        last = rows[_first_to_merge(rows) :]
-        count, size = sum(row.count for row in last), sum(row.size for row in last)
-        if len(last) < RADIX or size > MERGED_BYTES_MAX:
-            break
-        rows[-len(last) :] = [Row(last[0].start, count, size, level_of(count, size))]
-        done.append((last[0].start, last[0].start + count))
-    return done
+    if len(rows) < ROWS_MAX or not rows[-1].full:
+        return []
+    first = _first_to_merge(rows)
+    last = rows[first:]
+    count, size = sum(row.count for row in last), sum(row.size for row in last)
+    if len(last) < 2:
+        return []
+    rows[first:] = [Row(last[0].start, count, size)]
+    return [(last[0].start, last[0].start + count)]
 
 
 def _first_to_merge(rows: list[Row]) -> int:
-    """Where the rows at the end begin that are no larger than the last one."""
-    first = len(rows) - 1
-    while first and rows[first - 1].level <= rows[-1].level:
+    """Where the rows at the end begin that become one: it is smaller than the row before it."""
+    first, weight, size = len(rows), 0.0, 0
+    while first and (first > len(rows) - 2 or rows[first - 1].weight <= weight):
+        size += rows[first - 1].size
+        if size > MERGED_BYTES_MAX:
+            break
         first -= 1
+        weight += rows[first].weight
     return first
-
-
-def level_of(count: int, size: int) -> int:
-    """The size class of a row that was read back."""
-    level, items, most = 0, ROW_ITEMS_MAX, ROW_BYTES_MAX
-    while count > 2 * items or size > 2 * most:
-        level, items, most = level + 1, items * RADIX, most * RADIX
-    return level

@@ -12,7 +12,6 @@ from actorgraph.superstep.growth import (
     Growth,
     Row,
     branched,
-    level_of,
     place,
     started,
 )
@@ -61,7 +60,7 @@ class Rows:
         """What a new run knows after reading the rows back."""
         lineage, _ = growth.chain[-1]
         rows = [
-            Row(s, len(i), z := self.sizes[lineage, s], level_of(len(i), z))
+            Row(s, len(i), self.sizes[lineage, s])
             for s, i in sorted(self.rows.get(lineage, {}).items())
         ]
         return Growth(list(growth.chain), self.read(growth.chain), rows)
@@ -98,7 +97,7 @@ def test_reading_the_rows_in_order_gives_the_list(parts):
 @given(PARTS)
 def test_a_restart_changes_no_decision(parts):
     """
-    A row read back has the size class that it was stored with, so runs that reload after each
+    What to merge follows from the rows alone, so runs that reload after each
     append lay out the list as one long run does.
     """
     one, many = Rows(), Rows()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SCHEMA_BYTES_MAX = 63
+COMPRESS_ABOVE = 256
+"""Bytes: shorter payloads hardly shrink, and PostgreSQL compresses rows above 2 kB only."""
 COMMIT_SETTINGS = ("off", "local", "remote_write", "on", "remote_apply")
 
 
@@ -51,7 +53,7 @@ class PostgresBackend:
         synchronous_commit: str | None = None,
         codec: Codec | None = None,
     ) -> None:
-        self.codec = codec or Codec()
+        self.codec = codec or Codec(compress_above=COMPRESS_ABOVE)
         _check(schema, read_connections, synchronous_commit)
         _check_seconds("busy_timeout_s", busy_timeout_s)
         _check_seconds("answer_timeout_s", answer_timeout_s)
