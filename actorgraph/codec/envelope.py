@@ -156,7 +156,7 @@ NONE = Envelope(None, None, reads_plain=True)
 
 
 def _deflated(payload: bytes) -> bytes:
-    """The bytes that zlib makes. Its window is no larger than need be: making one takes most of the time."""
+    """What zlib makes of it. A small window is enough for few bytes, and is made faster."""
     small = len(payload) <= 1 << _SMALL_WBITS
     wbits, memory = (_SMALL_WBITS, 5) if small else (zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
     stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, wbits, memory)

@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 from actorgraph import END, START, SqliteSaver, StateGraph
+from actorgraph.runtime.hosting import host_of
 from actorgraph.savers.sqlite import schema
+from actorgraph.values.commits import LoadCheckpoint
 from tests.gates import PATIENCE_S
 from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
@@ -174,6 +176,20 @@ class TestLoading:
         has 5,000 checkpoints with 10,000 messages. Promise: S066, C1.
         """
         assert await rows_of_a_load(path, steps) <= 20
+
+    async def test_a_load_is_answered_with_few_rows(self, saver):
+        """
+        On every saver the newest of 150 checkpoints of a list of 300 comes as at most 20 rows.
+        Promise: S066, C1.
+        """
+        config = {**at(), "recursion_limit": 200}
+        await growing(150, 2, saver).ainvoke({}, config, durability="async")
+        loaded = await host_of(saver).reader.ask(LoadCheckpoint("t", "", None))
+        point = loaded.checkpoint
+
+        rows = sum(len(parts) for parts in point.ranges.values())
+        assert sum(r.count for parts in point.ranges.values() for r in parts) == 300
+        assert 1 + rows + len(point.blobs) + len(point.ledger) <= 20
 
 
 async def rows_of_a_load(path, steps: int) -> int:
