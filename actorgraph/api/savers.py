@@ -90,6 +90,11 @@ class InMemorySaver(HostedSaver, MemoryBackend):
     Args:
         codec: how values are stored; default one with no types beyond the graph's own. A
             serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
+        copy: "codec" (default): values are encoded, so that what can't be stored elsewhere is
+            refused here too. "none": the very objects are kept, of any type, until the saver
+            goes; what a node changes in them later changes what was saved.
+    Raises:
+        InvalidConfigError: `copy` is neither, or "none" together with a codec.
     """
 
 

@@ -22,7 +22,7 @@ from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, write
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.codec.refusals import checked_text, damaged, unknown
-from actorgraph.codec.types import BUILTIN, EXTENSIONS, PAIRS, Packed, extension_of, name_of
+from actorgraph.codec.types import EXTENSIONS, PAIRS, Packed, builtin_of, extension_of, name_of
 from actorgraph.errors import (
     InvalidConfigError,
     SerializationError,
@@ -273,7 +273,7 @@ class Codec:
         kind = type(value)
         if kind is Packed:
             return ormsgpack.Ext(value.code, value.payload)
-        known = BUILTIN.get(kind)
+        known = builtin_of(kind)
         if known is not None:
             return ormsgpack.Ext(known.code, self._pack(known.pack(value)))
         if not self._allows(kind):
@@ -351,7 +351,7 @@ class Codec:
             return [self._rewrite(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
         if kind is dict:
             return self._rewrite_dict(value, path, depth)
-        inner = BUILTIN.get(kind)
+        inner = builtin_of(kind)
         if inner is None and self._allows(kind):
             inner = extension_of(kind)
         if inner is None:

@@ -18,12 +18,14 @@ import msgspec
 import ormsgpack
 
 from actorgraph.codec.types import (
+    ARRAY,
     BUILTIN,
     DATACLASS,
     ENUM,
     MODEL,
     NAMED_TUPLE,
     PAIRS,
+    SCALAR,
     STRUCT,
     Packed,
 )
@@ -39,6 +41,8 @@ _NAMES = {
     ENUM.code: "$enum",
     NAMED_TUPLE.code: "$namedtuple",
     PAIRS: "$pairs",
+    ARRAY.code: "$array",
+    SCALAR.code: "$scalar",
 }
 _CODES = {name: code for code, name in _NAMES.items()}
 _BYTES, _FLOAT, _DICT = "$bytes", "$float", "$dict"

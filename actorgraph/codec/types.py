@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from actorgraph.codec import arrays
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
@@ -164,6 +165,9 @@ MODEL = Extension(42, _pack_model, _build_model, named=True)
 ENUM = Extension(43, _pack_enum, _build_enum, named=True)
 NAMED_TUPLE = Extension(44, list, lambda kind, data: kind(*data), named=True)
 
+ARRAY = Extension(18, arrays.pack_array, arrays.build_array)
+SCALAR = Extension(19, arrays.pack_scalar, arrays.build_scalar)
+
 BUILTIN: dict[type, Extension] = {
     tuple: Extension(1, list, lambda _, d: tuple(d)),
     set: Extension(2, list, lambda _, d: set(d)),
@@ -197,8 +201,17 @@ BUILTIN: dict[type, Extension] = {
 EXTENSIONS: dict[int, Extension] = {
     **{e.code: e for e in BUILTIN.values()},
     **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
+    **{e.code: e for e in (ARRAY, SCALAR)},
     PAIRS: Extension(PAIRS, list, lambda _, d: {k: v for k, v in d}),  # noqa: C416
 }
+
+
+def builtin_of(kind: type) -> Extension | None:
+    """How a type is stored that needn't be on a list; None if it must be."""
+    known = BUILTIN.get(kind)
+    if known is None and kind.__module__ == "numpy":
+        return ARRAY if arrays.is_array(kind) else SCALAR if arrays.is_scalar(kind) else None
+    return known
 
 
 def extension_of(kind: type) -> Extension | None:

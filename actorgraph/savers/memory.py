@@ -8,14 +8,15 @@ later doesn't change what was saved.
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.codec.references import ReferenceCodec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, InvalidConfigError
 from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
@@ -70,16 +71,25 @@ Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 class MemoryBackend:
     """A store without a file. Safe to use from several threads and event loops.
 
-    Args:
-        codec: how values are stored; default one with no types beyond the graph's own.
+    Args: see `InMemorySaver`.
     """
 
     durable = False
     immediate = True
     keeps_runs = True
 
-    def __init__(self, *, codec: Codec | SerializerProtocol | None = None) -> None:
-        self.codec = codec_of(codec)
+    def __init__(
+        self,
+        *,
+        codec: Codec | SerializerProtocol | None = None,
+        copy: Literal["codec", "none"] = "codec",
+    ) -> None:
+        if copy not in ("codec", "none") or (copy == "none" and codec is not None):
+            raise InvalidConfigError(
+                f"copy={copy!r}, codec={codec!r}",
+                do='use copy="codec", with a codec or without, or copy="none" without one',
+            )
+        self.codec = codec_of(codec) if copy == "codec" else ReferenceCodec()
         self._threads: dict[str, MemoryThread] = {}
         self._systems = MemorySystems()
         self._lock = threading.Lock()

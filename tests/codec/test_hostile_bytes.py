@@ -1,5 +1,10 @@
 """Stored bytes are data: whatever they are, decoding runs nothing and ends soon."""
 
+import importlib
+import os
+import pickle
+import sys
+
 import pytest
 
 from tests.codec import hostile
@@ -7,19 +12,73 @@ from tests.codec import hostile
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 
-def test_the_watch_sees_what_is_opened(tmp_path):
+def _imports(folder):
+    (folder / "planted_module.py").write_text("")
+    sys.path.insert(0, str(folder))
+    sys.modules.pop("planted_module", None)
+    return lambda: __import__("planted_module")
+
+
+class Reduced:
+    """What a pickle calls when it is loaded."""
+
+    def __reduce__(self):
+        return (abs, (-1,))
+
+
+CODE = compile("1", "", "exec")
+PICKLE = pickle.dumps(Reduced())
+PLANTS = {
+    "a fresh module": _imports,
+    "a module that is there": lambda _: lambda: importlib.import_module("json"),
+    "an import statement": lambda _: _import_statement,
+    "eval": lambda _: lambda: eval("1 + 1"),  # noqa: S307 - it is what must be seen
+    "exec of code": lambda _: lambda: exec(CODE),  # noqa: S102 - as above
+    "a pickle": lambda _: lambda: pickle.loads(PICKLE),  # noqa: S301 - as above
+    "a file": lambda folder: lambda: (folder / "file").write_text(""),
+    "an event": lambda _: lambda: sys.audit("planted.event", 1),
+    "a process": lambda _: lambda: os.system("true"),  # noqa: S605, S607 - as above
+    "a function out of code": lambda _: lambda: type(_imports)(_imports.__code__, {}),
+}
+
+
+def _import_statement():
+    import json
+
+    return json
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_the_watch_sees_what_is_planted_in_a_decoder(plant, tmp_path, monkeypatch):
     """
-    What the tests here look for is seen: a file that is opened.
+    A decoder that imports (also what is there already), evaluates, unpickles, opens, starts or
+    raises any audit event is seen, through the same path as the attacks. Promise: T29.
     """
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    act = PLANTS[plant](tmp_path)
+    monkeypatch.setattr(hostile, "_DECODERS", {"planted": lambda payload: act()})
     with hostile.watched() as seen:
-        (tmp_path / "file").write_text("")
-    assert [what for what in seen if what.startswith("open")]
+        assert hostile.attack("name", b"") == []
+    assert seen
+    before = list(seen)
+    act()
+    assert seen == before, "outside of the watch nothing is seen"
+
+
+def test_an_innocent_decoder_is_not_seen():
+    """
+    Decoding plain values is nothing that the watch sees.
+    """
+    hostile.decoders_once()
+    with hostile.watched() as seen:
+        assert hostile.attack("plain", hostile.SEEDS[0]) == []
+    assert seen == []
 
 
 def test_no_attack_does_anything():
     """
     Pickles, foreign type names, tags of other formats, bombs and endless nesting run no code,
-    open no file, and raise the library's errors within a second and 64 MB.
+    open no file, and raise the library's errors within a second and 64 MB. Promise: T29.
     """
     attacks = hostile.corpus()
     hostile.decoders_once()
@@ -29,7 +88,7 @@ def test_no_attack_does_anything():
             for name, payload in attacks.items()
             for text in hostile.attack(name, payload, measured=len(payload) > 10_000)
         ]
-        assert (wrong, seen) == ([], [])
+    assert (wrong, seen) == ([], [])
 
 
 def test_nor_do_changed_records():
@@ -40,4 +99,4 @@ def test_nor_do_changed_records():
     hostile.decoders_once()
     with hostile.watched() as seen:
         wrong = [text for payload in payloads for text in hostile.attack(repr(payload), payload)]
-        assert (wrong, seen) == ([], [])
+    assert (wrong, seen) == ([], [])

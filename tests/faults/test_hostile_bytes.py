@@ -16,6 +16,6 @@ def test_changed_records_raise_typed_errors_only(seed, capsys):
     payloads = list(hostile.mutated(seed=100 + seed, count=10_000))
     with hostile.watched() as seen:
         wrong = [text for payload in payloads for text in hostile.attack(repr(payload), payload)]
-        assert (wrong, seen) == ([], [])
+    assert (wrong, seen) == ([], [])
     with capsys.disabled():
         print(f"\n{len(payloads):,} records, {len(hostile.decoders_once())} decoders: 0 wrong")

@@ -134,7 +134,7 @@ os._exit(0)
     async def test_a_value_that_is_no_data_is_named(self, folder):
         """
         A value that can't be stored is an error with its channel, and nothing is written; a saver
-        in memory refuses it too. Promise: S093.
+        in memory refuses it too, unless it is told to copy nothing. Promise: S093.
         """
         for saver in (JsonlSaver(folder), InMemorySaver()):
             async with saver:
@@ -142,6 +142,11 @@ os._exit(0)
                     await puts(saver, 1, x=lambda: 0)
 
         assert not (folder / "t.jsonl").exists()
+        kept = lambda: 0  # noqa: E731
+        async with InMemorySaver(copy="none") as saver:
+            await puts(saver, 1, x=kept)
+            found = await saver.aget_tuple(at())
+        assert found.checkpoint["channel_values"]["x"] is kept
 
     async def test_encrypted_values_are_in_no_file(self, folder):
         """

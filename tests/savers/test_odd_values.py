@@ -2,9 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from actorgraph import InvalidConfigError
+from actorgraph import InvalidConfigError, SerializationError
 from tests.graphs import at, in_a_row
 
 ODD = {
@@ -35,6 +36,39 @@ async def test_what_is_read_back_is_what_was_written(store, name):
         found = (await in_a_row({"node": node}, checkpointer=saver).aget_state(at())).values
 
     assert repr(found) == repr({"foo": value, "bar": [value]})  # NaN isn't equal to itself
+
+
+ARRAYS = [
+    np.arange(6.0).reshape(2, 3),
+    np.array([(1, "é")], "i2,U3"),
+    np.float32(0.1),
+    np.str_("a"),
+]
+
+
+async def test_arrays_are_the_same_on_every_saver(store):
+    """
+    Arrays and scalars of numpy come back exactly; one of objects is refused with its path, and
+    nothing of it is stored. Promise: T30.
+    """
+
+    async def node(state):
+        return {"foo": ARRAYS[0], "bar": ARRAYS}
+
+    async def bad(state):
+        return {"foo": {"a": [np.array([print])]}}
+
+    async with store.saver() as saver:
+        await in_a_row({"node": node}, checkpointer=saver).ainvoke({}, at())
+        with pytest.raises(
+            SerializationError, match=r"bad: foo\['a'\]\[0\] of type 'numpy:ndarray'"
+        ):
+            await in_a_row({"bad": bad}, checkpointer=saver).ainvoke({}, at("u"))
+    async with store.again() as saver:
+        found = (await in_a_row({"node": node}, checkpointer=saver).aget_state(at())).values
+
+    for one, value in zip([found["foo"], *found["bar"]], [ARRAYS[0], *ARRAYS], strict=True):
+        assert (type(one), one.dtype, one.tobytes()) == (type(value), value.dtype, value.tobytes())
 
 
 @pytest.mark.parametrize("thread", ["a\0b", "\ud800", ""], ids=ascii)

@@ -1,0 +1,170 @@
+"""numpy's arrays and scalars: their dtype, their shape, their bytes.
+
+Always on the codec's list, once the program has imported numpy; nothing is imported here, so a
+stored array is an error in a program without it. A dtype is stored as numpy's own short text, or
+field by field; one that doesn't come back as it was is refused, and so are arrays of objects.
+"""
+
+import re
+import sys
+from math import prod
+from typing import Any
+
+_NAME = re.compile(r"[<>|][A-Za-z?]\d{0,9}(\[\d{0,9}[A-Za-z]{1,2}\])?")
+_KINDS = frozenset("biufcmMSUV")
+
+
+def is_array(kind: type) -> bool:
+    """Whether values of this type are stored here: numpy's arrays, no subclasses of them."""
+    numpy = sys.modules.get("numpy") if kind.__module__ == "numpy" else None
+    return numpy is not None and kind is numpy.ndarray
+
+
+def is_scalar(kind: type) -> bool:
+    """Whether values of this type are numpy's scalars."""
+    numpy = sys.modules.get("numpy") if kind.__module__ == "numpy" else None
+    return numpy is not None and issubclass(kind, numpy.generic)
+
+
+def pack_array(value: Any) -> list[Any]:
+    """Dtype, shape, order and bytes.
+
+    Raises:
+        TypeError: its dtype can't be stored.
+    """
+    described = _described(value.dtype)
+    if value.dtype.names is not None:
+        value = _without_gaps(value)
+    flags = value.flags
+    order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    return [described, list(value.shape), order, value.tobytes(order)]
+
+
+def build_array(_: Any, data: list[Any]) -> Any:
+    """The array: writable, and nobody else's.
+
+    Raises:
+        ValueError: the bytes are not those of such an array.
+        TypeError: its dtype is none that is stored.
+    """
+    described, shape, order, payload = data
+    dtype = _dtype(described)
+    if order not in ("C", "F") or not all(type(size) is int and size >= 0 for size in shape):
+        msg = f"an array of the shape {shape!r} in the order {order!r}"
+        raise ValueError(msg)
+    if len(shape) > 64 or prod(shape) * dtype.itemsize != len(payload):
+        msg = f"an array of the shape {shape!r} and {dtype} has not {len(payload):,} bytes"
+        raise ValueError(msg)
+    return _numpy().ndarray(shape, dtype, bytes(payload), order=order).copy(order)
+
+
+def pack_scalar(value: Any) -> list[Any]:
+    """Text and bytes as such, because numpy pads them; of others dtype and bytes.
+
+    Raises:
+        TypeError: its dtype can't be stored.
+    """
+    numpy, kind = _numpy(), type(value)
+    if kind is numpy.str_:
+        return ["U", str.__getitem__(value, slice(None))]  # str() drops NULs at the end
+    if kind is numpy.bytes_:
+        return ["S", bytes(value)]
+    if kind is not value.dtype.type:
+        msg = f"a {kind.__name__} would come back as a {value.dtype.type.__name__}"
+        raise TypeError(msg)
+    return [_described(value.dtype), pack_array(numpy.asarray(value))[-1]]
+
+
+def build_scalar(_: Any, data: list[Any]) -> Any:
+    """The scalar.
+
+    Raises: as `build_array`.
+    """
+    described, payload = data
+    numpy = _numpy()
+    if described == "U" and type(payload) is str:
+        return numpy.str_(payload)
+    if described == "S" and type(payload) is bytes:
+        return numpy.bytes_(payload)
+    return build_array(None, [described, [], "C", payload])[()]
+
+
+def _without_gaps(value: Any) -> Any:
+    """An array of records with zeros between its fields, where anything may be left in memory."""
+    made = _numpy().zeros_like(value)
+    for name in value.dtype.names:
+        made[name] = value[name]
+    return made
+
+
+def _numpy() -> Any:
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        msg = "it is an array of numpy, which this program hasn't imported: import it first"
+        raise ValueError(msg)
+    return numpy
+
+
+def _described(dtype: Any) -> Any:
+    """What `_dtype` makes the same dtype of.
+
+    Raises:
+        TypeError: there is nothing of the sort.
+    """
+    described = _description(dtype)
+    made = _dtype(described)
+    same = made == dtype and made.type is dtype.type and made.flags == dtype.flags
+    if not same or made.isalignedstruct != dtype.isalignedstruct or dtype.metadata:
+        msg = f"dtype {dtype!r} would come back as {made!r}"
+        raise TypeError(msg)
+    return described
+
+
+def _description(dtype: Any) -> Any:
+    if dtype.hasobject or dtype.kind not in _KINDS:
+        msg = f"dtype {dtype!r} holds objects of Python, not data"
+        raise TypeError(msg)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return [_description(base), list(shape)]
+    if dtype.names is None:
+        text = dtype.str
+        numpy = _numpy()
+        # Two C types of the same size have the same text; their letters tell them apart.
+        return text if numpy.dtype(text).type is dtype.type else text[0] + dtype.char
+    fields = [dtype.fields[name] for name in dtype.names]
+    if any(len(field) > 2 for field in fields):
+        msg = f"dtype {dtype!r} has titles"
+        raise TypeError(msg)
+    return {
+        "names": list(dtype.names),
+        "formats": [_description(field[0]) for field in fields],
+        "offsets": [field[1] for field in fields],
+        "size": dtype.itemsize,
+        "aligned": dtype.isalignedstruct,
+    }
+
+
+def _dtype(described: Any) -> Any:
+    numpy = _numpy()
+    if isinstance(described, dict):
+        names, offsets = described["names"], described["offsets"]
+        given = {
+            "names": names,
+            "formats": [_dtype(one) for one in described["formats"]],
+            "offsets": offsets,
+            "itemsize": described["size"],
+        }
+        made = numpy.dtype(given, align=bool(described["aligned"]))
+    elif isinstance(described, list):
+        base, shape = described
+        made = numpy.dtype((_dtype(base), tuple(shape)))
+    else:
+        if not _NAME.fullmatch(str(described)):  # numpy evaluates longer texts
+            msg = f"{described!r} is no dtype"
+            raise TypeError(msg)
+        made = numpy.dtype(described)
+    if made.hasobject or made.kind not in _KINDS or not made.itemsize:
+        msg = f"dtype {made!r} holds no data"
+        raise TypeError(msg)
+    return made
