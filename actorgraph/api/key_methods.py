@@ -9,6 +9,7 @@ from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.system.resealing import reseal_runs
 from actorgraph.values.retention import ListThreads, Reseal
 
 
@@ -22,9 +23,11 @@ class KeyMethods:
 
         Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
         must keep that for these threads: None, booleans and integers in the records of their old
-        checkpoints stay as they are. Each thread is
-        changed in one transaction, runs may go on meanwhile, and it may be repeated. Call
-        `avacuum` afterwards: the old bytes may still be in the free space of the files.
+        checkpoints stay as they are. Inputs of runs that have stored nothing else, and what an
+        ActorSystem keeps (its runs, their events), are encrypted too. Each thread is changed in
+        one transaction, runs may go on meanwhile, if their saver's codec has the new key first
+        already, and it may be repeated. Call `avacuum` afterwards: the old bytes may still be in
+        the free space of the files.
 
         Args:
             thread_id: only this thread; default all of them.
@@ -40,12 +43,14 @@ class KeyMethods:
             )
         host = host_of(cast("Saver", self))
         if thread_id is None:
-            threads: list[str] = await host.reader.ask(ListThreads())
+            threads: list[str] = await host.reader.ask(ListThreads(inputs=True))
         else:
             config = {"configurable": {"thread_id": thread_id}}
             threads = [address_of(config, needs_thread=True).thread_id]
         for thread in threads:
             await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
+        if getattr(self, "keeps_runs", False):
+            await reseal_runs(host, self.codec, thread_id)
         return len(threads)
 
     def rotate_keys(self, thread_id: str | None = None) -> int:

@@ -19,6 +19,7 @@ from actorgraph.values.systems import (
     ReadEvents,
     RenewOwner,
     RunRow,
+    SealRun,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -74,6 +75,8 @@ class MemorySystems:
                 row = self._runs.get(run)
                 if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
                     self._runs[run] = msgspec.structs.replace(row, cancel=reason)
+            case SealRun():
+                self._seal(request)
             case TrimRuns(older_than):
                 old = [r for r in self._runs.values() if r.created < older_than]
                 for row in old:
@@ -85,6 +88,14 @@ class MemorySystems:
             case _:
                 return self._change(request)
         return Stored()
+
+    def _seal(self, request: SealRun) -> None:
+        row, events = self._runs.get(request.run), self._events.get(request.run, {})
+        if row is not None and request.payload is not None:
+            self._runs[request.run] = msgspec.structs.replace(row, payload=request.payload)
+        for event in request.events:
+            if event.place in events:
+                events[event.place] = event
 
     def answer(self, query: SystemQuery) -> list[Any]:
         """Answer a read."""

@@ -117,7 +117,8 @@ def has_runs(thread: MemoryThread, query: ListThreads) -> bool:
     if query.older is not None and all(p.row.created >= query.older for p in thread.places):
         return False
     if query.runs is None:
-        return bool(thread.places)
+        waits = query.inputs and any(run.input is not None for run in thread.runs.values())
+        return bool(thread.places) or waits
     runs = query.runs
     return stored_by(runs, thread.state.run) or any(
         stored_by(runs, place.row.run, place.row.metadata) for place in thread.places

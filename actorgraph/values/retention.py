@@ -156,10 +156,12 @@ class ListThreads(msgspec.Struct, frozen=True):
     Attributes:
         runs: only threads in which one of these runs stored something, or is going on.
         older: only threads with a checkpoint made before this, in microseconds since 1970.
+        inputs: also threads without checkpoints, if a run that is going on has stored its input.
     """
 
     runs: frozenset[str] | None = None
     older: int | None = None
+    inputs: bool = False
 
 
 class CountCheckpoints(msgspec.Struct, frozen=True, gc=False):

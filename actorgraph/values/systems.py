@@ -170,8 +170,26 @@ class ForgetRun(msgspec.Struct, frozen=True):
     size: int = 0
 
 
+class SealRun(msgspec.Struct, frozen=True):
+    """Store other bytes for what a run was started with, and for some of its events.
+
+    What is gone by now stays gone; whoever has the run may go on meanwhile, as what is stored of
+    it is never changed otherwise.
+
+    Attributes:
+        payload: of the run; None leaves it.
+    """
+
+    run: bytes
+    thread_id: str
+    payload: bytes | None
+    events: tuple[EventRow, ...]
+    size: int = 0
+
+
 SystemRequest = (
-    PutRun
+    SealRun
+    | PutRun
     | SetRun
     | AdoptRun
     | AskCancel
@@ -182,6 +200,7 @@ SystemRequest = (
     | ForgetRun
 )
 SYSTEM_REQUESTS = (
+    SealRun,
     PutRun,
     SetRun,
     AdoptRun,

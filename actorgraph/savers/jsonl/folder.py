@@ -89,21 +89,25 @@ class Folder:
             else:
                 self._indexes.pop(thread_id, None)
 
-    def threads(self) -> Iterator[str]:
-        """The ids of the threads with checkpoints, as their files say; other files are skipped."""
+    def threads(self, *, inputs: bool = False) -> Iterator[str]:
+        """The ids of the threads with checkpoints, as their files say; other files are skipped.
+
+        Args:
+            inputs: whether those too that have the input of a run alone.
+        """
         for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
-            thread_id = _thread_in(path)
+            thread_id = _thread_in(path, inputs=inputs)
             if thread_id is not None:
                 yield thread_id
 
 
-def _thread_in(path: Path) -> str | None:
-    """The id in a file, if it has a checkpoint that can be read."""
+def _thread_in(path: Path, *, inputs: bool) -> str | None:
+    """The id in a file, if it has a checkpoint, or any save, that can be read."""
     with suppress(OSError, ValueError, CheckpointError), path.open("rb") as file:
         for text in file:
             if text.strip():
                 heading = decode_heading(text)
-                if heading.checkpoints:
+                if heading.checkpoints or inputs:
                     return heading.thread_id
     return None
 

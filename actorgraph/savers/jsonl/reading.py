@@ -63,7 +63,8 @@ def _answer(folder: Folder, query: Query) -> Any:
     if isinstance(query, LoadCheckpoint):
         return _load(folder, query)
     if isinstance(query, ListThreads):
-        return sorted(t for t in folder.threads() if _has_runs(folder, t, query))
+        named = folder.threads(inputs=query.inputs)
+        return sorted(t for t in named if _has_runs(folder, t, query))
     if isinstance(query, CountCheckpoints):
         places = folder.index(query.thread_id).places
         return sum(query.namespace in (None, place.namespace) for place in places)

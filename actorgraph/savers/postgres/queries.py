@@ -106,7 +106,9 @@ JOIN writes d ON d.thread = w.thread AND d.namespace = w.namespace AND d.checkpo
 
 SELECT_THREAD_IDS = """
 SELECT thread_id FROM threads t
-WHERE EXISTS (SELECT FROM checkpoints c WHERE c.thread = t.thread)
+WHERE (EXISTS (SELECT FROM checkpoints c WHERE c.thread = t.thread)
+       OR %(inputs)s::boolean AND EXISTS (
+            SELECT FROM runs r WHERE r.thread = t.thread AND r.input IS NOT NULL))
     AND (%(older)s::bigint IS NULL OR EXISTS (
         SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
 ORDER BY thread_id

@@ -239,7 +239,7 @@ def _loaded(row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int) -
 
 def _threads(query: ListThreads) -> Asked:
     if query.runs is None:
-        return sql.SELECT_THREAD_IDS, {"older": query.older}
+        return sql.SELECT_THREAD_IDS, {"older": query.older, "inputs": query.inputs}
     runs = sorted(query.runs)
     texts = [_compared(run) for run in runs]
     named = [_bytes_of(run) for run in runs]

@@ -49,6 +49,14 @@ ASK_CANCEL: LiteralString = f"""
 INSERT INTO cancels SELECT run, %s FROM system_runs WHERE run = %s AND {_OPEN}
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - the only thing put in is a constant
+SEAL_RUN: LiteralString = """
+UPDATE system_runs SET payload = coalesce(%s::bytea, payload) WHERE run = %s
+"""
+SEAL_EVENTS: LiteralString = """
+UPDATE events e SET payload = w.payload
+FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[]) AS w (run, place, payload)
+WHERE e.run = w.run AND e.place = w.place
+"""
 INSERT_EVENTS: LiteralString = """
 INSERT INTO events (run, place, created, payload)
 SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[])

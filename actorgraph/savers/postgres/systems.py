@@ -30,6 +30,7 @@ from actorgraph.values.systems import (
     ReadEvents,
     RenewOwner,
     RunRow,
+    SealRun,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -43,10 +44,10 @@ Owners = dict[bytes, bytes | None]
 SAID = (PutRun, SetRun, StoreEvents)
 """What runs say about themselves."""
 
-UNLOCKED = (*SAID, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
+UNLOCKED = (*SAID, SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
 """What changes no row of a thread."""
 
-Rare = AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
+Rare = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
 def owners_asked(group: Sequence[Request]) -> list[Statement]:
@@ -156,6 +157,10 @@ def apply(
             run(sql.DROP, (owner,))
         case AskCancel(asked, _, reason):
             run(sql.ASK_CANCEL, (reason, asked))
+        case SealRun(sealed, _, payload, events):
+            run(sql.SEAL_RUN, (payload, sealed))
+            if events:
+                run(sql.SEAL_EVENTS, arrays([(sealed, e.place, e.payload) for e in events]))
         case TrimRuns(older_than):
             for statement in sql.TRIM:
                 run(statement, (Int8(older_than),))

@@ -58,7 +58,8 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
         named = threads(connection, ListThreads(query.runs))
         return sorted(set(old).intersection(named))
     if query.runs is None:
-        return [thread_id for (thread_id,) in connection.execute(sql.SELECT_THREAD_IDS)]
+        text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
+        return [thread_id for (thread_id,) in connection.execute(text)]
     runs = sorted(query.runs)
     named = [run.replace("-", "").upper() for run in runs if len(run) == _UUID_CHARS]
     where = {"texts": encode_json(runs), "runs": encode_json(named)}

@@ -215,6 +215,12 @@ SELECT_THREAD_IDS = """
 SELECT thread_id FROM threads t
 WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread) ORDER BY thread_id
 """
+SELECT_THREADS_WITH_INPUTS = """
+SELECT thread_id FROM threads t
+WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread)
+    OR EXISTS (SELECT 1 FROM runs r WHERE r.thread = t.thread AND r.input IS NOT NULL)
+ORDER BY thread_id
+"""
 # A thread's first row is its oldest, so it is most often the only one read. An index on `created`
 # would make each insert of a checkpoint a third slower, for a query that is asked once an hour.
 SELECT_THREADS_OLDER = """

@@ -48,6 +48,8 @@ DROP = "DELETE FROM owners WHERE owner = ?"
 SET = """
 UPDATE system_runs SET status = ?, reason = ?, attempts = coalesce(?, attempts) WHERE run = ?
 """
+SEAL_RUN = "UPDATE system_runs SET payload = coalesce(?, payload) WHERE run = ?"
+SEAL_EVENT = "UPDATE events SET payload = ? WHERE run = ? AND place = ?"
 ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
 DROP_EVENTS = """

@@ -22,6 +22,7 @@ from actorgraph.values.systems import (
     ReadEvents,
     RenewOwner,
     RunRow,
+    SealRun,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -70,6 +71,9 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
         case TrimRuns(older_than):
             for statement in sql.TRIM:
                 connection.execute(statement, (older_than,))
+        case SealRun(run, _, payload, events):
+            connection.execute(sql.SEAL_RUN, (payload, run))
+            connection.executemany(sql.SEAL_EVENT, [(e.payload, run, e.place) for e in events])
         case ForgetRun(run):
             for statement in sql.FORGET:
                 connection.execute(statement, (run,))
