@@ -25,6 +25,20 @@ _SEALED = b"\xc1\x02"
 _LEVEL = 1
 """zlib's fastest: a payload is encoded in the event loop."""
 _SMALL_WBITS = 12
+_WORDS = (
+    b"\xa5model\xaamodel_name\xadfinish_reason\xa4stop\xaatool_calls\xabstop_reason\xa8end_turn"
+    b"\xacinput_tokens\xadoutput_tokens\xactotal_tokens\xb3input_token_details\xaacache_read"
+    b"\xb4output_token_details\xa9reasoning\xa4text\xa4type\xa9image_url\xa3url\xa4role\xa6system"
+    b"\xa4user\xa9assistant\xa7content\xa4tool\xaftool_call_chunks\xa4args\xa5index"
+    b"\xd9)langchain_core.messages.human:HumanMessage\xd9'langchain_core.messages.tool:ToolMessage"
+    b"\xd9#langchain_core.messages.ai:AIMessage\xa7example\xc2\xa6branch:to:\xa9__start__"
+    b"\xd9%actorgraph.messages.kinds:ToolMessage\x85\xactool_call_id\xa6status\xa7success\xa8artifact\xc0"
+    b"\xd9&actorgraph.messages.kinds:HumanMessage\x85\xa7content\xa2id\xd9$"
+    b"\x91\x92\xa8messages\x92\xc7\xc8\x01\xd9#actorgraph.messages.kinds:AIMessage\x88\xa7content\xd9"
+    b"\xa2id\xd9$\xa4name\xc0\xb1additional_kwargs\x80\xb1response_metadata\x80\xaatool_calls\x90"
+    b"\xb2invalid_tool_calls\x90\xaeusage_metadata\xc0"
+)
+"""What small values begin with: zlib refers to it. Part of the stored format: never change it."""
 _HASH = 16
 
 INFLATED_MAX = 30_000_000
@@ -157,9 +171,9 @@ NONE = Envelope(None, None, reads_plain=True)
 
 def _deflated(payload: bytes) -> bytes:
     """What zlib makes of it. A small window is enough for few bytes, and is made faster."""
-    small = len(payload) <= 1 << _SMALL_WBITS
-    wbits, memory = (_SMALL_WBITS, 5) if small else (zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
-    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, wbits, memory)
+    if len(payload) > 1 << _SMALL_WBITS:
+        return zlib.compress(payload, _LEVEL)
+    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _SMALL_WBITS, 5, zdict=_WORDS)
     return stream.compress(payload) + stream.flush()
 
 
@@ -177,7 +191,7 @@ def _checked(plain: bytes, place: Place) -> bytes:
 
 
 def _inflated(payload: bytes) -> bytes:
-    stream = zlib.decompressobj()
+    stream = zlib.decompressobj(zdict=_WORDS)
     try:
         inflated = stream.decompress(memoryview(payload)[2:], INFLATED_MAX)
         if stream.eof and not stream.unused_data:

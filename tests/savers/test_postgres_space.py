@@ -103,3 +103,15 @@ async def test_a_compressed_payload_is_read_by_any_codec(anyio_backend):
         payload = Codec(compress_above=256).encode("ab" * size, "text")
         assert len(payload) < size
         assert Codec().decode(payload) == "ab" * size
+
+
+def test_what_was_compressed_stays_readable():
+    """
+    A small value that the first version compressed is read: the words that zlib refers to are part
+    of the stored format.
+    """
+    payload = b"\xc1\x01H,*\xff0\xaak\x82\xbbn\x1a\xa6\x05\x98\xe6SK\xcd\xc2<F\x00\xd2\xe24\x91"
+    value = {"messages": ["additional_kwargs", "response_metadata"] * 3, "n": 1}
+
+    assert Codec(compress_above=1).encode(value) == payload
+    assert Codec().decode(payload) == value
