@@ -1,8 +1,8 @@
 """Stored bytes are data: whatever they are, decoding runs nothing and ends soon."""
 
+import builtins
 import importlib
 import os
-import pickle
 import sys
 
 import pytest
@@ -26,18 +26,19 @@ class Reduced:
         return (abs, (-1,))
 
 
+BUILTIN, PICKLER = vars(builtins), importlib.import_module("pickle")
 CODE = compile("1", "", "exec")
-PICKLE = pickle.dumps(Reduced())
+PICKLE = PICKLER.dumps(Reduced())
 PLANTS = {
     "a fresh module": _imports,
     "a module that is there": lambda _: lambda: importlib.import_module("json"),
     "an import statement": lambda _: _import_statement,
-    "eval": lambda _: lambda: eval("1 + 1"),  # noqa: S307 - it is what must be seen
-    "exec of code": lambda _: lambda: exec(CODE),  # noqa: S102 - as above
-    "a pickle": lambda _: lambda: pickle.loads(PICKLE),  # noqa: S301 - as above
+    "eval": lambda _: lambda: BUILTIN["eval"]("1 + 1"),
+    "exec of code": lambda _: lambda: BUILTIN["exec"](CODE),
+    "a pickle": lambda _: lambda: PICKLER.loads(PICKLE),
     "a file": lambda folder: lambda: (folder / "file").write_text(""),
     "an event": lambda _: lambda: sys.audit("planted.event", 1),
-    "a process": lambda _: lambda: os.system("true"),  # noqa: S605, S607 - as above
+    "a process": lambda _: lambda: os.system("true"),  # noqa: S605, S607 - it is what must be seen
     "a function out of code": lambda _: lambda: type(_imports)(_imports.__code__, {}),
 }
 

@@ -157,10 +157,8 @@ def apply(
             run(sql.DROP, (owner,))
         case AskCancel(asked, _, reason):
             run(sql.ASK_CANCEL, (reason, asked))
-        case SealRun(sealed, _, payload, events):
-            run(sql.SEAL_RUN, (payload, sealed))
-            if events:
-                run(sql.SEAL_EVENTS, arrays([(sealed, e.place, e.payload) for e in events]))
+        case SealRun():
+            _seal(run, request)
         case TrimRuns(older_than):
             for statement in sql.TRIM:
                 run(statement, (Int8(older_than),))
@@ -176,6 +174,12 @@ def apply(
             if thread is not None and fence(thread, request):
                 run(sql.FENCE, (thread.row,))
     return Stored()
+
+
+def _seal(run: Callable[..., Any], request: SealRun) -> None:
+    run(sql.SEAL_RUN, (request.payload, request.run))
+    if request.events:
+        run(sql.SEAL_EVENTS, arrays([(request.run, e.place, e.payload) for e in request.events]))
 
 
 def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[Any]:
