@@ -13,7 +13,15 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.takeover import Leave, Park, taken_over
 from actorgraph.values.ids import as_text
-from actorgraph.values.systems import AdoptRun, EventRow, ListRuns, ReadEvents, RunRow, SetRun
+from actorgraph.values.systems import (
+    AdoptRun,
+    AskCancel,
+    EventRow,
+    ListRuns,
+    ReadEvents,
+    RunRow,
+    SetRun,
+)
 
 
 class RecoveryMethods(SystemBase):
@@ -27,6 +35,7 @@ class RecoveryMethods(SystemBase):
         is parked: it stays in `runs()` with the status "parked" and the reason. Other systems on
         the same saver may call this at the same time; each run goes to one of them.
 
+        A run whose cancellation somebody has asked for is cancelled instead.
         A dead process's runs are free once its lease is over, `lease_s` after its last renewal.
 
         Returns: the runs that this system has taken up, oldest first.
@@ -39,11 +48,14 @@ class RecoveryMethods(SystemBase):
         found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
         taken: list[Run] = []
         for row in found:
+            if row.cancel is not None:
+                await self._end_orphan(row, row.cancel)
+                continue
             verdict = taken_over(row, self.graphs, self._limits.attempts_max)
             if isinstance(verdict, Leave) or row.run in self._actor.jobs:
                 continue
             reason = verdict.reason if isinstance(verdict, Park) else ""
-            if not await self._adopt(row):
+            if not await self._adopt(row, row.attempts + 1):
                 continue
             row = msgspec.structs.replace(  # noqa: PLW2901 - as it is stored now
                 row, owner=self._actor.owner, attempts=row.attempts + 1
@@ -55,15 +67,29 @@ class RecoveryMethods(SystemBase):
                 await self._park(row, reason)
         return taken
 
-    async def _adopt(self, row: RunRow) -> bool:
+    async def _adopt(self, row: RunRow, attempts: int) -> bool:
         """Whether an orphan is this system's now."""
         owner = self._actor.owner
-        request = AdoptRun(row.run, row.thread_id, owner, row.owner, row.attempts + 1)
+        request = AdoptRun(row.run, row.thread_id, owner, row.owner, attempts)
         try:
             await self._host.writer.store(request)
         except LeaseLostError:
             return False
         return True
+
+    async def _end_orphan(self, row: RunRow, reason: str) -> None:
+        """Cancel an orphan, unless somebody else has taken it up."""
+        if await self._adopt(row, row.attempts):
+            owner = self._actor.owner
+            request = SetRun(row.run, row.thread_id, owner, "cancelled", reason)
+            await self._host.writer.store(request)
+
+    async def _ask_cancel(self, row: RunRow, reason: str) -> None:
+        """Ask whoever has a run to cancel it; cancel one that nobody has."""
+        if row.alive:
+            await self._host.writer.store(AskCancel(row.run, row.thread_id, reason))
+        else:
+            await self._end_orphan(row, reason)
 
     async def _park(self, row: RunRow, reason: str) -> None:
         log_event(

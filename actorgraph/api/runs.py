@@ -169,12 +169,14 @@ class StoredRun(Run):
         reread: Callable[[], Awaitable[RunRow | None]],
         page: Callable[[int], Awaitable[list[RunEvent]]],
         values: Callable[[], Awaitable[Any]],
+        ask_cancel: Callable[[RunRow, str], Awaitable[None]],
     ) -> None:
         self._row = row
         self._metadata = metadata
         self._reread = reread
         self._page = page
         self._values = values
+        self._ask_cancel = ask_cancel
 
     @property
     def id(self) -> str:
@@ -254,16 +256,27 @@ class StoredRun(Run):
         return await self._values()
 
     async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
-        """A run of another process can't be cancelled here.
+        """Have the run ended where it goes on; one that nobody works on is cancelled here.
 
+        The request is stored; the process that has the run sees it within a third of its
+        `lease_s`. If it dies before, whoever takes the run up cancels it. The first reason counts.
+
+        Args:
+            wait: whether to wait until it has left, looking at the store again and again.
+        Returns: its status then; without `wait` that of now.
         Raises:
-            InvalidConfigError: it goes on; one that has left is left alone.
+            StorageError: the request can't be stored.
         """
-        if not await self._is_over():
-            raise InvalidConfigError(
-                f"run {self.id} goes on in another process, and is cancelled there",
-                do='send the request to that server, or start a run with if_busy="interrupt" there',
-            )
+        asked = False
+        while not await self._is_over():
+            if not asked or not self._row.alive:
+                asked = self._row.alive
+                await self._ask_cancel(self._row, reason)
+                if not wait:
+                    await self._is_over()
+                    break
+            else:
+                await anyio.sleep(POLL_S)
         return self.status
 
     async def _is_over(self) -> bool:

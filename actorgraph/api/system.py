@@ -239,8 +239,10 @@ class ActorSystem(RecoveryMethods):
     async def cancel(self, run_id: str, reason: str = "cancelled") -> RunStatus:
         """End a run and wait until it has left; what its finished tasks did is stored.
 
+        One that goes on in another process is asked to; see `StoredRun.cancel`.
+
         Raises:
-            RunNotFoundError: there is none. InvalidConfigError: another process has it.
+            RunNotFoundError: there is none. StorageError: the saver can't be used.
         """
         return await (await self.run(run_id)).cancel(reason)
 
@@ -337,4 +339,5 @@ class ActorSystem(RecoveryMethods):
             reread=lambda: self._row(row.run),
             page=page,
             values=values,
+            ask_cancel=self._ask_cancel,
         )

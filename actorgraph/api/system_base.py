@@ -18,6 +18,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host, host_of, living_host
 from actorgraph.runtime.mailbox import wait_through
 from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.cancels import CancelWatch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.keeper import Keeper, Kept
@@ -134,6 +135,13 @@ class SystemBase:
             actor.group = await stack.enter_async_context(anyio.create_task_group())
             if self._lease is not None:
                 actor.group.start_soon(self._lease.serve)
+                watch = CancelWatch(
+                    actor.host,
+                    self._limits.lease_s,
+                    owner=lambda: actor.owner,
+                    cancel=actor.cancel_by_id,
+                )
+                actor.group.start_soon(watch.serve)
             self._observe(actor.group)
         except BaseException as error:
             await stack.__aexit__(type(error), error, error.__traceback__)

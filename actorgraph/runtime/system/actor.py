@@ -314,6 +314,12 @@ class SystemActor:
         job.end(reason)
         self._withdraw(job)
 
+    def cancel_by_id(self, run: bytes, reason: str) -> None:
+        """End a run if it is here."""
+        job = self.jobs.get(run)
+        if job is not None:
+            self.cancel(job, reason)
+
     # --- the end ---
 
     async def drain(self, reason: str, timeout_s: float) -> None:

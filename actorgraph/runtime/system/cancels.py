@@ -1,0 +1,58 @@
+"""CancelWatch: cancels the runs that another process has asked this system to cancel.
+
+Receives   what the store has of such requests, three times per lease
+Sends      cancellations to the system's actor
+Ends       when cancelled; a look that fails is followed by the next one
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from actorgraph.errors import CheckpointError
+from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.log import event as log_event
+from actorgraph.values.systems import ListRuns, RunRow
+
+LOOKS = 3
+"""Looks per lease."""
+
+
+class CancelWatch:
+    """See the module's text.
+
+    Args:
+        owner: who the system is now. cancel: ends a run of it, with a reason.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        lease_s: float,
+        *,
+        owner: Callable[[], bytes],
+        cancel: Callable[[bytes, str], None],
+    ) -> None:
+        self._host = host
+        self._pause_s = lease_s / LOOKS
+        self._owner = owner
+        self._cancel = cancel
+
+    async def serve(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await anyio.sleep(self._pause_s)
+            try:
+                await self.look()
+            except CheckpointError as error:
+                log_event("warning", "cancels.not_read", error=repr(error))
+
+    async def look(self) -> None:
+        """Cancel what is asked for now.
+
+        Raises:
+            StorageError: the store can't be read.
+        """
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(asked_of=self._owner()))
+        for row in rows:
+            self._cancel(row.run, row.cancel or "")
