@@ -1,19 +1,23 @@
-"""A process with an ActorSystem, to be killed or stopped: `python -m tests.system_worker FILE`.
+"""A process with an ActorSystem, to be killed or stopped: `python -m tests.system_worker ...`.
 
-It starts runs of `steps` and writes a line per thing that happened to standard output: "ran T N"
-when node N of thread T begins, "ack T N" when its update was delivered, "left T STATUS" at the
-end of each run.
+It starts runs of "g", or takes up those that are left, and writes a line per thing that happened to
+standard output: "started" when all are accepted, "ran T N" when node N of thread T begins,
+"ack T N" when its update was delivered, "left T STATUS" at the end of each run. "deadly" is a graph
+whose node kills the process.
 """
 
+import os
+import signal
 import sys
 from operator import add
 from typing import Annotated, Any, TypedDict
 
 import anyio
 
-from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph
+from actorgraph import END, START, ActorSystem, PostgresSaver, SqliteSaver, StateGraph
 
 NODES = "abcdef"
+ATTEMPTS_MAX = 2
 
 
 class Log(TypedDict, total=False):
@@ -45,6 +49,28 @@ def steps(pause_s: float) -> Any:
     return builder.compile()
 
 
+def deadly() -> Any:
+    """A node that ends its process, as a fault of an extension module would."""
+
+    async def node(state: Log) -> dict[str, Any]:
+        say("ran", state["name"], "node")
+        os.kill(os.getpid(), signal.SIGKILL)
+        await anyio.sleep_forever()
+        return {}
+
+    builder = StateGraph(Log)
+    builder.add_node("node", node)
+    return builder.add_edge(START, "node").compile()
+
+
+def system_over(place: str, pause_s: float, lease_s: float, attempts_max: int) -> ActorSystem:
+    """A system over a database: a file's path, or URL#SCHEMA of PostgreSQL."""
+    url, _, schema = place.partition("#")
+    saver = PostgresSaver(url, schema=schema, busy_timeout_s=1.0) if schema else SqliteSaver(place)
+    graphs = {"g": steps(pause_s), "deadly": deadly()}
+    return ActorSystem(graphs, saver=saver, lease_s=lease_s, attempts_max=attempts_max)
+
+
 async def watch(run: Any) -> None:
     """Say what was acknowledged."""
     async for event in run.events():
@@ -53,18 +79,31 @@ async def watch(run: Any) -> None:
     say("left", run.thread_id, await run.wait())
 
 
-async def main(path: str, count: int, pause_s: float, lease_s: float) -> None:
-    """Start the runs and wait for all of them."""
-    graph = steps(pause_s)
-    async with (
-        ActorSystem({"g": graph}, saver=SqliteSaver(path), lease_s=lease_s) as system,
-        anyio.create_task_group() as group,
-    ):
-        for number in range(count):
-            thread = f"t{number}"
-            run = await system.start("g", thread, {"name": thread, "bar": []}, resumable=True)
-            group.start_soon(watch, run)
+async def recover(system: ActorSystem, pause_s: float = 0.05) -> None:
+    """Take up what is left, until no run is open."""
+    async with anyio.create_task_group() as group:
+        while await system.runs(statuses=["pending", "running"]):
+            for run in await system.recover():
+                group.start_soon(watch, run)
+            await anyio.sleep(pause_s)
+
+
+async def main(job: str, place: str, count: int, pause_s: float, lease_s: float) -> None:
+    """Start so many runs, of "g" or of "deadly", or "recover"; wait for all of them."""
+    attempts_max = ATTEMPTS_MAX if job.endswith("deadly") else 1000
+    async with system_over(place, pause_s, lease_s, attempts_max) as system:
+        if job.startswith("recover"):
+            await recover(system)
+            return
+        async with anyio.create_task_group() as group:
+            for number in range(count):
+                thread = f"t{number}"
+                given = {"name": thread, "bar": []}
+                run = await system.start(job, thread, given, resumable=True)
+                group.start_soon(watch, run)
+            say("started")
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
+    loop, job, place, *rest = sys.argv[1:]
+    anyio.run(main, job, place, int(rest[0]), float(rest[1]), float(rest[2]), backend=loop)

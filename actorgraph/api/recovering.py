@@ -8,7 +8,7 @@ from actorgraph.api.runs import Run
 from actorgraph.api.system_base import SystemBase
 from actorgraph.api.system_calls import Call
 from actorgraph.api.system_runs import call_of
-from actorgraph.errors import CheckpointError, LeaseLostError
+from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.takeover import Leave, Park, taken_over
@@ -74,6 +74,9 @@ class RecoveryMethods(SystemBase):
         try:
             await self._host.writer.store(request)
         except LeaseLostError:
+            return False
+        except StorageBusyError as error:  # its owner stands still in the middle of a save
+            log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(error))
             return False
         return True
 

@@ -10,6 +10,10 @@ HEADS = {
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "systems killed": "store | event loop | kills | runs | acknowledged | lost | run again | wrong "
+    "| seconds until all have ended",
+    "systems stopped": "store | event loop | stops | runs | taken over | wrong "
+    "| stale writes accepted",
     "torn files": "how | event loop | copies | acknowledged lost | wrong",
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",

@@ -1,148 +1,134 @@
-"""Processes that die or stand still in the middle of their runs, and the one that goes on."""
+"""Processes that die or stand still in the middle of their runs, and the one that goes on.
+
+One or two combinations of store and event loop for each; the long forms are in tests/faults.
+"""
 
 import signal
-import sqlite3
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from actorgraph import ActorSystem, SqliteSaver
-from tests.graphs import at, count
-from tests.standing import stop
-from tests.system_worker import NODES, steps
+from tests.stores import stored_in
+from tests.system_processes import (
+    ALL,
+    acked,
+    kill,
+    left,
+    lines_until,
+    ran,
+    stop,
+    stored,
+    take_over,
+    worker,
+)
+from tests.system_worker import ATTEMPTS_MAX, system_over
 
-RUNS = 20
-LEASE_S = 1.0
-ALL = list(NODES)
-
-
-@contextmanager
-def worker(path: Path, runs: int, pause_s: float) -> Iterator[Any]:
-    """A process that runs them."""
-    words = [sys.executable, "-m", "tests.system_worker", str(path), str(runs)]
-    process = subprocess.Popen(
-        [*words, str(pause_s), str(LEASE_S)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+RUNS = 10
+ON = [("asyncio", "sqlite"), ("trio", "postgres")]
+CROSSED = [("trio", "sqlite"), ("asyncio", "postgres")]
+threaded = anyio.to_thread.run_sync
 
 
-def lines_until(process: Any, acks: int) -> list[list[str]]:
-    """What it has said once so many updates were acknowledged."""
-    said: list[list[str]] = []
-    while sum(words[0] == "ack" for words in said) < acks:
-        said.append(process.stdout.readline().split())
-    return said
+@pytest.fixture
+def database(request, tmp_path) -> str:
+    """A database that several processes can open: a file's path, or URL#SCHEMA."""
+    with stored_in(request, request.param, tmp_path) as made:
+        yield f"{made.url}#{made.schema}" if made.schema else str(made.path)
 
 
-def stop_outside_of_a_commit(process: Any, path: Path) -> None:
-    """Stop a process where it holds no lock of the database: else nobody could go on."""
-    while True:
-        stop(process)
-        connection = sqlite3.connect(path, timeout=0.2, isolation_level=None)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            process.send_signal(signal.SIGCONT)
-            continue
-        finally:
-            connection.close()
-        return
+def on(pairs):
+    """Run a test on pairs of an event loop and a store."""
+    names = ("anyio_backend", "database")
+    return pytest.mark.parametrize(names, pairs, indirect=["database"], scope="function")
 
 
-async def take_over(path: Path, runs: int) -> tuple[list[list[str]], Any]:
-    """Recover until every run of the other process has ended here; their results, by thread."""
-    results: dict[str, list[str]] = {}
-    async with ActorSystem({"g": steps(0.0)}, saver=SqliteSaver(path)) as system:
-        with anyio.fail_after(30):
-            while len(await system.runs(statuses=["success"])) < runs:
-                for run in await system.recover():
-                    await run.result()
-                await anyio.sleep(0.1)
-        for number in range(runs):
-            state = await system.graphs["g"].aget_state(at(f"t{number}"))
-            results[f"t{number}"] = state.values["bar"]
-        points = {t: await count(system.graphs["g"], at(t)) for t in results}
-        events = {
-            run.thread_id: [event async for event in run.events()] for run in await system.runs()
-        }
-    return [results[f"t{n}"] for n in range(runs)], (points, events)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"], scope="module")
 class TestTwoProcesses:
-    async def test_what_a_killed_process_left_is_ended_by_another(self, tmp_path, capfd):
+    @on(ON)
+    async def test_what_a_killed_process_left_is_ended_by_another(
+        self, database, anyio_backend, capfd
+    ):
         """
-        Every run ends in the other process, and no acknowledged task runs again.
-        Promise: E10.
+        Every run ends in the other process, and no acknowledged task runs again. Promise: E10.
         """
-        path = tmp_path / "runs.db"
-        with worker(path, RUNS, 0.05) as process:
-            said = await anyio.to_thread.run_sync(lines_until, process, RUNS * 2)
-            process.send_signal(signal.SIGKILL)
-            said += [line.split() for line in process.stdout]
+        with worker(anyio_backend, "g", database, RUNS) as process:
+            said = await threaded(partial(lines_until, process, RUNS, started=True))
+            said += await threaded(kill, process)
         capfd.readouterr()
-        results, (_, events) = await take_over(path, RUNS)
+        values = await take_over(database, RUNS)
         again = [line.split() for line in capfd.readouterr().out.splitlines()]
+        rows = await stored(database, RUNS)
 
-        acknowledged = {tuple(words[1:]) for words in said if words[0] == "ack"}
-        reran = {tuple(words[1:]) for words in again if words[0] == "ran"}
-        assert results == [ALL] * RUNS
-        assert len(acknowledged) < RUNS * len(NODES)
-        assert acknowledged & reran == set()
-        for told in events.values():
-            assert [event.offset for event in told] == list(range(1, len(told) + 1))
-            assert told[-1].kind == "end"
+        assert list(values.values()) == [ALL] * RUNS
+        assert 0 < len(acked(said)) < RUNS * len(ALL)
+        assert acked(said) & ran(again) == set()
+        for attempt, status, _, _, told in rows:
+            assert (attempt, status) == (2, "success")
+            assert [offset for offset, _ in told] == list(range(1, len(told) + 1))
+            assert told[-1][1] == "end"
 
-    async def test_runs_of_a_process_that_stood_still_are_not_lost(self, tmp_path, capfd):
+    @on(ON[:1])
+    async def test_runs_of_a_process_that_stood_still_are_not_lost(
+        self, database, anyio_backend, capfd
+    ):
         """
         A process whose lease is over ends its runs, and leaves them to whoever takes them up.
         """
-        path = tmp_path / "runs.db"
-        with worker(path, 4, 0.3) as process:
-            await anyio.to_thread.run_sync(lines_until, process, 4)
-            await anyio.to_thread.run_sync(stop_outside_of_a_commit, process, path)
-            await anyio.sleep(LEASE_S * 1.2)
+        with worker(anyio_backend, "g", database, 4, pause_s=0.2, lease_s=0.5) as process:
+            await threaded(partial(lines_until, process, 4, started=True))
+            await threaded(stop, process, database)
+            await anyio.sleep(0.6)
             process.send_signal(signal.SIGCONT)
-            rest = await anyio.to_thread.run_sync(process.stdout.read)
-            code = process.wait()
-        results, _ = await take_over(path, 4)
+            rest = await threaded(lines_until, process, 1000)
+            code = await threaded(process.wait)
+        values = await take_over(database, 4)
         capfd.readouterr()
 
-        left = [line.split()[2] for line in rest.splitlines() if line.startswith("left")]
-        assert (code, left) == (0, ["pending"] * 4)
-        assert results == [ALL] * 4
+        assert (code, left(rest)) == (0, {"pending": 4})
+        assert list(values.values()) == [ALL] * 4
 
-    async def test_what_a_process_writes_past_its_lease_is_refused(self, tmp_path, capfd):
+    @on(CROSSED)
+    async def test_what_a_process_writes_past_its_lease_is_refused(
+        self, database, anyio_backend, capfd
+    ):
         """
         A process that stood still for longer than its lease changes nothing afterwards.
         """
-        path = tmp_path / "runs.db"
-        with worker(path, 4, 0.2) as process:
-            await anyio.to_thread.run_sync(lines_until, process, 4)
-            await anyio.to_thread.run_sync(stop_outside_of_a_commit, process, path)
-            results, (points, _) = await take_over(path, 4)
+        with worker(anyio_backend, "g", database, 4, pause_s=0.2) as process:
+            await threaded(partial(lines_until, process, 4, started=True))
+            await threaded(stop, process, database)
+            values = await take_over(database, 4)
+            before = await stored(database, 4)
             process.send_signal(signal.SIGCONT)
-            rest = await anyio.to_thread.run_sync(process.stdout.read)
-            code = process.wait()
-        again, (after, _) = await take_over(path, 4)
+            rest = await threaded(lines_until, process, 1000)
+            code = await threaded(process.wait)
+        after = await stored(database, 4)
         capfd.readouterr()
 
-        left = Counter(line.split()[2] for line in rest.splitlines() if line.startswith("left"))
-        assert results == again == [ALL] * 4
-        assert points == after
-        assert code == 0
-        assert left["success"] == 0
+        assert list(values.values()) == [ALL] * 4
+        assert before == after
+        assert (code, left(rest)["success"]) == (0, 0)
+
+
+@on(ON[1:])
+async def test_a_run_that_kills_its_processes_is_parked(database, anyio_backend, capfd):
+    """
+    After as many deaths as allowed a run is parked with the reason, as every process sees.
+    """
+    codes = []
+    for number in range(ATTEMPTS_MAX):
+        job = "recover-deadly" if number else "deadly"
+        with worker(anyio_backend, job, database, 1, lease_s=0.3) as process:
+            said = await threaded(lines_until, process, 1)
+            codes.append(await threaded(process.wait))
+        assert ["ran", "t0", "node"] in said
+    with worker(anyio_backend, "recover-deadly", database, 1, lease_s=0.3) as process:
+        parked_by = (await threaded(lines_until, process, 1), await threaded(process.wait))
+    async with system_over(database, 0.0, 15.0, ATTEMPTS_MAX) as system:
+        (run,) = await system.runs()
+        taken = await system.recover()
+
+    assert (codes, parked_by, taken) == ([-9] * ATTEMPTS_MAX, ([], 0), [])
+    assert (run.status, run.attempt) == ("parked", ATTEMPTS_MAX)
+    assert str(ATTEMPTS_MAX) in run.reason

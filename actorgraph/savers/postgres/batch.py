@@ -27,6 +27,7 @@ from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, Vacuum
+from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 
 Link = Connection[Any]
 
@@ -56,6 +57,7 @@ class Turn(msgspec.Struct):
         unsure: whether a COMMIT went out and nothing came back.
         alone: whether each request gets a savepoint, as one of them was refused.
         skips: whether to leave out threads that somebody else has locked.
+        freed: whether those who held locks and stood still were looked for.
     """
 
     number: int
@@ -63,6 +65,7 @@ class Turn(msgspec.Struct):
     unsure: bool = False
     alone: bool = False
     skips: bool = False
+    freed: bool = False
 
 
 def run_batch(
@@ -118,7 +121,7 @@ def _groups(batch: Sequence[Request]) -> list[list[Request]]:
     return groups
 
 
-_OF_RUNS = (Commit, *systems.SAID)
+_OF_RUNS = (Commit, PutRun, SetRun, StoreEvents)
 _UNLOCKED = (Vacuum, *systems.UNLOCKED)
 """Requests that change no thread's row."""
 
@@ -197,12 +200,19 @@ class _Work:
             return [self._keep(request)]
         rows, owned = Rows(self._facts.counts), systems.OwnedRows(self._facts.owners)
         outcomes = [
-            self._judge(request, rows, owned) if isinstance(request, Commit) else owned.say(request)
+            self._judge(request, rows, owned)
+            if isinstance(request, Commit)
+            else self._say(request, owned)
             for request in group
             if isinstance(request, _OF_RUNS)
         ]
         self._waiting += [*rows.statements(), *owned.statements()]
         return outcomes
+
+    def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
+        if isinstance(request, PutRun) or request.thread_id in self._threads:
+            return owned.say(request)
+        return Refused(_unlocked(request))
 
     def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
         """Carry out what no run stores."""

@@ -13,7 +13,7 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.failures import RowError
-from actorgraph.savers.postgres.system_statements import LOCK_OWNERS
+from actorgraph.savers.postgres.system_statements import SELECT_OWNERS
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 
 Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
@@ -191,7 +191,7 @@ class Facts:
             self.answered.update(rows)
         elif text is sql.SELECT_BASES:
             self.bases.update(rows)
-        elif text is LOCK_OWNERS:
+        elif text is SELECT_OWNERS:
             self.owners.update(rows)
         else:
             self.counts.update({row[:5]: row[5] for row in rows})

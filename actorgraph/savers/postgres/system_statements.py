@@ -29,9 +29,7 @@ WHERE t.thread = w.thread
 SELECT_LEASE: LiteralString = """
 SELECT EXISTS (SELECT FROM owners WHERE owner = %s AND lease_until > clock_timestamp())
 """
-LOCK_OWNERS: LiteralString = """
-SELECT run, owner FROM system_runs WHERE run = ANY(%s) ORDER BY run FOR UPDATE
-"""
+SELECT_OWNERS: LiteralString = "SELECT run, owner FROM system_runs WHERE run = ANY(%s)"
 RENEW: LiteralString = """
 INSERT INTO owners VALUES (%s, clock_timestamp() + make_interval(secs => %s::float8))
 ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until

@@ -41,24 +41,24 @@ _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> who has it; only of runs that the database has."""
 
-SAID = (PutRun, SetRun, StoreEvents)
+Said = PutRun | SetRun | StoreEvents
 """What runs say about themselves."""
 
-UNLOCKED = (*SAID, SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
-"""What changes no row of a thread."""
+UNLOCKED = (PutRun, SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
+"""What needs no lock of a thread: all that depends on who owns a run has one."""
 
 Rare = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
 def owners_asked(group: Sequence[Request]) -> list[Statement]:
-    """The question whose runs they are that a group is about, if it matters; locks their rows."""
+    """The question whose runs they are that a group is about, if it matters."""
     runs = {
         request.run
         for request in group
         if isinstance(request, SetRun | StoreEvents | AdoptRun)
         or (isinstance(request, Commit) and request.owner is not None and request.claim is not None)
     }
-    return [(sql.LOCK_OWNERS, (Binaries(sorted(run for run in runs if run)),))] if runs else []
+    return [(sql.SELECT_OWNERS, (Binaries(sorted(run for run in runs if run)),))] if runs else []
 
 
 class OwnedRows:
@@ -78,7 +78,7 @@ class OwnedRows:
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def say(self, request: PutRun | SetRun | StoreEvents) -> Outcome:
+    def say(self, request: Said) -> Outcome:
         """Take in a request, unless another system has its run."""
         if isinstance(request, PutRun):
             self._owners.setdefault(request.row.run, request.row.owner)

@@ -98,11 +98,30 @@ class Writer:
                     end = end or time.monotonic() + self._timeout_s
                     again = self._source.renews and time.monotonic() < end
                 else:
-                    again = _again(kind, turn, attempt)
+                    again = self._unblocked(kind, turn) or _again(kind, turn, attempt)
                 if not again:
                     raise translate(error, kind, unsure=turn.unsure) from error
             if turn.unsure or kind not in (Kind.ROW, Kind.BUSY):
                 time.sleep(pause(attempt))  # in the writer's thread
+
+    def _unblocked(self, kind: Kind, turn: Turn) -> bool:
+        """Whether a lock that a batch has waited for is free now, as its holder was ended.
+
+        A process that stands still in the middle of a batch holds the locks of its threads, and
+        nobody could take over its runs. When it goes on it connects and is judged anew.
+        """
+        if kind is not Kind.BUSY or turn.skips or turn.freed:
+            return False
+        turn.freed = True
+        with (
+            suppress(psycopg.Error, StorageError),
+            self._source.lease() as connection,
+            connection.transaction(),
+        ):
+            self._use_schema(connection)
+            ended = connection.execute(_END_STANDING, (self._settings.lock_timeout,))
+            return ended.rowcount > 0
+        return False
 
     def _greet(self, connection: Connection[Any]) -> None:
         """End the session that a new connection replaces: its transaction may hold locks."""
@@ -134,6 +153,19 @@ def _again(kind: Kind, turn: Turn, attempt: int) -> bool:
 
 
 _SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_STANDING = """
+SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
+    AND a.state_change < clock_timestamp() - %s::interval
+    AND a.application_name = current_setting('application_name') AND a.usename = current_user
+    AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
+                AND l.relation = 'threads'::regclass AND l.mode = 'RowShareLock')
+"""
+"""Ends who lets the server wait for longer than anybody waits for a lock, has locks of this
+schema's threads, and is a saver of the same program by its name: no batch takes that long.
+
+`idle_in_transaction_session_timeout` would not do: in pipelines it does not count.
+"""
 _END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
 """

@@ -1,0 +1,139 @@
+"""Two processes with ActorSystems on one database: one is killed, or stands still past its lease.
+
+`tests.system_worker` is the program. What it had told on its standard output when it died is what
+was acknowledged: an update is told after it was delivered.
+"""
+
+import random
+import signal
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from tests.faults.crashes import report, row
+from tests.stores import Store
+from tests.system_processes import (
+    ALL,
+    acked,
+    kill,
+    left,
+    lines_until,
+    ran,
+    stop,
+    stored,
+    take_over,
+    worker,
+)
+
+RUNS = 40
+ROUNDS = 6
+KILLS = 2
+"""Rounds of so many kills, one process after the other on the same runs."""
+STOPS = 3
+LEASE_S = 0.5
+threaded = anyio.to_thread.run_sync
+
+
+def database_of(kind: str, request: pytest.FixtureRequest, folder: Any, number: int) -> str:
+    """A new database that several processes can open."""
+    if kind == "sqlite":
+        return str(Store(kind, folder).path.with_name(f"runs{number}.db"))
+    postgres = request.getfixturevalue("postgres")
+    return f"{postgres.url}#{postgres.new_schema('systems')}"
+
+
+def said_by(capfd: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """What the runs of this process have said."""
+    return [line.split() for line in capfd.readouterr().out.splitlines()]
+
+
+async def killed_often(loop: str, database: str, chance: random.Random, capfd: Any) -> Counter[str]:
+    """Kill process after process on the same runs, then end them here."""
+    seen: Counter[str] = Counter()
+    done: set[tuple[str, ...]] = set()
+    again: set[tuple[str, ...]] = set()
+    for number in range(KILLS):
+        job = "recover" if number else "g"
+        with worker(loop, job, database, RUNS, lease_s=LEASE_S) as process:
+            acks = chance.randrange(1, RUNS * len(ALL) // KILLS)
+            said = await threaded(partial(lines_until, process, acks, started=not number))
+            seen["kills"] += process.poll() is None
+            said += await threaded(kill, process)
+        again |= done & ran(said)
+        done |= acked(said)
+    moment = time.monotonic()
+    capfd.readouterr()
+    values = await take_over(database, RUNS)
+    seconds = time.monotonic() - moment
+    again |= done & ran(said_by(capfd))
+    seen["lost"] = sum(node not in values[thread] for thread, node in done)
+    seen["wrong"] = sum(bar != ALL for bar in values.values())
+    seen["acknowledged"], seen["run again"], seen["ms"] = len(done), len(again), int(seconds * 1000)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_killed_processes_left_is_ended_by_another(
+    kind, tmp_path, request, anyio_backend, capfd
+):
+    """
+    After kill -9 of one process after the other in the middle of 40 runs all of them end, as if
+    nothing had been, and no acknowledged task runs again. Promise: E10.
+    """
+    chance = random.Random(f"{kind} {anyio_backend}")
+    seen: Counter[str] = Counter()
+    slowest = 0
+    for number in range(ROUNDS):
+        database = database_of(kind, request, tmp_path, number)
+        figures = await killed_often(anyio_backend, database, chance, capfd)
+        slowest = max(slowest, figures.pop("ms"))
+        seen += figures
+
+    names = ("acknowledged", "lost", "run again", "wrong")
+    figures = (seen["kills"], RUNS * ROUNDS, *(seen[name] for name in names))
+    report(
+        request.config,
+        "systems killed",
+        row(kind, anyio_backend, *figures, f"at most {slowest / 1000:.1f}"),
+    )
+    assert (seen["lost"], seen["run again"], seen["wrong"]) == (0, 0, 0)
+    assert seen["kills"] >= 10
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
+    kind, tmp_path, request, anyio_backend, capfd
+):
+    """
+    A process that stood still while another one took its runs over ends none of them and changes
+    nothing that is stored, at whatever moment it stood. Promise: E10.
+    """
+    chance = random.Random(f"stop {kind} {anyio_backend}")
+    seen: Counter[str] = Counter()
+    for number in range(STOPS):
+        database = database_of(kind, request, tmp_path, number)
+        with worker(anyio_backend, "g", database, RUNS, lease_s=LEASE_S) as process:
+            acks = chance.randrange(1, RUNS * len(ALL) // 2)
+            said = await threaded(partial(lines_until, process, acks, started=True))
+            await threaded(stop, process, database)
+            values = await take_over(database, RUNS)
+            before = await stored(database, RUNS)
+            process.send_signal(signal.SIGCONT)
+            rest = await threaded(lines_until, process, RUNS * len(ALL) * 2)
+            assert await threaded(process.wait) == 0
+        after = await stored(database, RUNS)
+        seen["stops"] += 1
+        seen["elsewhere"] += sum(attempt > 1 for attempt, *_ in before)
+        seen["wrong"] += sum(bar != ALL for bar in values.values())
+        seen["stale"] += sum(one != other for one, other in zip(before, after, strict=True))
+        seen["told"] += sum(left([*said, *rest]).values())
+
+    figures = [seen["stops"], RUNS * STOPS, seen["elsewhere"], seen["wrong"], seen["stale"]]
+    report(request.config, "systems stopped", row(kind, anyio_backend, *figures))
+    assert (seen["wrong"], seen["stale"]) == (0, 0)
+    assert seen["told"] == RUNS * STOPS
+    assert seen["elsewhere"] > 0

@@ -1,0 +1,125 @@
+"""Processes of `tests.system_worker` that are killed or stopped, and what they leave."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+
+from tests.graphs import at
+from tests.source import ROOT
+from tests.system_worker import NODES, recover, system_over
+
+PATIENCE_S = 60.0
+ALL = list(NODES)
+
+
+@contextmanager
+def worker(
+    loop: str, job: str, place: str, runs: int, *, pause_s: float = 0.05, lease_s: float = 1.0
+) -> Iterator[Any]:
+    """A process that does a job; ended with the block."""
+    words = [sys.executable, "-m", "tests.system_worker", loop, job, place]
+    numbers = [str(number) for number in (runs, pause_s, lease_s)]
+    process = subprocess.Popen([*words, *numbers], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def lines_until(process: Any, acks: int, *, started: bool = False) -> list[list[str]]:
+    """What it has said once so many updates were acknowledged, or once it has ended.
+
+    Args:
+        started: whether also all runs must have been accepted.
+    """
+    said: list[list[str]] = []
+    while sum(words[0] == "ack" for words in said) < acks or (started and ["started"] not in said):
+        line = process.stdout.readline()
+        if not line:
+            break
+        said.append(line.split())
+    return said
+
+
+def kill(process: Any) -> list[list[str]]:
+    """Kill -9; what it had said and nobody has read."""
+    process.send_signal(signal.SIGKILL)
+    return [line.split() for line in process.stdout if line.endswith("\n")]
+
+
+def stop(process: Any, place: str) -> None:
+    """Stop a process; on SQLite where it holds no lock of the file: else nobody could go on."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        # A signal that was sent is not yet a process that stands.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if "#" in place:
+            return
+        connection = sqlite3.connect(place, timeout=0.2, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            process.send_signal(signal.SIGCONT)
+            continue
+        finally:
+            connection.close()
+        return
+
+
+def acked(said: list[list[str]]) -> set[tuple[str, ...]]:
+    """The tasks that were acknowledged."""
+    return {tuple(words[1:]) for words in said if words[0] == "ack"}
+
+
+def ran(said: list[list[str]]) -> set[tuple[str, ...]]:
+    """The tasks that began."""
+    return {tuple(words[1:]) for words in said if words[0] == "ran"}
+
+
+def left(said: list[list[str]]) -> Counter[str]:
+    """How the runs have left there."""
+    return Counter(words[2] for words in said if words[0] == "left")
+
+
+async def take_over(place: str, runs: int, *, lease_s: float = 15.0) -> dict[str, list[str]]:
+    """Take up all runs of other processes here, until each has ended; the threads' values."""
+    with anyio.fail_after(PATIENCE_S):
+        async with system_over(place, 0.0, lease_s, 1000) as system:
+            await recover(system)
+            graph = system.graphs["g"]
+            threads = [f"t{number}" for number in range(runs)]
+            return {t: (await graph.aget_state(at(t))).values.get("bar", []) for t in threads}
+
+
+async def stored(place: str, runs: int) -> list[Any]:
+    """What is stored of each run: its row, offsets and kinds of events, checkpoints.
+
+    Events of a run that the first process has ended itself are left out: the last of them are
+    stored after the run has left, by whoever has ended it.
+    """
+    async with system_over(place, 0.0, 15.0, 1000) as system:
+        graph, found = system.graphs["g"], list[Any]()
+        for run in await system.runs():
+            events = run.events() if run.attempt > 1 else _none()
+            told = [(event.offset, event.kind) async for event in events]
+            history = graph.aget_state_history(at(run.thread_id))
+            points = [point.config["configurable"]["checkpoint_id"] async for point in history]
+            found.append((run.attempt, run.status, run.reason, points, told))
+        assert len(found) == runs
+        return found
+
+
+async def _none() -> AsyncIterator[Any]:
+    for event in ():
+        yield event
