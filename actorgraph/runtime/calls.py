@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from dataclasses import replace
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 import anyio.lowlevel
@@ -15,7 +16,7 @@ import anyio.to_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.runtime.context import TaskScope
+from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.injection import injected
 from actorgraph.runtime.live import Live
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
@@ -35,6 +36,9 @@ SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
     "actorgraph_system_threads", default=None
 )
 """Set in the runs of an ActorSystem with `max_threads`."""
+
+_BUSY: dict[int, TaskScope | None] = {}
+"""Worker threads that run a function of the user's -> for which task."""
 
 
 def thread_limiter() -> anyio.CapacityLimiter:
@@ -152,13 +156,24 @@ async def call_function(
         return await function(given, **extra)
 
     def work() -> tuple[Any]:  # trio lets no thread return a bare coroutine
-        return (function(given, **extra) if extra else function(given),)
+        thread = get_ident()
+        _BUSY[thread] = CURRENT.get(None)
+        try:
+            return (function(given, **extra) if extra else function(given),)
+        finally:
+            del _BUSY[thread]
 
     # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
     (returned,) = await anyio.to_thread.run_sync(
         work, abandon_on_cancel=True, limiter=thread_limiter()
     )
     return await returned if inspect.isawaitable(returned) else returned
+
+
+def abandoned() -> list[str]:
+    """The nodes of cancelled runs that still run in their threads; they can't be stopped."""
+    scopes = list(_BUSY.values())
+    return sorted(scope.task.name for scope in scopes if scope is not None and scope.cancelled)
 
 
 def real_error(error: BaseException) -> BaseException | None:

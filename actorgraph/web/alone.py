@@ -9,6 +9,8 @@ import anyio
 
 from actorgraph.api.system import ActorSystem
 from actorgraph.errors import MissingExtraError
+from actorgraph.runtime.calls import abandoned
+from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import on_trio
 from actorgraph.web.app import served
 
@@ -19,7 +21,9 @@ async def serve(
     """Serve a system's routes until SIGTERM or SIGINT, which drains it.
 
     Its streams end with a `drain` event, runs finish their superstep and are left to the next
-    process's `recover()`, then the server shuts down.
+    process's `recover()`, then the server shuts down. If a sync node of a cancelled run is still in
+    its thread then, which on asyncio would hold up the interpreter's exit for as long as that
+    takes, the process ends by the signal.
 
     Args:
         bind: "host:port", one or several; port 0 takes a free one.
@@ -36,10 +40,17 @@ async def serve(
         ) from error
     config.bind = [bind] if isinstance(bind, str) else list(bind)
 
+    heard: list[signal.Signals] = []
+
     async def stopped() -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async for _ in signals:
+            async for number in signals:
+                heard.append(number)
                 await system.drain()
                 return
 
     await server.serve(served(system, **options), config, shutdown_trigger=stopped, mode="asgi")
+    if heard and not on_trio() and (nodes := abandoned()):
+        event("error", "server.threads_left", nodes=nodes)
+        signal.signal(heard[0], signal.SIG_DFL)
+        signal.raise_signal(heard[0])

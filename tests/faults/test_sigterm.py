@@ -42,6 +42,7 @@ async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, req
     """
     At SIGTERM under load a server refuses runs, ends each stream with a word, and exits in time;
     what it had acknowledged is stored, and the next one ends every run that it had accepted.
+    Promise: T39.
     """
     seen: Counter[str] = Counter()
     seconds = [await one_stop(server, tmp_path / f"{n}.db", seen) for n in range(TIMES[server])]
@@ -56,3 +57,36 @@ async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, req
     assert seen["by drain"] + seen["by end"] == READERS * len(seconds)
     assert (seen["lost"], seen["refused otherwise"]) == (0, 0)
     assert seen["finished"] == seen["accepted"]
+
+
+@pytest.mark.parametrize("graph", ["stuck", "blocked"])
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_node_that_does_not_return_holds_up_no_exit(server, graph, tmp_path, request):
+    """
+    A node that waits for ever, or holds a thread, is left when the time is over: its reader is
+    told, and the process ends. Promise: T39.
+    """
+    path = tmp_path / "runs.db"
+    stopped = stopped_under_load(server, path, 2, graph=graph, drain_s=2)
+
+    line = row(f"{server}, {graph} node", 1, "2, 0, 0", *["-"] * 7, f"{stopped.seconds:.2f}")
+    report(request.config, "SIGTERM under load", line)
+    assert [(reader.events[-1], reader.cut) for reader in stopped.readers] == [("drain", "")] * 2
+    assert stopped.code in (0, -signal.SIGTERM)
+    assert stopped.seconds < DEADLINE_S
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_who_presses_ctrl_c_loses_nothing(server, tmp_path):
+    """
+    SIGINT ends a server as SIGTERM does. Promise: T39.
+    """
+    path = tmp_path / "runs.db"
+    stopped = stopped_under_load(server, path, READERS, STARTERS, number=signal.SIGINT)
+
+    assert {reader.cut for reader in stopped.readers} == {""}
+    assert await lost(path, stopped.readers) == 0
+    assert finished_by_the_next(server, path, stopped.accepted, 60) == len(stopped.accepted)
+    assert stopped.seconds < DEADLINE_S

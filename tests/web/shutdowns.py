@@ -35,8 +35,11 @@ class Reader:
         cut: what was wrong with the end of the response, if anything.
     """
 
-    def __init__(self, url: str, thread_id: str, started: threading.Barrier) -> None:
+    def __init__(
+        self, url: str, thread_id: str, started: threading.Barrier, graph: str = "steps"
+    ) -> None:
         self.thread_id = thread_id
+        self.graph = graph
         self.acknowledged = 0
         self.events: list[str] = []
         self.cut = ""
@@ -52,9 +55,11 @@ class Reader:
             self.cut = repr(error)
 
     def _follow(self) -> None:
-        body = {"assistant_id": "steps", "input": {}, "stream_mode": "updates"}
+        modes = ["updates", "tasks"]
+        body = {"assistant_id": self.graph, "input": {}, "stream_mode": modes}
         body |= {"if_not_exists": "create", "stream_resumable": True}
         path = f"{self._url}/threads/{self.thread_id}/runs/stream"
+        first = "updates" if self.graph == "steps" else "tasks"
         waiting, last = True, ""
         with httpx.Client(timeout=30) as client, client.stream("POST", path, json=body) as answer:
             for last in answer.iter_lines():
@@ -62,9 +67,9 @@ class Reader:
                     self.events.append(last.removeprefix("event: "))
                 elif last.startswith("data: ") and self.events[-1] == "updates":
                     self.acknowledged += "step" in json.loads(last.removeprefix("data: "))
-                    if waiting:
-                        waiting = False
-                        self._started.wait(20)
+                if waiting and last.startswith("data: ") and self.events[-1] == first:
+                    waiting = False
+                    self._started.wait(20)
         if last:  # an event ends with an empty line
             self.cut = f"the stream ends with {last!r}"
 
@@ -136,9 +141,9 @@ class Stopped:
 
 
 @contextmanager
-def serving(server: str, path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(server: str, path: Path, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server in a process of its own, over a file; the process and the address."""
-    environment = {**os.environ, "RUNS_DB": str(path), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "RUNS_DB": str(path), "PYTHONUNBUFFERED": "1", **environ}
     environment["PYTHONPATH"] = str(ROOT)
     process = subprocess.Popen(
         [sys.executable, "-m", *SERVERS[server]],
@@ -156,14 +161,23 @@ def serving(server: str, path: Path) -> Iterator[tuple[subprocess.Popen[str], st
         process.communicate()
 
 
-def stopped_under_load(server: str, path: Path, runs: int, starters: int = 0) -> Stopped:
-    """Start a server and runs on it, and send SIGTERM while they go on."""
-    with serving(server, path) as (process, url):
+def stopped_under_load(
+    server: str,
+    path: Path,
+    runs: int,
+    starters: int = 0,
+    *,
+    graph: str = "steps",
+    number: signal.Signals = signal.SIGTERM,
+    drain_s: float = 10,
+) -> Stopped:
+    """Start a server and runs on it, and send a signal while they go on."""
+    with serving(server, path, GRAPH=graph, DRAIN_S=str(drain_s)) as (process, url):
         started = threading.Barrier(runs + 1)
         begins = [Starter(url, f"s{n}") for n in range(starters)]
-        readers = [Reader(url, f"t{n}", started) for n in range(runs)]
+        readers = [Reader(url, f"t{n}", started, graph) for n in range(runs)]
         started.wait(30)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         begun = time.monotonic()
         said, _ = process.communicate(timeout=DEADLINE_S + 30)
         seconds = time.monotonic() - begun
@@ -192,7 +206,8 @@ def finished_by_the_next(server: str, path: Path, threads: list[str], patience_s
         while waiting and time.monotonic() < end:
             for thread_id in sorted(waiting):
                 answer = client.get(f"{url}/threads/{thread_id}/state")
-                if answer.is_success and answer.json()["values"]["done"] == list(range(STEPS)):
+                done = answer.json()["values"].get("done") if answer.is_success else None
+                if done == list(range(STEPS)):
                     waiting.discard(thread_id)
                 elif answer.is_success:
                     break  # those behind it have not begun before it
