@@ -6,7 +6,8 @@ Sends      spans to the program's tracer provider; node spans become current in 
 Order      a superstep's span ends with its last task; a run's after the spans of all its tasks
 Links      a run that goes on is linked to the one that made its checkpoint, whose span's address
            stands in the checkpoint's metadata (docs/decisions/0044)
-Ends       with the run, whichever way: no span is left open
+Ends       with the run, whichever way: no span is left open. What a sampler or a processor raises
+           is logged, and changes nothing for the run
 
 No span holds a value of the state, an input or a result.
 """
@@ -14,7 +15,7 @@ No span holds a value of the state, an input or a result.
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from opentelemetry import context as contexts
@@ -25,6 +26,7 @@ from opentelemetry.trace import TraceFlags as Flags
 from actorgraph.errors import GraphDrained
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
+from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.node_actor import Surroundings
 from actorgraph.runtime.runs import Launch
 from actorgraph.superstep.nesting import TRACE_KEY
@@ -45,6 +47,7 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 
+T = TypeVar("T")
 Report = Callable[[Event], None]
 
 _PREFIX = "actorgraph."
@@ -78,6 +81,9 @@ class RunTrace:
 
     def goes_on(self, restored: Restored) -> None:
         """See `tracing.Spans.goes_on`."""
+        quietly(self._link, restored)
+
+    def _link(self, restored: Restored) -> None:
         launch = self.launch
         if launch.place is not None or not (
             launch.given is None or isinstance(launch.given, Command)
@@ -100,7 +106,7 @@ class RunTrace:
         def both(scope: TaskScope, context: Context) -> None:
             if inherit is not None:
                 inherit(scope, context)
-            self._begin_task(scope, context)
+            quietly(self._begin_task, scope, context)
 
         return both
 
@@ -108,7 +114,7 @@ class RunTrace:
         """The supervisor's ear, with the span of each task that ends, ended first."""
 
         def reports(event: Event) -> None:
-            self._end_task(event)
+            quietly(self._end_task, event)
             report(event)
 
         return reports
@@ -186,6 +192,9 @@ class RunTrace:
 
     def end(self, outcome: Outcome | BaseException) -> None:
         """See `tracing.Spans.end`."""
+        quietly(self._end, outcome)
+
+    def _end(self, outcome: Outcome | BaseException) -> None:
         for span in self._nodes.values():
             close(span, "cancelled", None)
         self._nodes.clear()
@@ -208,6 +217,19 @@ def begin(launch: Launch) -> RunTrace | None:
 
     Returns: None for a run that is not sampled; what is called in it is not either.
     """
+    return quietly(_begin, launch)
+
+
+def quietly(act: Callable[..., T], *args: Any) -> T | None:
+    """Do something that the program's samplers and processors take part in: they change nothing."""
+    try:
+        return act(*args)
+    except Exception as error:  # noqa: BLE001 - they are anybody's
+        log_event("warning", "trace.failed", error=repr(error))
+        return None
+
+
+def _begin(launch: Launch) -> RunTrace | None:
     tracer = trace.get_tracer("actorgraph")
     attributes = ids_of(launch) | named({"durability": launch.policy.durability})
     span = launch.context.run(tracer.start_span, f"run {launch.plan.name}", attributes=attributes)

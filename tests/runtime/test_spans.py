@@ -8,11 +8,12 @@ from typing import Any
 import anyio
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
+from structlog.testing import capture_logs
 
 from actorgraph import (
     ActorSystem,
@@ -27,7 +28,10 @@ from actorgraph import (
 )
 from tests.gates import Turnstile, patient_group
 from tests.graphs import AB, ab, at, in_a_row, side_by_side, writer
+from tests.logs import configured
 from tests.systems import turnstile_first
+
+__all__ = ["configured"]
 
 
 class Traces:
@@ -221,6 +225,36 @@ class TestEnds:
 
         (run,) = traces.runs()
         assert run.status.description.startswith("EmptyInputError")
+
+    async def test_a_run_that_was_cancelled_before_it_began_is_over(self, traces):
+        """
+        A run that is cancelled as soon as it was accepted has one span, ended.
+        """
+        async with ActorSystem({"g": ab()}) as system:
+            await (await system.start("g", "t", {"bar": []})).cancel()
+
+        assert [of(span, "status") for span in traces.spans] == [("cancelled",)]
+
+    @pytest.mark.usefixtures("configured")
+    @pytest.mark.parametrize("when", ["on_start", "on_end"])
+    async def test_a_processor_that_fails_changes_nothing(self, monkeypatch, when):
+        """
+        What a processor raises is logged, and the run ends as ever.
+        """
+
+        def fail(*_):
+            raise ZeroDivisionError
+
+        processor = SpanProcessor()
+        monkeypatch.setattr(processor, when, fail)
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+        with capture_logs() as logs:
+            result = await ab().ainvoke({"bar": []})
+
+        assert result["bar"] == ["a", "b"]
+        assert {e["log_level"] for e in logs if e["event"] == "trace.failed"} == {"warning"}
 
 
 class TestLinks:
