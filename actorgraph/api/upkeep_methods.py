@@ -126,10 +126,15 @@ class UpkeepMethods:
     async def abackup(self, dest: str | os.PathLike[str]) -> None:
         """Copy the store, as it is at one moment, to a new file; runs and reads go on meanwhile.
 
+        SqliteSaver, PostgresSaver and InMemorySaver make an SQLite file, which SqliteSaver opens.
+        JsonlSaver makes a folder, in which each thread is as it was at one moment. Encrypted values
+        stay encrypted: a saver with the same keys reads them.
+
         Args:
-            dest: a path where nothing is yet; a saver of the same kind opens it.
+            dest: a path where nothing is yet.
         Raises:
-            NotSupportedError: the store is no file of this process; the text says what to do.
+            NotSupportedError: the saver is somebody else's, or keeps objects; the text says what
+                to do.
             StorageError: the copy can't be written.
             InvalidConfigError: there is something at `dest` already.
         """
@@ -137,7 +142,8 @@ class UpkeepMethods:
         if copy_to is None:
             raise NotSupportedError(
                 f"{type(self).__name__} can't be backed up to a file",
-                do="use the database's own tools (pg_dump), or a saver that keeps a file",
+                do="use the tools of what it keeps its checkpoints in, or one of actorgraph's "
+                "savers",
             )
         await anyio.to_thread.run_sync(copy_to, os.fspath(dest))
 

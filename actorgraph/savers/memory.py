@@ -16,7 +16,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
 from actorgraph.codec.references import ReferenceCodec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
-from actorgraph.errors import ActorGraphError, InvalidConfigError
+from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedError
 from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
@@ -26,6 +26,7 @@ from actorgraph.savers.judge import (
     newest_rows,
     refused_copy,
 )
+from actorgraph.savers.memory_backup import fill, rows_of
 from actorgraph.savers.memory_log import log, settled
 from actorgraph.savers.memory_resealing import reseal
 from actorgraph.savers.memory_systems import MemorySystems
@@ -38,6 +39,7 @@ from actorgraph.savers.memory_threads import (
     is_left_over,
     remove,
 )
+from actorgraph.savers.sqlite.filling import new_database
 from actorgraph.values.commits import (
     Commit,
     LedgerRow,
@@ -105,6 +107,27 @@ class MemoryBackend:
         """Answer reads without waiting; reads leave no trace."""
         with self._lock:
             return [self._answer(query) for query in queries]
+
+    def copy_to_file(self, dest: str) -> None:
+        """Store everything, as it is at one moment, in a new SQLite file; blocking.
+
+        Raises:
+            NotSupportedError: objects are kept as they are, so there is nothing to store.
+            InvalidConfigError: there is something at `dest`.
+            StorageError: it can't be written; nothing is left of it.
+        """
+        if isinstance(self.codec, ReferenceCodec):
+            raise NotSupportedError(
+                "a saver with copy='none' keeps objects, and a file takes data only",
+                do="use InMemorySaver() or SqliteSaver(path) for what shall be backed up",
+            )
+        with self._lock:
+            rows = {
+                **rows_of([settled(thread) for thread in self._threads.values()]),
+                **self._systems.rows(),
+            }
+        with new_database(dest) as copy:
+            fill(copy, rows)
 
     async def open(self) -> None:
         """See `ports.Saver.open`; nothing to do."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.savers.sqlite.systems import row_of
 from actorgraph.savers.systems import is_asked, is_orphan, refusal, refused_claim, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
@@ -96,6 +97,18 @@ class MemorySystems:
         for event in request.events:
             if event.place in events:
                 events[event.place] = event
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The rows of a database's tables; leases are left out."""
+        return {
+            "system_runs": [row_of(row) for row in self._runs.values()],
+            "events": [
+                (run, event.place, event.created, event.payload)
+                for run, events in self._events.items()
+                for event in events.values()
+            ],
+            "cancels": [(r.run, r.cancel) for r in self._runs.values() if r.cancel is not None],
+        }
 
     def answer(self, query: SystemQuery) -> list[Any]:
         """Answer a read."""

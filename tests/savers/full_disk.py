@@ -1,6 +1,6 @@
 """A program whose files may not grow beyond a size: RLIMIT_FSIZE, as on a full disk.
 
-python -m tests.savers.full_disk DB BYTES
+python -m tests.savers.full_disk sqlite|jsonl PATH BYTES
 """
 
 import json
@@ -9,14 +9,15 @@ import signal
 import sqlite3
 import sys
 from operator import add
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import anyio
 
-from actorgraph import START, SqliteSaver, StateGraph
+from actorgraph import START, JsonlSaver, SqliteSaver, StateGraph
 from actorgraph.errors import StorageError
 
-SIZES = [*range(80_000, 280_000, 4_000)]
+SIZES = {"sqlite": [*range(80_000, 280_000, 4_000)], "jsonl": [*range(500, 125_500, 2_500)]}
 NODES = 30
 
 
@@ -38,7 +39,20 @@ async def until_it_fails(graph: Any, config: Any, started: list[str]) -> tuple[s
     return error, len(started) - before
 
 
-async def main(path: str, size: int) -> dict[str, Any]:
+def intact(kind: str, path: str) -> str:
+    """Whether a store is undamaged, as a program that reads it without us says."""
+    if kind == "jsonl":
+        for line in Path(path, "t.jsonl").read_text().splitlines():
+            json.loads(line)
+        return "ok"
+    database = sqlite3.connect(path)
+    (integrity,) = database.execute("PRAGMA integrity_check").fetchone()
+    database.close()
+    return integrity
+
+
+async def main(kind: str, path: str, size: int) -> dict[str, Any]:
+    make = SqliteSaver if kind == "sqlite" else JsonlSaver
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     started: list[str] = []
@@ -55,19 +69,16 @@ async def main(path: str, size: int) -> dict[str, Any]:
     builder.add_sequence([(f"n{n}", node(f"n{n}")) for n in range(NODES)])
     builder.add_edge(START, "n0")
     config = {"configurable": {"thread_id": "t"}}
-    async with SqliteSaver(path) as saver:
+    async with make(path) as saver:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         error, after = await until_it_fails(builder.compile(checkpointer=saver), config, started)
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    async with SqliteSaver(path) as saver:
+    async with make(path) as saver:
         graph = builder.compile(checkpointer=saver)
         given: Any = None if await saver.aget_tuple(config) else {"log": []}
         log = (await graph.ainvoke(given, config))["log"]
-    database = sqlite3.connect(path)
-    (integrity,) = database.execute("PRAGMA integrity_check").fetchone()
-    database.close()
-    return {"error": error, "started after": after, "log": log, "integrity": integrity}
+    return {"error": error, "started after": after, "log": log, "integrity": intact(kind, path)}
 
 
 if __name__ == "__main__":
-    print(json.dumps(anyio.run(main, sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(anyio.run(main, *sys.argv[1:3], int(sys.argv[3]))))

@@ -208,13 +208,16 @@ class TestLocks:
         assert box.value["bar"] == ["a", "b"]
 
 
-@pytest.mark.parametrize("size", SIZES[::10])
-def test_a_full_disk(tmp_path, size):
+@pytest.mark.parametrize(
+    ("kind", "size"), [(kind, size) for kind, sizes in SIZES.items() for size in sizes[::10]]
+)
+def test_a_full_disk(tmp_path, kind, size):
     """
     When no file may grow any more the run ends with an error, no node starts after that, and the
     thread goes on from there once there is space. Promise: T7, B2, B3.
     """
-    command = [sys.executable, "-m", "tests.savers.full_disk", str(tmp_path / "runs.db"), str(size)]
+    program = [sys.executable, "-m", "tests.savers.full_disk"]
+    command = [*program, kind, str(tmp_path / "store"), str(size)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
 

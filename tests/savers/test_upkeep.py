@@ -90,8 +90,7 @@ class TestListings:
             ab(saver).invoke({"foo": "x"}, at())
             found = (saver.count("t"), len(saver.list_metadata("t")))
             size = saver.checkpoint_bytes(at())
-            if hasattr(saver, "copy_to_file"):
-                saver.backup(tmp_path / "copy")
+            saver.backup(tmp_path / "copy")
             removed = saver.retention(0.0, 0)
             freed = saver.vacuum()
 
@@ -323,30 +322,28 @@ class TestBackup:
             assert (await graph.aget_state(at())).next == ("slow",)
             assert (await graph.ainvoke(None, at()))["bar"] == ["a", "slow", "b"]
 
-    async def test_of_a_database_in_memory(self, tmp_path):
+    async def test_what_is_refused(self, store, tmp_path):
         """
-        A database in memory is backed up to a file.
-        """
-        async with SqliteSaver(":memory:") as saver:
-            await ab(saver).ainvoke({"foo": "x"}, at())
-            await saver.abackup(tmp_path / "copy.db")
-        async with SqliteSaver(tmp_path / "copy.db") as saver:
-            assert await saver.acount("t") == 4
-
-    async def test_what_is_refused(self, tmp_path):
-        """
-        A path where something is, a folder that doesn't exist, and a saver without a file.
+        A path where something is, and a folder that doesn't exist; nothing is left behind.
         """
         (tmp_path / "there").write_text("mine")
-        async with SqliteSaver(tmp_path / "runs.db") as saver:
+        async with store.saver() as saver:
+            await ab(saver).ainvoke({}, at())
+            before = sorted(tmp_path.iterdir())
             with pytest.raises(InvalidConfigError, match="already"):
                 await saver.abackup(tmp_path / "there")
             with pytest.raises(StorageError, match="no-folder"):
                 await saver.abackup(tmp_path / "no-folder" / "x.db")
-        with pytest.raises(NotSupportedError, match="InMemorySaver"):
-            await InMemorySaver().abackup(tmp_path / "x.db")
+            assert sorted(tmp_path.iterdir()) == before
 
         assert (tmp_path / "there").read_text() == "mine"
+
+    async def test_objects_are_no_data(self, tmp_path):
+        """
+        A saver that keeps objects says that it can't store them.
+        """
+        with pytest.raises(NotSupportedError, match="copy='none'"):
+            await InMemorySaver(copy="none").abackup(tmp_path / "x.db")
 
 
 def _bytes(folder: Path) -> bytes:

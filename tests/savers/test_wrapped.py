@@ -1,6 +1,8 @@
 """Savers around every saver: measured, limited, guarded, audited."""
 
 import json
+import random
+import string
 from contextlib import suppress
 
 import anyio
@@ -24,6 +26,12 @@ from tests.graphs import ab, at, compiled, history, writer
 from tests.savers.test_langgraph_methods import checkpoint, put
 from tests.savers.test_thread_operations import asking
 
+
+def noise(size: int) -> str:
+    """Text that takes about as much as it is long, wherever values are compressed."""
+    return "".join(random.Random(size).choices(string.ascii_letters, k=size))
+
+
 MODES = ["sync", "async", "exit"]
 
 
@@ -36,7 +44,7 @@ class TestMetrics:
         told: list[SaverCall] = []
         async with MeteredSaver(store.saver(), told.append) as saver:
             graph = ab(saver)
-            await graph.ainvoke({"foo": "x" * 1000}, at())
+            await graph.ainvoke({"foo": noise(1_400)}, at())
             await history(graph, at())
             await saver.acopy_thread("t", "u")
             await saver.alist_threads()
@@ -83,7 +91,7 @@ class TestLimits:
 
         def grow(state, config) -> dict:
             poison = config["configurable"]["thread_id"] == "t7"
-            return {"bar": ["y" * (50_000 if poison else 10)]}
+            return {"bar": [noise(50_000 if poison else 10)]}
 
         nodes, edges = {"a": writer("a"), "grow": grow}, [("__start__", "a"), ("a", "grow")]
         inner = store.saver()
@@ -104,7 +112,7 @@ class TestLimits:
         Above the soft limit a save is stored and logged. Promise: S200.
         """
         async with LimitedSaver(store.saver(), warn_bytes=5_000, max_bytes=90_000) as saver:
-            await ab(saver).ainvoke({"bar": ["x" * 6_000]}, at())
+            await ab(saver).ainvoke({"bar": [noise(9_000)]}, at())
 
         assert "save.large" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRITING = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 _sync = getattr(os, "fdatasync", os.fsync)
 

@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverClosedError
+from actorgraph.savers.jsonl.backup import copy_folder
 from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files, translate
 from actorgraph.savers.jsonl.folder import Folder, enter, leave
@@ -84,6 +85,13 @@ class JsonlBackend:
         return await anyio.to_thread.run_sync(
             run_queries, folder, queries, limiter=self._read_limiter
         )
+
+    def copy_to_file(self, dest: str) -> None:
+        """Copy the folder to a new one, each thread as it is at one moment; blocking.
+
+        Raises: as `copy_folder`.
+        """
+        copy_folder(self.path, self._files, dest)
 
     async def close(self) -> None:
         """Let other processes in."""

@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from actorgraph.errors import StorageError
+from actorgraph.savers.postgres.backup import copy_schema
 from actorgraph.savers.postgres.batch import Settings
 from actorgraph.savers.postgres.connections import source_of
 from actorgraph.savers.postgres.failures import Kind, kind_of, translate
@@ -114,6 +115,19 @@ class Engine:
                 if not lost and (kind is not Kind.AGAIN or attempt >= READ_ATTEMPTS_MAX):
                     raise translate(error, kind) from error
             time.sleep(pause(attempt))  # in a reader's thread
+
+    def copy_to(self, dest: str) -> None:
+        """Copy all tables, as they are at one moment, to a new SQLite file.
+
+        Raises:
+            InvalidConfigError: there is something at `dest`.
+            StorageError: the server refused, or the copy can't be written.
+        """
+        try:
+            with self._reading.lease(patient=True) as connection:
+                copy_schema(connection, self._search_path, dest)
+        except psycopg.Error as error:
+            raise translate(error, kind_of(error)) from error
 
     def close(self) -> None:
         """Forget the writer, close the saver's own connections."""

@@ -103,6 +103,15 @@ class PostgresBackend:
         """See `ports.Saver.query`. May be called again before the last call has returned."""
         return await self._run(self._engine.read, queries, self._reading)
 
+    def copy_to_file(self, dest: str) -> None:
+        """Copy the schema, as it is at one moment, to a new SQLite file; blocking.
+
+        Raises:
+            InvalidConfigError: there is something at `dest`.
+            StorageError: the server can't be read, or the copy can't be written.
+        """
+        self._engine.copy_to(dest)
+
     async def close(self) -> None:
         """Close the saver's own connections; what a program lent stays open."""
         if self._is_open:

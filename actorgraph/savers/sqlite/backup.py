@@ -23,10 +23,7 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
         InvalidConfigError: there is something at `dest`.
         StorageError: it can't be read, or the copy can't be written.
     """
-    if not dest or os.path.lexists(dest):
-        raise InvalidConfigError(
-            f"there is something at {dest!r} already", do="name a file that doesn't exist"
-        )
+    check_free(dest)
     part = f"{dest}.part"
     make_private(Path(part))
     try:
@@ -44,10 +41,21 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
         raise StorageError(
             f"can't write the backup {dest!r}: {error}", do="free some space, or name another path"
         ) from error
-    _sync_folder(Path(dest).parent)
+    sync_folder(Path(dest).parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def check_free(dest: str) -> None:
+    """Refuse a path where something is.
+
+    Raises: InvalidConfigError.
+    """
+    if not dest or os.path.lexists(dest):
+        raise InvalidConfigError(
+            f"there is something at {dest!r} already", do="name a path that doesn't exist"
+        )
+
+
+def sync_folder(folder: Path) -> None:
     """Make a new name in a folder survive a power cut, where the system can."""
     if os.name == "nt":
         return

@@ -1,0 +1,59 @@
+"""The rows of a saver in memory as those of a database, for a new SQLite file."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from actorgraph.savers.memory_threads import MemoryThread
+from actorgraph.savers.sqlite.filling import Filler
+
+_Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def rows_of(threads: list[MemoryThread]) -> _Rows:
+    """The rows of threads whose tables are whole, by table; payloads are not copied."""
+    found: _Rows = {}
+    for key, thread in enumerate(threads, 1):
+        for table, row in _rows(key, thread):
+            found.setdefault(table, []).append(row)
+    return found
+
+
+def fill(copy: Filler, rows: _Rows) -> None:
+    """Insert what `rows_of` found, and rows of other tables."""
+    for table, some in rows.items():
+        copy.add(table, some)
+
+
+def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    state = thread.state
+    head = state.heads.get("")
+    kept = (key, state.thread_id, state.epoch, state.owner, state.next_seq, head, state.run, 0)
+    yield "threads", kept
+    run = None if state.run is None else thread.runs[state.run]
+    if run is not None:
+        given = (run.run, key, "", run.mode, "running", run.head, run.input, "", state.epoch)
+        yield "runs", given
+    asked = {
+        (namespace, base)
+        for (namespace, base), rows in thread.ledger.items()
+        if any(row.asks for row in rows.values())
+    }
+    for place in thread.places:
+        row, namespace = place.row, place.namespace
+        yield (
+            "checkpoints",
+            (
+                *(key, namespace, place.sequence, row.id, row.parent, row.step, row.source),
+                *(row.run, row.next, int((namespace, row.id) in asked), row.created),
+                *(row.metadata, row.record),
+            ),
+        )
+    for (namespace, channel, version), payload in thread.blobs.items():
+        yield "blobs", (key, namespace, channel, version, payload)
+    for (namespace, channel, lineage), rows in thread.ranges.items():
+        for start, (count, payload) in rows.items():
+            yield "ranges", (key, namespace, channel, lineage, start, count, payload)
+    for (namespace, base), entries in thread.ledger.items():
+        for entry in entries.values():
+            where = (key, namespace, base, entry.task, entry.index, entry.generation)
+            yield "writes", (*where, entry.path, entry.payload)

@@ -1,0 +1,91 @@
+"""A new database file out of the rows of another kind of store: all of them, or no file."""
+
+import sqlite3
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from actorgraph.errors import StorageError
+from actorgraph.savers.sqlite import schema, system_schema
+from actorgraph.savers.sqlite.backup import check_free, make_private, sync_folder
+from actorgraph.savers.sqlite.failures import translate
+
+ROWS_AT_ONCE = 200
+
+INSERTS = {
+    "threads": """INSERT INTO threads
+        (thread, thread_id, epoch, owner, next_seq, head, run, deleted)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "runs": """INSERT INTO runs
+        (run, thread, namespace, mode, status, head, input, resumes, epoch)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "checkpoints": """INSERT INTO checkpoints
+        (thread, namespace, seq, id, parent, step, source, run, next, has_interrupts, created,
+         metadata, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "blobs": """INSERT INTO blobs
+        (thread, namespace, channel, version, payload) VALUES (?, ?, ?, ?, ?)""",
+    "ranges": """INSERT INTO ranges
+        (thread, namespace, channel, lineage, start, count, payload)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
+    "writes": """INSERT INTO writes
+        (thread, namespace, checkpoint, task, idx, generation, path, payload)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "system_runs": """INSERT INTO system_runs
+        (run, thread_id, graph, status, attempts, claimed, owner, created, metadata, payload,
+         reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "events": "INSERT INTO events (run, place, created, payload) VALUES (?, ?, ?, ?)",
+    "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
+}
+"""Leases are left out: whoever has them has no part in the copy."""
+
+
+class Filler:
+    """Takes the rows of tables, in the order of `INSERTS`'s columns."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert rows, some at a time."""
+        left = iter(rows)
+        while some := list(islice(left, ROWS_AT_ONCE)):
+            self._connection.executemany(INSERTS[table], some)
+
+
+@contextmanager
+def new_database(dest: str) -> Generator[Filler]:
+    """Make a database at `dest`; it has its name once it is whole and on the disk.
+
+    Raises:
+        InvalidConfigError: there is something at `dest`.
+        StorageError: it can't be written; nothing is left of it.
+    """
+    check_free(dest)
+    part = Path(f"{dest}.part")
+    make_private(part)
+    try:
+        connection = sqlite3.connect(part, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(schema.SETUP)
+            connection.executescript(system_schema.SETUP)
+            connection.execute("BEGIN")
+            yield Filler(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        part.replace(dest)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        Path(f"{part}-journal").unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, committing=False) from error
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"can't write the backup {dest!r}: {error}",
+                do="free some space, or name another path",
+            ) from error
+        raise
+    sync_folder(Path(dest).parent)
