@@ -72,6 +72,10 @@ class _StreamedRun:
     def raise_outcome(self) -> None:
         """Raise the error of a run that failed, and what a nested run has for its parent."""
         match self.outcome:
+            case Failed(StopAsyncIteration() as error):  # of a node: the stream has not ended
+                note_end(self._launch.place, error)
+                msg = "a node raised StopAsyncIteration"
+                raise RuntimeError(msg) from error
             case Failed(error):
                 note_end(self._launch.place, error)
                 raise error

@@ -195,6 +195,17 @@ class TestInterruptsAndErrors:
 
         assert first == {"a": {"foo": "a", "bar": ["a"]}}
 
+    async def test_a_node_that_raises_the_end_of_an_iterator_fails(self):
+        """
+        StopAsyncIteration of a node is the error of the stream, not its end.
+        """
+
+        async def bad(state):
+            raise StopAsyncIteration
+
+        with pytest.raises(RuntimeError, match="a node raised StopAsyncIteration"):
+            await chunks(in_a_row({"bad": bad}), {})
+
     async def test_a_refused_input_raises_at_the_first_chunk(self, saver):
         """
         Going on where nothing is stored is the stream's error.
