@@ -153,10 +153,13 @@ class Broadcast:
         Raises:
             SlowReaderError: "close" has closed it; comes after what was buffered.
         """
-        while not self._chunks:
-            await self._chunks.wait()
-        with self._lock:
-            chunk = self._chunks.get_nowait()
+        while True:
+            while not self._chunks:
+                await self._chunks.wait()
+            with self._lock:
+                if self._chunks:  # a writer's thread has not dropped it meanwhile
+                    chunk = self._chunks.get_nowait()
+                    break
         if self._room and len(self._chunks) < self._buffer_max:
             self._make_room()
         if chunk is None and self._too_slow:

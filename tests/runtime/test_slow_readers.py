@@ -208,6 +208,41 @@ class TestDropOldest:
         with anyio.fail_after(5):
             assert await channel.get() is None
 
+    async def test_a_chunk_that_is_dropped_while_it_is_taken_is_not_the_end(self):
+        """
+        A thread that drops the only chunk as the reader takes it lets the reader wait on.
+        """
+        channel = Broadcast(frozenset({"custom"}), 1, when_full="drop_oldest")
+        channel.offer(((), "custom", 1))
+        parts = vars(channel)
+
+        class Overtaken:
+            """The channel's lock, which a writer has had just before."""
+
+            inner, first = parts["_lock"], True
+
+            def __enter__(self) -> None:
+                if self.first:
+                    self.first = False
+                    parts["_chunks"].get_nowait()
+                self.inner.acquire()
+
+            def __exit__(self, *_: object) -> None:
+                self.inner.release()
+
+        got: list[object] = []
+
+        async def read() -> None:
+            got.append(await channel.get())
+
+        parts["_lock"] = Overtaken()
+        async with patient_group() as group:
+            group.start_soon(read)
+            await settled()
+            channel.offer(((), "custom", 2))
+
+        assert got == [((), "custom", 2)]
+
 
 class TestClose:
     async def test_the_stream_ends_with_an_error_after_what_was_buffered(self):
