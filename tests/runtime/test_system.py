@@ -11,16 +11,29 @@ from actorgraph import (
     ResultTimeoutError,
     RunCancelledError,
     RunNotFoundError,
+    StorageError,
     SystemBusyError,
     ThreadBusyError,
     interrupt,
 )
-from tests.gates import Turnstile
+from actorgraph.testing import GatedSaver
+from actorgraph.values.retention import DeleteRuns
+from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import ab, at, chain, count, in_a_row, writer
 from tests.stores import Store
 from tests.systems import kinds, place, system_of, turnstile_first
 
 __all__ = ["place"]
+
+
+class Unremovable(GatedSaver):
+    """A saver from which no run can be removed."""
+
+    async def commit(self, batch):
+        """Refuse removals."""
+        if any(isinstance(request, DeleteRuns) for request in batch):
+            raise StorageError("nothing is removed here", do="nothing")
+        return await super().commit(batch)
 
 
 class TestRuns:
@@ -259,6 +272,23 @@ class TestBusyThreads:
         assert first.status == "cancelled"
         assert result["bar"] == ["w", "a", "y", "a"]
         assert left == 8  # two runs of four checkpoints
+
+    async def test_a_rollback_that_fails_fails_the_run_that_waits_for_it(self):
+        """
+        If what a run stored can't be removed, the next one fails, and its readers hear that.
+        """
+        slow = Turnstile()
+        place = Unremovable(InMemorySaver(), is_open=True)
+        with anyio.fail_after(PATIENCE_S):
+            async with ActorSystem({"g": turnstile_first(slow)}, saver=place) as system:
+                await system.start("g", "t", {"bar": ["x"]})
+                await slow.entered.wait()
+                second = await system.start("g", "t", {"bar": ["y"]}, if_busy="rollback")
+                told = await kinds(second.events())
+                with pytest.raises(StorageError, match="nothing is removed here"):
+                    await second.result()
+
+        assert told == ["error", "end"]
 
     async def test_threads_know_nothing_of_each_other(self, place: Store):
         """

@@ -194,9 +194,8 @@ class SystemActor:
             if self.host is not None:
                 await self.host.writer.store(DeleteRuns(thread_id, frozenset({as_text(run)})))
         except Exception as error:  # noqa: BLE001 - the run that waits for it reports it
-            if job is not None:
-                job.left(Failed(error), None)
-                self._settle(job)
+            if job is not None and not job.done.is_open:
+                self._settle_unbegun(job, Failed(error))
             return
         if job is not None and not job.done.is_open:
             self._begin(job)
@@ -278,8 +277,8 @@ class SystemActor:
                 self.ready.remove(job)
             self._settle_unbegun(job)
 
-    def _settle_unbegun(self, job: Job) -> None:
-        job.left(Cancelled(), self.draining)
+    def _settle_unbegun(self, job: Job, outcome: Outcome | None = None) -> None:
+        job.left(outcome or Cancelled(), self.draining)
         self._store_status(job)
         job.say_end()
         self._settle(job)
