@@ -1,5 +1,6 @@
 """The blocking facade: the async methods' names without the `a`, for code without an event loop."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,7 +33,8 @@ class BlockingMethods(BlockingStateMethods):
             while (chunk := portal.call(_next, stream, end)) is not end:
                 yield chunk
         finally:
-            if running_loop():  # collected as garbage inside of a loop, which must not wait
+            # Collected as garbage where nothing may wait: inside of a loop, or at the very end.
+            if running_loop() or sys.is_finalizing():
                 stream.abandon()
             else:
                 portal.call(stream.aclose)

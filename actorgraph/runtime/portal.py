@@ -7,6 +7,7 @@ use and is a daemon thread, so it never keeps a process alive; at exit its hosts
 import atexit
 import concurrent.futures
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar, cast
@@ -31,7 +32,16 @@ class _Portal:
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
     def get(self) -> BlockingPortal:
-        """The portal of this process; started if need be."""
+        """The portal of this process; started if need be.
+
+        Raises:
+            RunningLoopError: its thread can't work: the process was forked, or it ends.
+        """
+        if sys.is_finalizing():
+            raise RunningLoopError(
+                "the interpreter is shutting down, and its background threads stand still",
+                do="end runs and streams before the program ends, in an atexit function at last",
+            )
         with self._lock:
             if self._portal is not None and self._process != os.getpid():
                 raise RunningLoopError(

@@ -82,6 +82,33 @@ class TestSavers:
         assert ended.stdout.strip() == "[None, None, None]"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["0.db", "1.db", "2.db"]
 
+    def test_a_process_ends_in_the_middle_of_a_stream(self, tmp_path):
+        """
+        A program that ends with a stream half read, and calls a graph in a destructor, ends.
+        """
+        program = (
+            "import sys\n"
+            "from tests.graphs import ab, at\n"
+            "from actorgraph import SqliteSaver\n"
+            "class Late:\n"
+            "    def __del__(self):\n"
+            "        graph.invoke({}, at('late'))\n"
+            "late = Late()\n"
+            "graph = ab(SqliteSaver(sys.argv[1]))\n"
+            "stream = graph.stream({}, at())\n"
+            "print(next(stream))\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", program, tmp_path / "runs.db"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        )
+
+        assert ended.stdout == "{'a': {'foo': 'a', 'bar': ['a']}}\n"
+        assert "the interpreter is shutting down" in ended.stderr
+
 
 class TestBlockingCalls:
     def test_a_node_that_exits_ends_its_call_and_no_other(self):
