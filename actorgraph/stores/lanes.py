@@ -7,10 +7,13 @@ is away waits for the outcome; one that waits for its turn takes its batch back.
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 import anyio
 from anyio.lowlevel import RunVar, cancel_shielded_checkpoint
+
+from actorgraph.stores.loops import unbroken
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
@@ -95,17 +98,21 @@ class Lanes(Generic[JobT, ResultT]):
             await cancel_shielded_checkpoint()
         taken = [lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX))]
         try:
-            with anyio.CancelScope(shield=True):
-                results = await self._carry_out([one.job for one in taken])
-                for one, result in zip(taken, results, strict=True):
-                    one.result = result
+            await unbroken(partial(self._hop, taken))
+        finally:
+            for one in taken:
+                one.done = True
+                one.woken.set()
+            _pass_on(lane)
+
+    async def _hop(self, taken: list[_Waiting[JobT, ResultT]]) -> None:
+        try:
+            results = await self._carry_out([one.job for one in taken])
+            for one, result in zip(taken, results, strict=True):
+                one.result = result
         except BaseException as error:  # noqa: BLE001 - every one of them gets it
             for one in taken:
                 one.error = error
-        for one in taken:
-            one.done = True
-            one.woken.set()
-        _pass_on(lane)
 
 
 def _pass_on(lane: _Lane[JobT, ResultT]) -> None:

@@ -1,5 +1,7 @@
 """AsyncBatchedBaseStore: operations of many tasks travel together."""
 
+import asyncio
+
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
@@ -107,6 +109,25 @@ async def _open_later(store, scope):
     scope.cancel()
     await checkpoint()
     store.gate.set()
+
+
+def test_a_cancelled_task_leaves_the_others_of_its_batch_alone():
+    """
+    `task.cancel()` of the task that leads a batch ends that task, when the batch is done.
+    """
+
+    async def main():
+        store = Slow(opened=False)
+        tasks = [asyncio.create_task(store.aput(("a",), key, {})) for key in "abc"]
+        await store.arrived.wait()
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        store.gate.set()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        return [type(end) for end in ends], len(store.inner.search(("a",)))
+
+    none = type(None)
+    assert asyncio.run(main()) == ([asyncio.CancelledError, none, none], 3)
 
 
 async def test_a_failure_reaches_every_caller():
