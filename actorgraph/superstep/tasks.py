@@ -34,7 +34,9 @@ def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
             looks at every node.
     """
     sends: Sequence[Send] = state.values.get(TASKS, ())
-    tasks = [_push(state, index, send) for index, send in enumerate(sends)] if sends else []
+    # An old checkpoint may name a node that is gone; one that a run goes on from can't.
+    known = state.plan.nodes
+    tasks = [_push(state, n, send) for n, send in enumerate(sends) if send.node in known]
     for name in _candidates(state.plan, changed):
         triggers = due_triggers(state, state.plan.nodes[name])
         if triggers:

@@ -51,6 +51,10 @@ async def stored(nodes, saver, **options):
     await in_a_row(nodes, checkpointer=saver, **options).ainvoke({"foo": "x", "bar": ["1"]}, at())
 
 
+def _sends(name):
+    return lambda _: Command(goto=Send(name, {"foo": "s"}))
+
+
 class TestAdditions:
     async def test_new_keys_and_nodes_load(self, store):
         """
@@ -81,6 +85,22 @@ class TestAdditions:
 
 
 class TestLosses:
+    async def test_the_history_of_a_node_that_is_gone_can_be_read(self, store):
+        """
+        A checkpoint at which a Send was due to a node that is gone is listed without that task.
+        """
+        async with store.saver() as saver:
+            for name, answer in (("worker", {"foo": "y"}), ("other", {"foo": "z"})):
+                graph = StateGraph(AB)
+                graph.add_node("plan", _sends(name), destinations=(name,))
+                graph.add_node(name, lambda _, answer=answer: answer)
+                made = graph.add_edge(START, "plan").compile(checkpointer=saver)
+                if name == "worker":
+                    await made.ainvoke({"foo": "x"}, at())
+            seen = [state.next async for state in made.aget_state_history(at())]
+
+        assert seen == [(), (), ("plan",), ("__start__",)]
+
     @pytest.mark.parametrize("nodes", [{"aks": asks}, {"other": asks}])
     async def test_a_waiting_node_that_is_gone_is_named(self, store, nodes):
         """
