@@ -64,6 +64,15 @@ _BY_CLASS = {
 }
 
 
+_REFUSED = {
+    "25006": "connect to the primary server (target_session_attrs=read-write), or let the role's "
+    "default_transaction_read_only be off",
+    "42501": "grant the role what it lacks: CREATE on the database for `setup()`, afterwards USAGE "
+    "on the schema and all rights on its tables",
+}
+"""What a server says that can be reached and refuses to write -> what to do about it."""
+
+
 class RowError(Exception):
     """A request's rows don't fit to what is stored."""
 
@@ -93,6 +102,9 @@ def translate(error: Exception, kind: Kind, *, unsure: bool = False) -> StorageE
             f"PostgreSQL failed in a way that leaves the last commit's outcome unknown: {error}",
             do="look at the server's log, then close and open the saver again",
         )
+    code: str | None = getattr(error, "sqlstate", None)
+    if code in _REFUSED:
+        return StorageError(f"PostgreSQL takes no writes from here: {error}", do=_REFUSED[code])
     if kind is Kind.LOST:
         return StorageError(
             f"the connection to PostgreSQL is lost: {error}",

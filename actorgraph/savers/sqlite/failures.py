@@ -9,6 +9,7 @@ import sqlite3
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError, StorageFullError
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -34,5 +35,11 @@ def translate(error: sqlite3.Error, *, committing: bool) -> StorageError:
         return SaverBrokenError(
             f"SQLite failed in a way that leaves the last commit's outcome unknown: {error}",
             do="check the disk, then close and open the saver again; it verifies the file",
+        )
+    if primary in _CLOSED:
+        return StorageError(
+            f"the database can't be written: {error}",
+            do="check the permissions of the file and of its folder, where SQLite writes beside "
+            "it, and that the disk isn't mounted read-only; nothing of this save was stored",
         )
     return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")

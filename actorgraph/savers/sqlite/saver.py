@@ -30,6 +30,7 @@ from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
+from actorgraph.savers.sqlite.whereabouts import Whereabouts
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 
@@ -90,6 +91,7 @@ class SqliteBackend:
         self._writer: Driver | None = None
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
+        self._place: Whereabouts | None = None
         self._broken: SaverBrokenError | None = None
 
     @property
@@ -141,12 +143,18 @@ class SqliteBackend:
         if self._broken is not None:
             raise self._broken
         try:
-            outcomes = await self._open(self._writer).run(lambda c: run_batch(c, batch))
+            outcomes = await self._open(self._writer).run(lambda c: self._write(c, batch))
         except SaverBrokenError as error:
             self._broken = error
             raise
         if any(isinstance(request, Vacuum) for request in batch):
             return await self._vacuum(batch, outcomes)
+        return outcomes
+
+    def _write(self, connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+        outcomes = run_batch(connection, batch)
+        if self._place is not None:
+            self._place.check()
         return outcomes
 
     async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
@@ -192,6 +200,7 @@ class SqliteBackend:
 
     def _prepare_writer(self, connection: sqlite3.Connection) -> None:
         if not self.in_memory:
+            self._place = Whereabouts(self.path)
             self._use_wal(connection)
         connection.execute(self._synchronous)
         try:
