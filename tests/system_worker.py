@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypedDict
 
 import anyio
 
-from actorgraph import END, START, ActorSystem, PostgresSaver, SqliteSaver, StateGraph
+from actorgraph import END, START, ActorSystem, JsonlSaver, PostgresSaver, SqliteSaver, StateGraph
 
 NODES = "abcdef"
 ATTEMPTS_MAX = 2
@@ -64,9 +64,12 @@ def deadly() -> Any:
 
 
 def system_over(place: str, pause_s: float, lease_s: float, attempts_max: int) -> ActorSystem:
-    """A system over a database: a file's path, or URL#SCHEMA of PostgreSQL."""
+    """A system over a database: a file's path, a folder's with "/" behind, or URL#SCHEMA."""
     url, _, schema = place.partition("#")
-    saver = PostgresSaver(url, schema=schema, busy_timeout_s=1.0) if schema else SqliteSaver(place)
+    if schema:
+        saver = PostgresSaver(url, schema=schema, busy_timeout_s=1.0)
+    else:
+        saver = JsonlSaver(place) if place.endswith("/") else SqliteSaver(place)
     graphs = {"g": steps(pause_s), "deadly": deadly()}
     return ActorSystem(graphs, saver=saver, lease_s=lease_s, attempts_max=attempts_max)
 

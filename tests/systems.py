@@ -13,7 +13,7 @@ from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import in_a_row, writer
 from tests.stores import Store, stored_in
 
-SYSTEM_KINDS = ["memory", "sqlite", "postgres"]
+SYSTEM_KINDS = ["memory", "sqlite", "jsonl", "postgres"]
 
 
 @pytest.fixture(params=SYSTEM_KINDS)

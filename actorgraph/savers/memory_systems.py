@@ -43,20 +43,43 @@ class MemorySystems:
 
     def refused(self, commit: Commit) -> Refused | None:
         """The refusal of a claim whose run another system has."""
-        row = self._runs.get(commit.run or b"")
-        error = refused_claim(commit, row.owner if row else None, known=row is not None)
+        known, owner = self.owner_of(commit.run or b"")
+        error = refused_claim(commit, owner, known=known)
         return None if error is None else Refused(error)
 
     def committed(self, commit: Commit) -> None:
         """Note what an accepted commit of an owned run says about its status."""
-        row = self._runs.get(commit.run or b"")
+        self.noted(commit.run or b"", claimed=commit.claim is not None, ends=commit.ends)
+
+    def noted(self, run: bytes, *, claimed: bool, ends: str | None) -> None:
+        """A run's own save has begun it, or has ended it."""
+        row = self._runs.get(run)
         if row is None:
             return
-        if commit.claim is not None:
+        if claimed:
             row = msgspec.structs.replace(row, status="running", claimed=True)
-        if commit.ends is not None:
-            row = msgspec.structs.replace(row, status=status_after(commit.ends))
-        self._runs[row.run] = row
+        if ends is not None:
+            row = msgspec.structs.replace(row, status=status_after(ends))
+        self._runs[run] = row
+
+    def owner_of(self, run: bytes) -> tuple[bool, bytes | None]:
+        """Whether there is a run, and who has it."""
+        row = self._runs.get(run)
+        return (False, None) if row is None else (True, row.owner)
+
+    def rows(self) -> list[RunRow]:
+        """All runs, oldest first."""
+        return [self._runs[run] for run in sorted(self._runs)]
+
+    def events(self, run: bytes) -> tuple[EventRow, ...]:
+        """All events of a run, in order."""
+        events = self._events.get(run, {})
+        return tuple(events[place] for place in sorted(events))
+
+    @property
+    def count(self) -> int:
+        """Runs and events that there are."""
+        return len(self._runs) + sum(map(len, self._events.values()))
 
     def forget_thread(self, thread_id: str) -> None:
         """A thread is deleted, and with it its runs and their events."""

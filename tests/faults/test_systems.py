@@ -15,7 +15,6 @@ import anyio.to_thread
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.stores import Store
 from tests.system_processes import (
     ALL,
     acked,
@@ -39,9 +38,9 @@ threaded = anyio.to_thread.run_sync
 
 
 def database_of(kind: str, request: pytest.FixtureRequest, folder: Any, number: int) -> str:
-    """A new database that several processes can open."""
-    if kind == "sqlite":
-        return str(Store(kind, folder).path.with_name(f"runs{number}.db"))
+    """A new database: see `system_over`."""
+    if kind != "postgres":
+        return str(folder / f"runs{number}") + ("/" if kind == "jsonl" else ".db")
     postgres = request.getfixturevalue("postgres")
     return f"{postgres.url}#{postgres.new_schema('systems')}"
 
@@ -76,7 +75,7 @@ async def killed_often(loop: str, database: str, chance: random.Random, capfd: A
     return seen
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl", "postgres"])
 async def test_what_killed_processes_left_is_ended_by_another(
     kind, tmp_path, request, anyio_backend, capfd
 ):

@@ -33,9 +33,10 @@ threaded = anyio.to_thread.run_sync
 
 @pytest.fixture
 def database(request, tmp_path) -> str:
-    """A database that several processes can open: a file's path, or URL#SCHEMA."""
+    """A database: see `system_over`."""
     with stored_in(request, request.param, tmp_path) as made:
-        yield f"{made.url}#{made.schema}" if made.schema else str(made.path)
+        path = f"{made.path.parent}/threads/" if request.param == "jsonl" else str(made.path)
+        yield f"{made.url}#{made.schema}" if made.schema else path
 
 
 def on(pairs):
@@ -45,7 +46,7 @@ def on(pairs):
 
 
 class TestTwoProcesses:
-    @on(ON)
+    @on([*ON, ("asyncio", "jsonl")])
     async def test_what_a_killed_process_left_is_ended_by_another(
         self, database, anyio_backend, capfd
     ):

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from actorgraph import RunCancelledError
+from actorgraph.runtime.system import cancels
 from tests.gates import Turnstile
 from tests.graphs import at, in_a_row, writer
 from tests.stores import Store
@@ -15,15 +16,19 @@ from tests.systems import place, system_of, turnstile_first
 
 __all__ = ["place"]
 
-LEASE_S = 0.3
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems look for cancellations every tenth of a second; leases hold for half a minute."""
+    monkeypatch.setattr(cancels, "LOOKS", 300)
 
 
 @asynccontextmanager
 async def two(place: Store, graph: Any) -> AsyncIterator[tuple[Any, Any]]:
-    """Two systems with the same graph; short leases, so that they look often."""
+    """Two systems with the same graph."""
     async with (
-        system_of(place, graph, lease_s=LEASE_S) as one,
-        system_of(place, graph, lease_s=LEASE_S) as other,
+        system_of(place, graph, lease_s=30.0) as one,
+        system_of(place, graph, lease_s=30.0) as other,
     ):
         yield one, other
 
@@ -82,10 +87,11 @@ class TestCancelElsewhere:
 
         assert (status, taken, raised.value.reason) == ("cancelled", [], "nobody wants it")
 
-    async def test_whoever_takes_it_up_cancels_it(self, place: Store):
+    async def test_whoever_takes_it_up_cancels_it(self, place: Store, monkeypatch):
         """
         A cancellation that the owner has not seen before it ended is not forgotten.
         """
+        monkeypatch.setattr(cancels, "LOOKS", 0.1)
         slow = Turnstile()
         graph = turnstile_first(slow)
         async with system_of(place, graph) as other:

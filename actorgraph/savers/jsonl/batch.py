@@ -17,24 +17,34 @@ from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
 from actorgraph.savers.jsonl.rewriting import keep
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.savers.jsonl.system_lines import Forgotten, Said
+from actorgraph.savers.jsonl.systems import RunLog, Stage
+from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, fence, judge
 from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
-from actorgraph.values.systems import SYSTEM_REQUESTS
+from actorgraph.values.retention import DeleteThread
+from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
 
 
 class Draft:
     """The lines that a batch adds to one file."""
 
-    def __init__(self, index: ThreadIndex) -> None:
+    def __init__(self, index: ThreadIndex, folder: Folder) -> None:
         self.index = index
+        self.owned: list[Commit] = []
         self.state = _copied(index.state)
+        self.state.owner = folder.owners.get(index.thread_id)
         self.added: list[tuple[Line, bytes]] = []
         self._ids: set[tuple[str, bytes]] = set()
         self._rows: set[tuple[object, ...]] = set()
 
-    def commit(self, request: Commit) -> Outcome:
-        """Judge a commit, and make its line."""
+    def commit(self, request: Commit, *, leased: bool = False) -> Outcome:
+        """Judge a commit, and make its line.
+
+        Args:
+            leased: whether the lease of the thread's owner holds, if that matters.
+        """
         before = _copied(self.state)
+        self.state.leased = leased
         answered = any(self._has_row(request, row) for row in answer_rows(request))
         base = branches_off(request)
         based = base is None or self._has(request.namespace, base)
@@ -50,6 +60,8 @@ class Draft:
         except (ValueError, TypeError) as cause:
             self.state = before
             return Refused(_refused(request, cause))
+        if request.owner is not None and (request.claim or request.ends):
+            self.owned.append(request)
         self._ids.update((request.namespace, row.id) for row in request.checkpoints)
         self._rows.update(_key(request, row) for row in ledger)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
@@ -116,38 +128,142 @@ def run_batch(
         except SaverBrokenError as error:
             folder.broken = error
             folder.forget()
+            folder.forget_runs()
             raise
 
 
 def _run(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
 ) -> list[Outcome]:
-    drafts: dict[str, Draft] = {}
-    outcomes: list[Outcome] = []
-    lost: dict[bytes | None, BaseException] = {}  # what a run stores after that names it
-    flushed = 0
+    turn = _Turn(folder, files, pool)
     for request in batch:
+        turn.take(request)
+    turn.flush()
+    return turn.outcomes
+
+
+class _Turn:
+    """A batch on its way: what was accepted, and how far it is stored."""
+
+    def __init__(self, folder: Folder, files: Files, pool: ThreadPoolExecutor) -> None:
+        self.outcomes: list[Outcome] = []
+        self._folder = folder
+        self._files = files
+        self._pool = pool
+        self._drafts: dict[str, Draft] = {}
+        self._lost: dict[bytes | None, BaseException] = {}  # what a run stores after names it
+        self._stage: Stage | None = None
+        self._said: list[int] = []
+        self._flushed = 0
+
+    def take(self, request: Request) -> None:
+        """Carry out a request, or note what is to be written."""
         try:
             if isinstance(request, Commit):
-                error = lost.get(request.run)
-                draft = _draft(folder, drafts, request.thread_id)
-                outcome = draft.commit(request) if error is None else Refused(error)
-                outcomes.append(outcome)
-                why = outcome.error if isinstance(outcome, Refused) else None
-                if request.run is not None and isinstance(why, StorageError):
-                    lost.setdefault(request.run, why)
-                continue
-            assert not isinstance(request, SYSTEM_REQUESTS), "this saver keeps no runs"
-            outcomes[flushed:] = _flushed(folder, files, pool, drafts, outcomes[flushed:])
-            drafts = {}
-            outcomes.append(keep(folder, files, request))
-            flushed = len(outcomes)
+                outcome = self._commit(request)
+            elif isinstance(request, SYSTEM_REQUESTS):
+                outcome = self._say(request)
+            else:
+                self.flush()
+                self._before_keeping(request)
+                self.outcomes.append(keep(self._folder, self._files, request))
+                self._after_keeping(request)
+                self._flushed = len(self.outcomes)
+                return
         except SaverBrokenError:
             raise
         except CheckpointError as error:
-            outcomes.append(Refused(error))
-    outcomes[flushed:] = _flushed(folder, files, pool, drafts, outcomes[flushed:])
-    return outcomes
+            outcome = Refused(error)
+        self.outcomes.append(outcome)
+
+    def _commit(self, request: Commit) -> Outcome:
+        error = self._lost.get(request.run)
+        draft = _draft(self._folder, self._drafts, request.thread_id)
+        if error is not None:
+            return Refused(error)
+        leased = False
+        if request.claim is not None and draft.state.owner is not None:
+            leased = self._runs().memory.is_alive(draft.state.owner)
+        outcome = None if request.owner is None else self._staged().refused(request)
+        outcome = outcome or draft.commit(request, leased=leased)
+        why = outcome.error if isinstance(outcome, Refused) else None
+        if request.run is not None and isinstance(why, StorageError):
+            self._lost.setdefault(request.run, why)
+        return outcome
+
+    def _say(self, request: SystemRequest) -> Outcome:
+        folder, stage = self._folder, self._staged()
+        if not isinstance(request, AdoptRun):
+            self._said.append(len(self.outcomes))
+            return stage.say(request)
+        draft = _draft(folder, self._drafts, request.thread_id)
+        outcome = stage.say(request)
+        self._said.append(len(self.outcomes))
+        if isinstance(outcome, Stored) and fence(draft.state, request):
+            with folder.reading:
+                folder.raised[request.thread_id] = draft.state.epoch
+                folder.owners.pop(request.thread_id, None)
+        return outcome
+
+    def _runs(self) -> RunLog:
+        with self._folder.reading:
+            return self._folder.runs()
+
+    def _staged(self) -> Stage:
+        if self._stage is None:
+            self._stage = self._runs().stage()
+        return self._stage
+
+    def flush(self) -> None:
+        """Store all that waits: first what systems say, as a run's row comes before its claim."""
+        folder, files, start = self._folder, self._files, self._flushed
+        if self._stage is not None and self._stage.said:
+            self._store(self._stage.said)
+        self.outcomes[start:] = _flushed(
+            folder, files, self._pool, self._drafts, self.outcomes[start:]
+        )
+        if self._stage is not None:
+            with suppress(StorageError):  # the threads' files have it: it may wait
+                self._runs().settle(files, sync=False)
+                self._runs().tidy(files)
+        self._drafts, self._stage, self._said = {}, None, []
+        self._flushed = len(self.outcomes)
+
+    def _store(self, said: list[Said]) -> None:
+        log = self._runs()
+        try:
+            log.store(self._files, said)
+        except SaverBrokenError:
+            raise
+        except StorageError as error:
+            for place in self._said:
+                if isinstance(self.outcomes[place], Stored):
+                    self.outcomes[place] = Refused(error)
+            return
+        with self._folder.reading:
+            log.apply(said)
+
+    def _before_keeping(self, request: Request) -> None:
+        """The lines that say how runs have left may go: say it elsewhere first."""
+        with self._folder.reading:
+            log = self._folder.runs_if_any()
+        if log is None:
+            return
+        if isinstance(request, DeleteThread):
+            gone: list[Said] = [Forgotten(request.thread_id)]
+            log.store(self._files, gone)
+            with self._folder.reading:
+                log.apply(gone)
+        else:
+            log.settle(self._files, sync=True)
+
+    def _after_keeping(self, request: Request) -> None:
+        """A thread without a run is nobody's."""
+        folder, thread_id = self._folder, request.thread_id
+        if thread_id in folder.owners:
+            with folder.reading:
+                if folder.index(thread_id).state.run is None:
+                    folder.owners.pop(thread_id, None)
 
 
 def _flushed(
@@ -171,7 +287,7 @@ def _draft(folder: Folder, drafts: dict[str, Draft], thread_id: str) -> Draft:
     draft = drafts.get(thread_id)
     if draft is None:
         with folder.reading:
-            draft = drafts[thread_id] = Draft(folder.index(thread_id))
+            draft = drafts[thread_id] = Draft(folder.index(thread_id), folder)
     return draft
 
 
@@ -199,6 +315,18 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
         for draft in drafts:
             draft.apply()
             folder.remember(draft.index)
+            _settle_owner(folder, draft)
+
+
+def _settle_owner(folder: Folder, draft: Draft) -> None:
+    """What durable saves of systems' runs say."""
+    thread_id, owner = draft.index.thread_id, draft.state.owner
+    if owner is not None:
+        folder.owners[thread_id] = owner
+    elif folder.owners:
+        folder.owners.pop(thread_id, None)
+    for commit in draft.owned:
+        folder.runs().note(commit)
 
 
 def _write(files: Files, draft: Draft, descriptor: int) -> None:

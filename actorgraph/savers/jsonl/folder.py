@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError
@@ -17,6 +18,7 @@ from actorgraph.savers.jsonl.files import Files
 from actorgraph.savers.jsonl.index import ThreadIndex, load
 from actorgraph.savers.jsonl.lines import decode_heading
 from actorgraph.savers.jsonl.names import SUFFIX, file_name
+from actorgraph.savers.jsonl.systems import NAME, RunLog
 
 INDEXES_MAX = 256
 """Threads of which an index is kept; those used last."""
@@ -34,6 +36,8 @@ class Folder:
         reading: held while indexes are used or change; never while a file is synced.
         epochs: of threads that have no file any more, so that no run brings one of them back.
         broken: why nothing may be written before the folder is opened again.
+        owners: thread -> the system that leases it. raised: thread -> its epoch, where an adoption
+            has raised it and no line says so.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,6 +48,9 @@ class Folder:
         self.reading = threading.RLock()
         self.epochs: dict[str, int] = {}
         self.broken: SaverBrokenError | None = None
+        self.owners: dict[str, bytes] = {}
+        self.raised: dict[str, int] = {}
+        self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
         for left in Path(path).glob(f".*{TEMPORARY}"):
@@ -72,7 +79,28 @@ class Folder:
                 self.remember(found)
         else:
             self._indexes.move_to_end(thread_id)
+        found.state.epoch = max(found.state.epoch, self.raised.get(thread_id, 0))
         return found
+
+    def runs(self) -> RunLog:
+        """What systems have said of their runs; reads the file if need be. Under `reading`.
+
+        Raises:
+            StorageError: the file is damaged.
+        """
+        if self._runs is None:
+            self._runs = RunLog(str(Path(self.path, NAME)), partial(self.index, keep=False))
+        return self._runs
+
+    def forget_runs(self) -> None:
+        """Read what systems have said again before the next use."""
+        with self.reading:
+            self._runs = None
+
+    def runs_if_any(self) -> RunLog | None:
+        """The same; None if no system has ever been here. Under `reading`."""
+        there = self._runs is not None or Path(self.path, NAME).exists()
+        return self.runs() if there else None
 
     def remember(self, index: ThreadIndex) -> None:
         """Use this index from now on. Under `reading`."""

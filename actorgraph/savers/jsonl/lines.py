@@ -178,7 +178,7 @@ _RAW = msgspec.json.Decoder(Raw)
 _HEADINGS = msgspec.json.Decoder(Heading)
 
 
-def encode_line(line: Line) -> bytes:
+def encode_line(line: msgspec.Struct) -> bytes:
     """The line's bytes, newline included."""
     body = _ENCODER.encode(line)[:-1]
     return body + _CRC % zlib.crc32(body) + b"\n"
@@ -203,10 +203,7 @@ def decode_heading(text: bytes) -> Heading:
 
     Raises: as `decode_line`.
     """
-    text = text.rstrip(b"\r\n \t")
-    if text[-_CRC_LENGTH:] != _CRC % zlib.crc32(text[:-_CRC_LENGTH]):
-        msg = "its checksum is wrong"
-        raise ValueError(msg)
+    text = checked(text)
     try:
         heading = _HEADINGS.decode(text)
     except msgspec.MsgspecError as error:
@@ -218,6 +215,19 @@ def decode_heading(text: bytes) -> Heading:
             do="upgrade actorgraph",
         )
     return heading
+
+
+def checked(text: bytes) -> bytes:
+    """A line without what is behind it, if its checksum is right.
+
+    Raises:
+        ValueError: it isn't.
+    """
+    text = text.rstrip(b"\r\n \t")
+    if text[-_CRC_LENGTH:] != _CRC % zlib.crc32(text[:-_CRC_LENGTH]):
+        msg = "its checksum is wrong"
+        raise ValueError(msg)
+    return text
 
 
 def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[LedgerRow]) -> Line:

@@ -39,6 +39,7 @@ class JsonlBackend:
 
     durable = True
     immediate = False
+    keeps_runs = True
     files_class: type[Files] = Files
     """What changes files; a test's subclass may fail on purpose."""
 
