@@ -67,7 +67,7 @@ class MemorySystems:
         row = self._runs.get(run)
         return (False, None) if row is None else (True, row.owner)
 
-    def rows(self) -> list[RunRow]:
+    def in_order(self) -> list[RunRow]:
         """All runs, oldest first."""
         return [self._runs[run] for run in sorted(self._runs)]
 

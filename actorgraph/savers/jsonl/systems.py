@@ -165,7 +165,7 @@ class RunLog:
 
     def _reconcile(self, index: Callable[[str], ThreadIndex]) -> None:
         """What the newest saves of open runs say, as their threads' files have it."""
-        for row in [row for row in self.memory.rows() if row.status in OPEN_STATUSES]:
+        for row in [row for row in self.memory.in_order() if row.status in OPEN_STATUSES]:
             text, known = as_text(row.run), self._counts.get(row.run, 0)
             with suppress(CheckpointError, OSError):  # whoever takes the run up meets it
                 for line in index(row.thread_id).lines():
@@ -202,7 +202,7 @@ class RunLog:
             raise broken(error, self.path) from error
 
     def _whole(self) -> Iterator[Said]:
-        for row in self.memory.rows():
+        for row in self.memory.in_order():
             yield PutRun(row, row.thread_id)
             if row.run in self._counts:
                 yield Noted(row.run, self._counts[row.run])
