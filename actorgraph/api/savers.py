@@ -18,7 +18,7 @@ from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Opened, close_hosted, mark_left
 from actorgraph.runtime.mailbox import running_loop
-from actorgraph.runtime.persistence import PersistenceStatistics
+from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 

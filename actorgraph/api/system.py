@@ -74,7 +74,8 @@ class ActorSystem(RecoveryMethods):
         keep_events_in_memory: events per run. keep_events, keep_events_s: events of a resumable
             run that are stored: the newest so many, none older than that; its row goes too.
         gc_threshold: the collector's first threshold while the system is open. Default as it is;
-            with thousands of runs 50,000 keeps the rate up.
+            with thousands of runs 50,000 keeps the rate up: with Python's 700 the collector
+            looks at all open runs again and again.
         loop_limit_s: warn when something holds the event loop for longer, with the node's name.
     Raises:
         InvalidConfigError: an argument is out of range.
@@ -180,6 +181,7 @@ class ActorSystem(RecoveryMethods):
             )
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        await self._actor.turn(if_busy, text)
         job = self._job(checked_call(graph, text, input, options, keeps=self._keeps))
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)

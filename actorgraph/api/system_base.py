@@ -122,27 +122,25 @@ class SystemBase:
             if living_host(self.saver) is None:
                 await stack.enter_async_context(cast("Any", self.saver))
             actor = self._actor
-            actor.host = host_of(self.saver)
-            actor.owner = IDS.run()
+            host, owner = host_of(self.saver), IDS.run()
             if self._max_threads is not None:
                 actor.limiter = anyio.CapacityLimiter(self._max_threads)
             if self._keeps:
-                self._lease = LeaseActor(
-                    actor.host, actor.owner, self._limits.lease_s, self._lost_lease
-                )
+                self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)
                 await self._lease.take()
-            stack.push_async_callback(self._drop_lease)
-            actor.group = await stack.enter_async_context(anyio.create_task_group())
+            stack.push_async_callback(self._drop_lease, host)
+            group = await stack.enter_async_context(anyio.create_task_group())
+            actor.open(host, owner, group)
             if self._lease is not None:
-                actor.group.start_soon(self._lease.serve)
+                group.start_soon(self._lease.serve)
                 watch = CancelWatch(
-                    actor.host,
+                    host,
                     self._limits.lease_s,
                     owner=lambda: actor.owner,
                     cancel=actor.cancel_by_id,
                 )
-                actor.group.start_soon(watch.serve)
-            self._observe(actor.group)
+                group.start_soon(watch.serve)
+            self._observe(group)
         except BaseException as error:
             await stack.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -170,11 +168,11 @@ class SystemBase:
             actor.group.cancel_scope.cancel()
             await stack.aclose()
 
-    async def _drop_lease(self) -> None:
+    async def _drop_lease(self, host: Host) -> None:
         """What is left is anybody's, at once."""
         if self._keeps:
             with suppress(CheckpointError):  # then it is so when the lease is over
-                await self._host.writer.store(DropOwner(self._actor.owner))
+                await host.writer.store(DropOwner(self._actor.owner))
 
     def _lost_lease(self) -> bytes:
         """Runs of a lease that is over are left to whoever takes them; go on as somebody new."""

@@ -13,7 +13,7 @@ from typing import Any
 from actorgraph.api.system import ActorSystem
 from actorgraph.errors import MissingExtraError
 from actorgraph.runtime.histogram import Distribution
-from actorgraph.runtime.persistence import PersistenceStatistics
+from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.runtime.system.statistics import SystemStatistics
 
 _Figure = tuple[str, str, float]

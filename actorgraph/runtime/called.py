@@ -146,6 +146,10 @@ class Calls:
             if not future.done():
                 future.settle(None, _gone(future.name))
 
+    def part(self, report: Callable[[Event], None]) -> None:
+        """Report to somebody else from now on."""
+        self._report = report
+
     def answer(self, effect: AnswerCall) -> None:
         """Hand a call's outcome to whoever waits for it."""
         step = self._steps.pop(effect.task, None)

@@ -7,7 +7,8 @@ Order      one mailbox, first in first out. What waits goes into ONE transaction
 Guards     a thread has one active run in this process: a second claim is refused without
            asking the store. After a failed save of a run its later ones are refused too, and
            those of the graphs inside of it: they name a checkpoint that isn't stored.
-Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 100
+Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 2 ms, because
+           runs go on where an answer reaches them
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
 """
 
@@ -31,16 +32,17 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.failed_saves import tell_failed
-from actorgraph.runtime.histogram import SECONDS, SIZES, Distribution, Histogram
+from actorgraph.runtime.histogram import SECONDS, SIZES, Histogram
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
+from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.run import Saved, SaveFailed
 
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 8 * 1024 * 1024
-ANSWERS_SLICE = 100
+ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
 
 
@@ -73,35 +75,6 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
     def number(self) -> int:
         """The run's number of the save; 0 for an operation from outside a run."""
         return self.request.number if isinstance(self.request, Commit) else 0
-
-
-class PersistenceStatistics(msgspec.Struct, frozen=True):
-    """What the persistence actor has done.
-
-    Attributes:
-        messages, commits, refused: requests taken, batches committed, requests refused.
-        waiting: requests in the mailbox now.
-        batch_size_mean, batch_size_max: requests per batch.
-        commit_s, last_s: seconds that all batches, and the last one, took; 0 for immediate savers.
-        active_runs: runs that hold a claim in this process.
-        age_s: seconds since the oldest request of the batch in flight was handed over.
-        commits_s: seconds of each batch. sizes: requests of each. lags_s: seconds from the
-            hand-over of a batch's oldest request until it was durable. Not of immediate savers.
-    """
-
-    messages: int
-    commits: int
-    refused: int
-    waiting: int
-    batch_size_mean: float
-    batch_size_max: int
-    active_runs: int
-    commit_s: float = 0.0
-    last_s: float = 0.0
-    age_s: float = 0.0
-    commits_s: Distribution = Distribution()
-    sizes: Distribution = Distribution()
-    lags_s: Distribution = Distribution()
 
 
 class PersistenceActor:
@@ -159,6 +132,11 @@ class PersistenceActor:
             if receipt.failed is not None:
                 raise receipt.failed
         return [receipt.stored or Stored() for receipt in receipts]
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait to be taken into a batch."""
+        return len(self._inbox)
 
     @property
     def waiting_bytes(self) -> int:
@@ -338,10 +316,12 @@ class PersistenceActor:
         for posted, outcome in zip(batch, outcomes, strict=True):
             if self._settle(posted, outcome):
                 newest[posted.receipts] = posted.number
-        for count, (receipts, number) in enumerate(newest.items(), 1):
+        began = time.perf_counter()
+        for receipts, number in newest.items():
             receipts.deliver(Saved(number))
-            if count % ANSWERS_SLICE == 0:
+            if time.perf_counter() - began > ANSWERS_SLICE_S:
                 await anyio.lowlevel.checkpoint()
+                began = time.perf_counter()
 
     def _settle(self, posted: Posted, outcome: Outcome | BaseException) -> bool:
         """Whether it is stored; a refusal is delivered here."""

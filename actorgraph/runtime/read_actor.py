@@ -5,6 +5,7 @@ Sends      to each query its answer, or the error of the batch it was in
 Order      what waits is answered from one read transaction, on the saver's reading connection,
            so a read never waits for a commit; a saver with several of these (`reads_at_once`)
            gets as many batches at once
+Bounds     a batch is at most 512 queries; answers go out in slices of 8: runs begin with them
 Ends       when stopped and drained
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from actorgraph.errors import CheckpointError
@@ -19,6 +21,8 @@ from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, closed_error
 from actorgraph.values.commits import Query
+
+ANSWERS_SLICE = 8
 
 
 class ReadStatistics(msgspec.Struct, frozen=True):
@@ -116,5 +120,7 @@ class ReadActor:
                 answers = await self._saver.query([query for query, _ in asked])
             except Exception as error:  # noqa: BLE001 - a saver may be anybody's
                 answers = [error] * len(asked)
-            for (_, box), answer in zip(asked, answers, strict=True):
+            for count, ((_, box), answer) in enumerate(zip(asked, answers, strict=True), 1):
                 box.put(answer)
+                if count % ANSWERS_SLICE == 0:
+                    await anyio.lowlevel.checkpoint()

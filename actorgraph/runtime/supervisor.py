@@ -19,7 +19,6 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import DrainTimeoutError
 from actorgraph.runtime.actors import Actors
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.calls import thread_limiter
@@ -32,6 +31,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.node_actor import Surroundings
 from actorgraph.runtime.observing import ids_of, observed
+from actorgraph.runtime.parting import late, part
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
@@ -170,6 +170,7 @@ class Supervisor:
         """
         if len(effects) == 1 and isinstance(effects[0], Finish):
             self._release(effects[0].outcome)
+            part(self._around, self._calls, self._receipts)
             return effects[0].outcome
         outcome: Outcome = Cancelled()
         self._thread = threading.get_ident()
@@ -193,6 +194,7 @@ class Supervisor:
                 if self._timer is not None:
                     self._timer.stop()
                 self._release(self._crash or outcome)
+        part(self._around, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
         log_event(
@@ -376,15 +378,8 @@ class Supervisor:
 
     def _log_undrained(self) -> None:
         ids = ids_of(self._around.lineage)
-        log_event("error", "run.undrained", **ids, error=str(self._late()))
-
-    def _late(self) -> DrainTimeoutError:
-        state = self._state
-        return DrainTimeoutError(
-            f"saves {state.durable + 1} to {state.sent} of thread {state.thread_id!r} were not "
-            f"acknowledged within {self._drain_timeout_s} s",
-            do="ainvoke(None, config) goes on from what was stored",
-        )
+        error = str(late(self._state, self._drain_timeout_s))
+        log_event("error", "run.undrained", **ids, error=error)
 
     def _release(self, outcome: Outcome | Exception) -> None:
         self._left = True

@@ -4,7 +4,8 @@ Receives   runs from `submit`, cancellations, a drain; from tasks of the system'
 Sends      each run into a task of its own, in the system's task group
 Order      per thread first come, first served, unless `if_busy` says otherwise (superstep/turns)
 Bounds     `max_runs` go on at once, `max_queued` wait for a slot or for their thread,
-           `max_waiting` for one thread; beyond that a run is refused before anything is written
+           `max_waiting` for one thread; beyond that a run is refused before anything is written.
+           Runs come, and begin, at a pace that leaves the loop to others (system/pace)
 Ends       `drain`: runs finish their superstep, within a deadline; the rest is left to recover
 """
 
@@ -23,9 +24,11 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.runs import Launch, prepare
+from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.watchdog import Watchdog
 from actorgraph.superstep.turns import (
     FREE,
@@ -63,6 +66,8 @@ class SystemActor:
         self.keeps = keeps
         self.owner = owner
         self.group: TaskGroup | None = None
+        self.coming: Pace | None = None
+        self.beginning: Pace | None = None
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
@@ -76,7 +81,27 @@ class SystemActor:
         self.watchdog: Watchdog | None = None
         self._idle: list[Gate] = []
 
+    def open(self, host: Host, owner: bytes, group: TaskGroup) -> None:
+        """Be ready for runs; their tasks live in the group."""
+        self.host, self.owner, self.group = host, owner, group
+        self.coming, self.beginning = Pace(group), Pace(group, host.writer)
+
     # --- runs come ---
+
+    async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
+        """Wait until a run may be set up and submitted; on an idle loop that is at once.
+
+        Raises: as `submit`, where it is known already that there are too many.
+        """
+        self._admit(if_busy, thread_id)
+        coming, limits = self.coming, self.limits
+        assert coming is not None
+        if coming.is_free():
+            return
+        if len(self.jobs) + len(coming) >= limits.max_runs + limits.max_queued:
+            self._refuse(self._too_many())
+        await coming.turn(Gate())
+        coming.over()
 
     async def submit(self, job: Job, if_busy: IfBusy = "reject", *, stored: bool = False) -> None:
         """Take a run; returns once it is durable that it was taken.
@@ -128,13 +153,7 @@ class SystemActor:
             if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
         )
         if waits and self.queued >= limits.max_queued:
-            self._refuse(
-                _too_busy(
-                    f"{self.active} runs go on and {self.queued} wait, as many as may",
-                    "raise max_runs or max_queued",
-                    limits,
-                )
-            )
+            self._refuse(self._too_many())
         if self.host is None:
             return
         waiting = self.host.writer.waiting_bytes
@@ -145,6 +164,10 @@ class SystemActor:
     def _refuse(self, error: Exception) -> None:
         self.refused += 1
         raise error
+
+    def _too_many(self) -> SystemBusyError:
+        text = f"{self.active} runs go on and {self.queued} wait, as many as may"
+        return _too_busy(text, "raise max_runs or max_queued", self.limits)
 
     def _busy(self, job: Job, step: Busy) -> ThreadBusyError:
         return ThreadBusyError(
@@ -218,15 +241,23 @@ class SystemActor:
     async def _serve(self, job: Job) -> None:
         outcome: Outcome = Cancelled()
         self._enter(job)
+        assert self.beginning is not None
         try:
-            outcome = await self._run(job, job.make())
+            await self.beginning.turn(job.turn)
+            try:
+                ready = None if job.ending else await self._set_up(job, job.make())
+            finally:
+                self.beginning.over()
+            if ready is not None:
+                outcome = await ready[0].run_told(ready[1])
         except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
             outcome = Failed(error)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._leave(job, outcome)
 
-    async def _run(self, job: Job, launch: Launch) -> Outcome:
+    async def _set_up(self, job: Job, launch: Launch) -> tuple[Supervisor, list[Any]] | None:
+        """The run's supervisor and first effects; None if it was told to end meanwhile."""
         journal = job.journal
         journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
         job.stored = launch.host is not None
@@ -235,9 +266,9 @@ class SystemActor:
         job.first_step = supervisor.step
         if job.ending:
             supervisor.withdraw()
-            return Cancelled()
+            return None
         job.supervisor = supervisor
-        return await supervisor.run_told(effects)
+        return supervisor, effects
 
     def _enter(self, job: Job) -> None:
         """What holds in a run's context, and in that of its nodes."""
@@ -295,6 +326,7 @@ class SystemActor:
             self.lanes.pop(job.thread_id, None)
         else:
             self.lanes[job.thread_id] = lane
+        job.forget()
         job.done.open()
         for hear in self.on_left:
             hear(job)
@@ -332,7 +364,7 @@ class SystemActor:
             log_event("info", "system.draining", active=self.active, queued=self.queued)
         for job in list(self.jobs.values()):
             job.control.request_drain(reason)
-            if not job.begun:
+            if not job.begun or not job.turn.is_open:
                 self.cancel(job, reason)
         with anyio.move_on_after(timeout_s * 0.8):
             await self._wait_idle()

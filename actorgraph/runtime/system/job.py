@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from actorgraph.runtime.supervisor import Supervisor
 
 
+def _over() -> Launch:
+    raise AssertionError("a run that has left is not set up again")
+
+
 class Job:
     """One run. Its fields are written by the system's actors only.
 
@@ -32,7 +36,7 @@ class Job:
         stored: whether its own saves say how it has left. lost: whether another system has it.
         left_to_others: whether the system's lease was over before it had left.
         requeued: whether the system has left it for `recover()`.
-        done: opens when it is settled.
+        done: opens when it is settled. turn: opens when it may set itself up, or is to end.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Job:
         self.left_to_others = False
         self.stored = False
         self.done = Gate()
+        self.turn = Gate()
         self.accepted_at = time.monotonic()
         self.supervisor: Supervisor | None = None
         self._ending = False
@@ -85,6 +90,7 @@ class Job:
             return
         self._ending, self.reason = True, reason
         self.journal.leave()
+        self.turn.open()
         if self.supervisor is not None:
             self.supervisor.cancel()
 
@@ -114,6 +120,11 @@ class Job:
                 self.reason = "a node of a root run addressed a graph above it"
         if self.requeued:
             self.status = "pending"
+
+    def forget(self) -> None:
+        """Let go of what only a run that goes on needs."""
+        self.supervisor = None
+        self.make = _over
 
     def say_end(self) -> None:
         """Tell readers how it left, and let them go."""
