@@ -287,6 +287,27 @@ class TestLinks:
         assert link.context.trace_id == asked.context.trace_id != answered.context.trace_id
         assert (asked.links, new.links) == ((), ())
 
+    async def test_a_run_after_a_crash_links_to_the_one_that_broke(self, traces):
+        """
+        A run that goes on with None is linked to the one that failed, and that one to nothing.
+        """
+        calls = []
+
+        async def shaky(state):
+            calls.append(1)
+            if len(calls) == 1:
+                raise ConnectionError
+
+        graph = in_a_row({"a": writer("a"), "shaky": shaky}, checkpointer=InMemorySaver())
+        with pytest.raises(ConnectionError):
+            await graph.ainvoke({"bar": []}, at())
+        await graph.ainvoke(None, at())
+
+        broken, again = traces.runs()
+        assert [of(run, "status") for run in (broken, again)] == [("error",), ("success",)]
+        assert [link.context.span_id for link in again.links] == [broken.context.span_id]
+        assert broken.links == ()
+
     async def test_a_recovered_run_links_to_the_one_that_was_left(self, traces, tmp_path):
         """
         What the next system takes up is linked to the span under which it was drained.

@@ -7,7 +7,7 @@ import prometheus_client
 import pytest
 from structlog.testing import capture_logs
 
-from actorgraph import ActorSystem, InvalidConfigError
+from actorgraph import ActorSystem, InvalidConfigError, SystemBusyError
 from actorgraph.api.system_metrics import metrics_registry
 from tests.gates import Turnstile
 from tests.graphs import ab, in_a_row, writer
@@ -38,6 +38,30 @@ async def test_metrics_are_the_figures():
         "actorgraph_supersteps_total 3.0",
     ):
         assert line in lines
+
+
+async def test_a_full_system_is_seen():
+    """
+    Saturation, refusals and the fullest mailbox are told while they last.
+    """
+    slow = Turnstile({"bar": ["a"]})
+    bounds = {"max_runs": 1, "max_queued": 2}
+    async with ActorSystem({"g": in_a_row({"a": slow})}, **bounds) as system:
+        registry = metrics_registry(system)
+        first = await system.start("g", "t", {"bar": []})
+        for _ in range(2):
+            await system.start("g", "t", {"bar": []}, if_busy="enqueue")
+        with pytest.raises(SystemBusyError):
+            await system.start("g", "u", {"bar": []})
+        await slow.entered.wait()
+        full = prometheus_client.generate_latest(registry).decode().splitlines()
+        slow.out.set()
+        await first.result()
+        later = prometheus_client.generate_latest(registry).decode().splitlines()
+
+    for line in ("saturated 1.0", "runs_refused_total 1.0", "mailbox_depth 2.0", "runs_queued 2.0"):
+        assert f"actorgraph_{line}" in full
+    assert "actorgraph_saturated 0.0" in later
 
 
 class TestLoop:
