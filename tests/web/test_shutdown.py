@@ -19,7 +19,9 @@ async def test_nothing_acknowledged_is_lost(server, tmp_path):
 
     assert stopped.code in (0, -signal.SIGTERM)  # uvicorn ends by the signal, once all is done
     assert stopped.seconds < DEADLINE_S
-    assert {reader.events[-1] for reader in readers} == {"drain"}
+    ends = {reader.events[-1] for reader in readers}
+    assert "drain" in ends
+    assert ends <= {"drain", "end"}  # on a slow machine the first run may be over before the last
     assert {reader.cut for reader in readers} == {""}
     assert await lost(path, readers) == 0
     assert await finished_elsewhere(path, readers) == len(readers)
