@@ -42,7 +42,6 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.process = os.getpid()
         self.users = 0
         self.writing = threading.Lock()
         self.reading = threading.RLock()
@@ -58,7 +57,15 @@ class Folder:
 
     def release(self) -> None:
         """Let other processes in."""
+        if self._lock >= 0:
+            # A child that was forked meanwhile may still have the descriptor.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(self._lock)
+
+    def forked(self) -> None:
+        """In a child: the lock is the parent's, and ends with it."""
         os.close(self._lock)
+        self._lock = -1
 
     def file(self, thread_id: str) -> str:
         """The path of a thread's file."""
@@ -144,6 +151,18 @@ _OPEN: dict[str, Folder] = {}
 _CHANGES = threading.Lock()
 
 
+def _forked() -> None:
+    for folder in _OPEN.values():
+        folder.forked()
+    _OPEN.clear()
+    _CHANGES.release()
+
+
+os.register_at_fork(
+    before=_CHANGES.acquire, after_in_parent=_CHANGES.release, after_in_child=_forked
+)
+
+
 def enter(path: str, files: Files) -> Folder:
     """The folder of a path, made with mode 0700 if it isn't there, and locked.
 
@@ -155,7 +174,7 @@ def enter(path: str, files: Files) -> Folder:
     path = str(Path(path).resolve())
     with _CHANGES:
         folder = _OPEN.get(path)
-        if folder is None or folder.process != os.getpid():
+        if folder is None:
             files.sync_folder(str(Path(path).parent))
             folder = _OPEN[path] = Folder(path)
         folder.users += 1
@@ -171,7 +190,8 @@ def leave(folder: Folder) -> None:
     with _CHANGES:
         folder.users -= 1
         if not folder.users:
-            _OPEN.pop(folder.path, None)
+            if _OPEN.get(folder.path) is folder:  # in a forked child it isn't
+                del _OPEN[folder.path]
             folder.release()
 
 
