@@ -65,6 +65,22 @@ def folder(tmp_path):
     return tmp_path / "threads"
 
 
+def test_the_names_of_all_new_folders_are_on_the_disk(tmp_path):
+    """
+    A folder that is made with those above it is synced into each of them.
+    """
+    synced: list[str] = []
+
+    class Told(Unsynced):
+        def sync_folder(self, path: str) -> None:
+            synced.append(path)
+
+    with Direct(tmp_path / "a" / "b" / "threads", Told()):
+        pass
+
+    assert set(synced) == {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")}
+
+
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folder, at):
     """

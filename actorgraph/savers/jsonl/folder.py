@@ -170,7 +170,10 @@ def enter(path: str, files: Files) -> Folder:
         StorageBusyError: another process has it open.
         OSError: it can't be made or used.
     """
+    above = [folder for folder in Path(path).absolute().parents if not folder.exists()]
     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in above:
+        files.sync_folder(str(folder.parent))
     path = str(Path(path).resolve())
     with _CHANGES:
         folder = _OPEN.get(path)
