@@ -1,5 +1,6 @@
 """Taking up the runs that a dead process, or a drained one, has left."""
 
+import time
 from typing import Any, cast
 
 import msgspec
@@ -7,10 +8,11 @@ import msgspec
 from actorgraph.api.runs import Run
 from actorgraph.api.system_base import SystemBase
 from actorgraph.api.system_calls import Call
-from actorgraph.api.system_runs import call_of
+from actorgraph.api.system_runs import call_of, codec_of
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.keeper import decoded
 from actorgraph.superstep.takeover import Leave, Park, taken_over
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
@@ -22,6 +24,14 @@ from actorgraph.values.systems import (
     RunRow,
     SetRun,
 )
+
+
+def _unused(row: RunRow) -> int:
+    """An offset above those of the lives before, of which nothing is stored.
+
+    A life has fewer events than microseconds.
+    """
+    return max(1, time.time_ns() // 1000 - row.created)
 
 
 class RecoveryMethods(SystemBase):
@@ -123,19 +133,25 @@ class RecoveryMethods(SystemBase):
 
     async def _again(self, call: Call, row: RunRow) -> Job:
         """The run of a row, with its events going on where they ended."""
-        first = 1
-        if call.resumable:
-            newest: list[EventRow] = await self._host.reader.ask(
-                ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
-            )
-            first = newest[0].place + 1 if newest else 1
+        first, drained = await self._next_offset(row) if call.resumable else (_unused(row), True)
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
-        if first > 1 and call.modes:
-            # Events between the newest stored one and the crash are lost: the state makes up.
+        if call.resumable and first > 1 and call.modes:
+            if not drained:  # nobody knows how many there were between the newest one and the end
+                job.journal.add("gap", {"from": first, "to": None})
             job.journal.add("values", values)
         return job
+
+    async def _next_offset(self, row: RunRow) -> tuple[int, bool]:
+        """The offset behind a run's stored events, and whether its last life ended in order."""
+        newest: list[EventRow] = await self._host.reader.ask(
+            ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
+        )
+        if not newest:
+            return 1, True
+        codec = codec_of(self._graph(row.graph))
+        return newest[0].place + 1, decoded(codec, row.run, newest[0]).kind == "drain"
 
     async def _values(self, graph: str, thread_id: str) -> Any:
         """The state of a thread as it stands."""

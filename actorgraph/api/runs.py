@@ -170,6 +170,7 @@ class StoredRun(Run):
         page: Callable[[int], Awaitable[list[RunEvent]]],
         values: Callable[[], Awaitable[Any]],
         ask_cancel: Callable[[RunRow, str], Awaitable[None]],
+        taken_up: Callable[[], Run | None],
     ) -> None:
         self._row = row
         self._metadata = metadata
@@ -177,6 +178,7 @@ class StoredRun(Run):
         self._page = page
         self._values = values
         self._ask_cancel = ask_cancel
+        self._taken_up = taken_up
 
     @property
     def id(self) -> str:
@@ -223,7 +225,9 @@ class StoredRun(Run):
     ) -> Events:
         """Its stored events, and those that are stored while it goes on; see `Run.events`."""
         check_reading(after, buffer, when_full)
-        return StoredReader(self._page, after, is_over=self._is_over, values=self._values)
+        return StoredReader(
+            self._page, after, is_over=self._is_over, left=self._left, values=self._values
+        )
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; it looks at the store again and again."""
@@ -267,6 +271,8 @@ class StoredRun(Run):
         Raises:
             StorageError: the request can't be stored.
         """
+        if (own := self._taken_up()) is not None:
+            return await own.cancel(reason, wait=wait)
         asked = False
         while not await self._is_over():
             if not asked or not self._row.alive:
@@ -284,6 +290,11 @@ class StoredRun(Run):
         if row is not None:
             self._row = row
         return row is None or row.status not in ("pending", "running")
+
+    def _left(self) -> dict[str, Any]:
+        if self.status in ("pending", "running"):  # its row is gone
+            return {"status": "cancelled", "reason": "the run was removed"}
+        return {"status": self.status, "reason": self.reason}
 
 
 def check_reading(after: int, buffer: int, when_full: str) -> None:

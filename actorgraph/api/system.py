@@ -17,6 +17,7 @@ import anyio
 import msgspec
 import uuid_utils
 
+from actorgraph.api.following import Following
 from actorgraph.api.recovering import RecoveryMethods
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.api.system_base import CLOSING
@@ -209,9 +210,8 @@ class ActorSystem(RecoveryMethods):
             identity = as_bytes(run_id)
         except ValueError:
             identity = b""
-        job = self._actor.jobs.get(identity) or self._actor.ended.get(identity)
-        if job is not None:
-            return Run(job, self._actor.cancel)
+        if (own := self._live(identity)) is not None:
+            return own
         row = await self._row(identity) if self._keeps and identity else None
         if row is None:
             raise RunNotFoundError(
@@ -237,6 +237,13 @@ class ActorSystem(RecoveryMethods):
                 found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]
         return [run for run in runs if not statuses or run.status in statuses]
+
+    def follow(self, thread_id: str) -> Following:
+        """The runs of a thread: those that wait or go on, then each that is started here later.
+
+        Returns: an async iterator over `Run`, which ends when the system drains; `close()` it.
+        """
+        return Following(self._actor, thread_id)
 
     async def cancel(self, run_id: str, reason: str = "cancelled") -> RunStatus:
         """End a run and wait until it has left; what its finished tasks did is stored.
@@ -321,6 +328,11 @@ class ActorSystem(RecoveryMethods):
             moment = int((time.time() - older_than_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))
 
+    def _live(self, identity: bytes) -> Run | None:
+        """A run that this system has, or has had lately."""
+        job = self._actor.jobs.get(identity) or self._actor.ended.get(identity)
+        return None if job is None else Run(job, self._actor.cancel)
+
     async def _row(self, identity: bytes) -> RunRow | None:
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(run=identity))
         return rows[0] if rows else None
@@ -342,4 +354,5 @@ class ActorSystem(RecoveryMethods):
             page=page,
             values=values,
             ask_cancel=self._ask_cancel,
+            taken_up=lambda: self._live(row.run),
         )

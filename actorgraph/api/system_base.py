@@ -77,6 +77,11 @@ class SystemBase:
         return graph._changed(**changes)  # noqa: SLF001 - a peer
 
     @property
+    def lease_s(self) -> float:
+        """Seconds after which a dead process's runs are anybody's."""
+        return self._limits.lease_s
+
+    @property
     def _host(self) -> Host:
         assert self._actor.host is not None
         return self._actor.host

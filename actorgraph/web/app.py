@@ -22,6 +22,7 @@ from actorgraph.web.lifespans import running
 from actorgraph.web.limits import Limits
 from actorgraph.web.problems import problem
 from actorgraph.web.serving import Serving
+from actorgraph.web.slashes import with_slashes
 from actorgraph.web.table import ENDPOINTS
 
 
@@ -55,10 +56,12 @@ class GraphRoutes:
             kept = InMemoryStore()
         access = Access(authorize or getattr(system, "authorize", None), authenticate)
         serving = Serving(system, access, limits or Limits(), kept)
-        self._app = _application([_route(one, serving) for one in ENDPOINTS])
+        self._app = _application(_routes(serving))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["type"] == "http":
+            scope = with_slashes(scope)
         path: str = scope.get("path", "")
         if path.endswith("/") and path != "/":  # some frameworks mount with one, some without
             scope = {**scope, "path": path.rstrip("/") or "/"}
@@ -94,8 +97,15 @@ class _Alone:
         await app(scope, receive, send)
 
 
-def _route(endpoint: Endpoint, serving: Serving) -> BaseRoute:
-    return Route(endpoint.path, Served(endpoint, serving), methods=[endpoint.method])
+def _routes(serving: Serving) -> list[BaseRoute]:
+    """One route per path, so that a wrong method is told all that there are."""
+    paths: dict[str, list[Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, []).append(endpoint)
+    return [
+        Route(path, Served(found, serving), methods=[one.method for one in found])
+        for path, found in paths.items()
+    ]
 
 
 def _application(routes: list[BaseRoute]) -> ASGIApp:

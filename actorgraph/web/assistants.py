@@ -46,7 +46,7 @@ async def read(call: Call) -> answers.Assistant:
 async def draw(call: Call) -> Any:
     """The graph as nodes and edges."""
     text = call.query.xray.lower()
-    xray = int(text) if text.isdigit() and len(text) < 4 else text == "true"
+    xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
     _, graph = call.serving.graph_of(call.path["assistant_id"])
     return graph.get_graph(xray=xray).to_json()
 

@@ -85,6 +85,21 @@ class RunBody(Struct):
     durability: Literal["sync", "async", "exit"] | None = None
     after_seconds: Annotated[float, Meta(ge=0, le=0)] | None = None
     strict_resume: bool = False
+    webhook: Any = None
+
+
+class SuperstepUpdate(Struct):
+    """What a node is said to have written: values, or a command."""
+
+    values: Any = None
+    command: CommandBody | None = None
+    as_node: str | None = None
+
+
+class Superstep(Struct):
+    """Updates that make one checkpoint."""
+
+    updates: list[SuperstepUpdate]
 
 
 class ThreadBody(Struct):
@@ -93,6 +108,8 @@ class ThreadBody(Struct):
     thread_id: Id | None = None
     metadata: Json | None = None
     if_exists: Literal["raise", "do_nothing"] = "raise"
+    supersteps: list[Superstep] | None = None
+    ttl: Any = None
 
 
 class ThreadPatch(Struct):

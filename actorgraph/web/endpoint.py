@@ -5,12 +5,10 @@ its path names, leave, the route's own function. A route can't be declared witho
 none can forget to ask.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
-import msgspec
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -19,18 +17,12 @@ from starlette.types import Receive, Scope, Send
 from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.limits import exceeds, retry_after
-from actorgraph.web.problems import (
-    Forbidden,
-    NotFound,
-    TooLarge,
-    TooMany,
-    Unprocessable,
-    Unsupported,
-    response_to,
-)
+from actorgraph.web.limits import retry_after
+from actorgraph.web.problems import Forbidden, NotFound, TooMany, response_to
+from actorgraph.web.reading import body_of, converted
 from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
+from actorgraph.web.slashes import SLASH, SLASHES
 
 
 class Call(Struct):
@@ -74,6 +66,8 @@ class Endpoint(Struct, frozen=True):
         answer: the type of what it answers, for the OpenAPI.
         makes: whether the thread of the path need not exist yet.
         streams: whether it answers with server-sent events. media: what it answers with otherwise.
+        waits: whether it answers with what a run will have come to.
+        rated: whether it counts for the client's rate.
         about: what the application is told of a request that is about no thread.
     """
 
@@ -88,7 +82,14 @@ class Endpoint(Struct, frozen=True):
     makes: bool = False
     streams: bool = False
     media: str = "application/json"
+    waits: bool = False
+    rated: bool = True
     about: Callable[[Call], dict[str, Any]] = _metadata_of
+
+    @property
+    def stays(self) -> bool:
+        """Whether a request stays open for as long as a run may take."""
+        return self.streams or self.waits
 
     async def __call__(self, serving: Serving, request: Request) -> Response:
         """Answer a request; every error is an answer too."""
@@ -100,17 +101,19 @@ class Endpoint(Struct, frozen=True):
             response = response_to(error)
             if response.status_code >= 500 and not isinstance(error, SystemClosedError):
                 event("error", "web.failed", path=self.path, error=repr(error))
+            older = request.scope.get("http_version", "1.1").startswith("1")
+            if getattr(error, "closes", False) and older:  # HTTP/2 has no such header
+                response.headers["Connection"] = "close"
             return response
 
     async def _answer(self, serving: Serving, request: Request) -> Response:
-        principal = None if self.action is None else await serving.access.principal(request)
-        self._check_rate(serving, request, principal)
-        path = {name: str(value) for name, value in request.path_params.items()}
+        principal = await self._principal(serving, request)
+        path = {name: _unescaped(request, text) for name, text in request.path_params.items()}
         call = Call(serving, request, path, principal)
         if self.query is not None:
             call.query = converted(dict(request.query_params), self.query, "the query")
         if self.body is not None:
-            call.body = await self._body(serving, request)
+            call.body = await body_of(request, self.body, serving.limits)
         await self._admit(call)
         made = await self.handle(call)
         if isinstance(made, Response):
@@ -119,34 +122,21 @@ class Endpoint(Struct, frozen=True):
             return Response(status_code=204)
         return Response(dumps(made), media_type="application/json")
 
-    def _check_rate(self, serving: Serving, request: Request, principal: Any) -> None:
-        client = request.client.host if request.client else ""
-        who = client if principal is None else str(getattr(principal, "identity", principal))
-        wait_s = serving.rates.wait_s(who, anyio.current_time())
-        if wait_s:
-            raise TooMany("too many requests", headers={"Retry-After": retry_after(wait_s)})
-
-    async def _body(self, serving: Serving, request: Request) -> Any:
-        limits = serving.limits
-        if request.headers.get("content-encoding", "identity") != "identity":
-            raise Unsupported("compressed bodies are not taken; send it as it is")
-        said = request.headers.get("content-length", "0")
-        too_large = f"the body has more than {limits.body_bytes} bytes"
-        if said.isdigit() and int(said) > limits.body_bytes:
-            raise TooLarge(too_large)
-        raw = bytearray()
-        async with aclosing(request.stream()) as parts:
-            async for part in parts:
-                raw += part
-                if len(raw) > limits.body_bytes:
-                    raise TooLarge(too_large)
+    async def _principal(self, serving: Serving, request: Request) -> Any:
+        """Who asks, if that one may ask so often."""
+        address = ("address", request.client.host if request.client else "")
+        if self.action is None:
+            if self.rated:
+                _check_rate(serving, address)
+            return None
         try:
-            data = msgspec.json.decode(bytes(raw) or b"{}")
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            raise Unprocessable(f"the body is no JSON: {error}") from error
-        if (what := exceeds(data, limits)) is not None:
-            raise Unprocessable(what)
-        return converted(data, self.body, "the body", strict=True)
+            principal = await serving.access.principal(request)
+        except Exception:
+            _check_rate(serving, address)  # who guesses is held up too
+            raise
+        known = str(getattr(principal, "identity", principal))
+        _check_rate(serving, address if principal is None else ("principal", known))
+        return principal
 
     async def _admit(self, call: Call) -> None:
         """Find the thread of the path, and ask leave."""
@@ -171,25 +161,38 @@ class Endpoint(Struct, frozen=True):
 
 
 class Served:
-    """An endpoint as an ASGI application."""
+    """The endpoints of one path as an ASGI application.
 
-    def __init__(self, endpoint: Endpoint, serving: Serving) -> None:
-        self._endpoint = endpoint
+    Args:
+        endpoints: one per method.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint], serving: Serving) -> None:
+        self._endpoints = {endpoint.method: endpoint for endpoint in endpoints}
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        response = await self._endpoint(self._serving, Request(scope, receive, send))
-        await response(scope, receive, send)
+        """Answer one request; one that stays open takes a place before it does anything."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        endpoint, places = self._endpoints[method], self._serving.streams
+        if endpoint.stays and not places.take():
+            full = TooMany("too many open streams", headers={"Retry-After": "5"})
+            await response_to(full)(scope, receive, send)
+            return
+        try:
+            response = await endpoint(self._serving, Request(scope, receive, send))
+            await response(scope, receive, send)
+        finally:
+            if endpoint.stays:
+                places.give()
 
 
-def converted(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
-    """Data as a type.
+def _check_rate(serving: Serving, client: tuple[str, str]) -> None:
+    wait_s = serving.rates.wait_s(client, anyio.current_time())
+    if wait_s:
+        raise TooMany("too many requests", headers={"Retry-After": retry_after(wait_s)})
 
-    Raises:
-        Unprocessable: it doesn't fit; the text names the place.
-    """
-    try:
-        return msgspec.convert(data, kind, strict=strict)
-    except (msgspec.ValidationError, ValueError, OverflowError) as error:
-        raise Unprocessable(f"{what} can't be taken: {error}") from error
+
+def _unescaped(request: Request, text: Any) -> str:
+    """A part of the path, with the slashes that belong to it."""
+    return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)

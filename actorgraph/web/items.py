@@ -1,5 +1,6 @@
 """Routes about the store: what graphs keep beside threads."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
@@ -8,6 +9,8 @@ from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import NAMESPACE
+
+_PAGE = 200
 
 
 class ItemQuery(Struct):
@@ -47,29 +50,54 @@ async def delete(call: Call) -> None:
 async def search(call: Call) -> answers.Items:
     """Items below a namespace, by their values or by what they mean."""
     body: bodies.ItemSearch = call.body
-    found = await call.serving.store.asearch(
-        tuple(body.namespace_prefix or ()),
-        query=body.query,
-        filter=body.filter,
-        limit=body.limit,
-        offset=body.offset,
-        refresh_ttl=body.refresh_ttl,
-    )
-    shown = [one for one in found if not _is_ours(one.namespace)]
-    return answers.Items([answers.FoundItem(*_fields(one), one.score) for one in shown])
+
+    async def page(limit: int, offset: int) -> list[Any]:
+        return await call.serving.store.asearch(
+            tuple(body.namespace_prefix or ()),
+            query=body.query,
+            filter=body.filter,
+            limit=limit,
+            offset=offset,
+            refresh_ttl=body.refresh_ttl,
+        )
+
+    found = await _shown(page, lambda one: one.namespace, body.limit, body.offset)
+    return answers.Items([answers.FoundItem(*_fields(one), one.score) for one in found])
 
 
 async def namespaces(call: Call) -> answers.Namespaces:
     """Namespaces, by how they begin and end."""
     body: bodies.NamespaceSearch = call.body
-    found = await call.serving.store.alist_namespaces(
-        prefix=tuple(body.prefix) if body.prefix else None,
-        suffix=tuple(body.suffix) if body.suffix else None,
-        max_depth=body.max_depth,
-        limit=body.limit,
-        offset=body.offset,
-    )
-    return answers.Namespaces([list(one) for one in found if not _is_ours(one)])
+
+    async def page(limit: int, offset: int) -> list[Any]:
+        return await call.serving.store.alist_namespaces(
+            prefix=tuple(body.prefix) if body.prefix else None,
+            suffix=tuple(body.suffix) if body.suffix else None,
+            max_depth=body.max_depth,
+            limit=limit,
+            offset=offset,
+        )
+
+    found = await _shown(page, lambda one: one, body.limit, body.offset)
+    return answers.Namespaces([list(one) for one in found])
+
+
+async def _shown(
+    page: Callable[[int, int], Awaitable[list[Any]]],
+    namespace: Callable[[Any], tuple[str, ...]],
+    limit: int,
+    offset: int,
+) -> list[Any]:
+    """One page of what there is beside the server's own things."""
+    found: list[Any] = []
+    size, read = max(limit, _PAGE), 0
+    while len(found) < offset + limit:
+        some = await page(size, read)
+        found += [one for one in some if not _is_ours(namespace(one))]
+        read += size
+        if len(some) < size:
+            break
+    return found[offset : offset + limit]
 
 
 def _about(call: Call) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from typing import Any
 import anyio
 
 from actorgraph.api.system import ActorSystem
+from actorgraph.errors import CheckpointError, SystemClosedError
+from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import on_trio
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -24,7 +26,8 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
     """Open a system for as long as an application lives; for its lifespan.
 
     Args:
-        recovers: whether to take up the runs that a dead or drained process has left.
+        recovers: whether to take up the runs that a dead or drained process has left: at once,
+            and again and again, because those of a dead one are its own until its lease is over.
     Raises: what opening the saver raises.
     """
     async with system:
@@ -32,10 +35,23 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
             await system.recover()
         told = anyio.Event()
         async with anyio.create_task_group() as group:
+            if recovers:
+                group.start_soon(_recover, system)
             group.start_soon(_drain, system, told)
             with _heard(_from_outside(told.set)):
                 yield system
             group.cancel_scope.cancel()
+
+
+async def _recover(system: ActorSystem) -> None:
+    while True:
+        await anyio.sleep(system.lease_s / 3)
+        try:
+            await system.recover()
+        except CheckpointError as error:  # the storage may be back the next time
+            event("warning", "web.not_recovered", error=str(error))
+        except SystemClosedError:
+            return
 
 
 async def _drain(system: ActorSystem, told: anyio.Event) -> None:

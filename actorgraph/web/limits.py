@@ -1,7 +1,7 @@
 """How much a request may ask for: bytes, depth, rate, streams. Plain bookkeeping over numbers.
 
-Each limit has an answer of its own: 413 for a body, 422 for its depth, 429 with `Retry-After` for a
-rate or for streams.
+Each limit has an answer of its own: 413 for a body, 408 for one that dribbles, 422 for its depth,
+429 with `Retry-After` for a rate or for streams.
 """
 
 import math
@@ -10,26 +10,35 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from actorgraph.values.streams import WhenFull
+
 
 class Limits(Struct, frozen=True):
     """What one client may ask for.
 
     Attributes:
-        body_bytes: of a request's body; default 4 MiB.
+        body_bytes: of a request's body; default 4 MiB. body_s: seconds in which all of it has to
+            arrive; default 30. For the headers it is the server's setting that counts.
         depth: levels of lists and objects in a body; default 64.
         values: values in a body; default 100,000.
         requests_per_s: of one principal, or of one address where nobody is known; None (default)
             for no limit. burst: how many may come at once; default 20.
-        streams: event streams open at once, of all clients; default 1,000.
+        streams: event streams and waits for runs open at once, of all clients; default 1,000.
+        buffer, when_full: what becomes of a stream whose client is so many events behind:
+            "drop_oldest" (default) may tell it of a gap, "block" lets the run wait, "close" ends
+            the stream, and the client comes back. Default 256.
         clients: how many clients' rates are remembered; default 10,000.
     """
 
     body_bytes: int = 4 * 1024 * 1024
+    body_s: float = 30.0
     depth: int = 64
     values: int = 100_000
     requests_per_s: float | None = None
     burst: int = 20
     streams: int = 1_000
+    buffer: int = 256
+    when_full: WhenFull = "drop_oldest"
     clients: int = 10_000
 
 

@@ -48,8 +48,16 @@ async def openapi(_: Call) -> Any:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/ok", None, ok, answers.Ok, summary="Whether the server lives"),
-    Endpoint("GET", "/ready", None, ready, answers.Ok, summary="Whether the server takes runs"),
+    Endpoint("GET", "/ok", None, ok, answers.Ok, summary="Whether the server lives", rated=False),
+    Endpoint(
+        "GET",
+        "/ready",
+        None,
+        ready,
+        answers.Ok,
+        summary="Whether the server takes runs",
+        rated=False,
+    ),
     Endpoint("GET", "/info", None, info, answers.Info, summary="What serves"),
     Endpoint(
         "GET",

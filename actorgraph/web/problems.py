@@ -7,6 +7,7 @@ it doesn't know is told as "internal error", because its text may hold a secret;
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from actorgraph import errors
@@ -19,14 +20,18 @@ class HttpProblem(Exception):
 
     Attributes:
         status: of the answer. headers: more of them.
+        closes: whether the connection is closed, because the body wasn't read to its end.
     """
 
     status = 400
 
-    def __init__(self, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, detail: str, *, headers: Mapping[str, str] | None = None, closes: bool = False
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.headers = dict(headers or {})
+        self.closes = closes
 
 
 class Unauthorized(HttpProblem):
@@ -62,6 +67,12 @@ class Conflict(HttpProblem):
     """It can't be done as things are now."""
 
     status = 409
+
+
+class TooSlow(HttpProblem):
+    """Its body took too long."""
+
+    status = 408
 
 
 class TooLarge(HttpProblem):
@@ -116,6 +127,8 @@ def response_to(error: Exception) -> Response:
     """The answer that tells an error."""
     if isinstance(error, HttpProblem):
         return problem(error.status, error.detail, error.headers)
+    if isinstance(error, HTTPException):  # the application's own rules may raise the framework's
+        return problem(error.status_code, str(error.detail), error.headers or {})
     for kind, status in _STATUS:
         if isinstance(error, kind):
             return problem(status, str(error), _retry(error, status))

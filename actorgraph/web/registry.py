@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 from msgspec import Struct
 
 from actorgraph.web.access import holds
@@ -50,6 +51,7 @@ class Registry:
     def __init__(self, store: Any, exists: Any) -> None:
         self._store = store
         self._exists = exists
+        self._turn = anyio.Lock()
 
     async def get(self, thread_id: str) -> Stored | None:
         """The thread, or None."""
@@ -61,24 +63,27 @@ class Registry:
 
     async def make(
         self, thread_id: str, metadata: Mapping[str, Any], *, if_exists: str = "raise"
-    ) -> Stored:
-        """Register a thread.
+    ) -> tuple[bool, Stored]:
+        """Register a thread; returns whether it is new, and the thread.
 
         Raises:
             Conflict: it exists, and `if_exists` is "raise".
         """
-        known = await self.get(thread_id)
-        if known is not None:
-            if if_exists == "raise":
-                raise Conflict(f"thread {thread_id!r} exists already")
-            return known
-        now = moment()
-        return await self._put(Stored(thread_id, now, now, dict(metadata)))
+        async with self._turn:  # of two who want it at once, one makes it
+            known = await self.get(thread_id)
+            if known is None:
+                now = moment()
+                return True, await self._put(Stored(thread_id, now, now, dict(metadata)))
+        if if_exists == "raise":
+            raise Conflict(f"thread {thread_id!r} exists already")
+        return False, known
 
     async def merge(self, thread: Stored, metadata: Mapping[str, Any]) -> Stored:
         """Add to a thread's metadata."""
-        merged = {**thread.metadata, **metadata}
-        return await self._put(Stored(thread.thread_id, thread.created_at, moment(), merged))
+        async with self._turn:
+            now = await self.get(thread.thread_id) or thread
+            merged = {**now.metadata, **metadata}
+            return await self._put(Stored(now.thread_id, now.created_at, moment(), merged))
 
     async def forget(self, thread_id: str) -> None:
         """Take a thread out."""

@@ -1,29 +1,24 @@
 """Routes about runs: start one, wait for it, stream it, join it, cancel it."""
 
-from collections.abc import Sequence
 from typing import Any, Literal, cast
-from uuid import uuid4
+from urllib.parse import quote
 
+import anyio
 from msgspec import Struct
 from starlette.responses import Response
 
 from actorgraph.api.runs import Run
-from actorgraph.errors import RunNotFoundError
-from actorgraph.values.commands import Command, Send
+from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.registry import Stored
+from actorgraph.web.outcomes import Outcome
+from actorgraph.web.problems import Conflict, NotFound
 from actorgraph.web.serving import assistant_id
+from actorgraph.web.starting import KEPT, begin, checked, modes_of
 from actorgraph.web.streams import EventStream
-from actorgraph.web.threads import check, placed
 from actorgraph.web.wire import graph_modes
-
-_KEPT = "actorgraph.web"  # of a run's metadata: how it was asked for
-_RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
-
 
 # Statuses that LangGraph's clients don't know.
 _STATUS = {"cancelled": "interrupted", "parked": "error"}
@@ -46,6 +41,18 @@ class CancelQuery(Struct):
     action: Literal["interrupt", "rollback"] = "interrupt"
 
 
+class CancelManyQuery(Struct):
+    """Whether to take checkpoints of cancelled runs back."""
+
+    action: Literal["interrupt", "rollback"] = "interrupt"
+
+
+class WaitQuery(Struct):
+    """Whether to stop the run when the client goes away."""
+
+    cancel_on_disconnect: bool = False
+
+
 class JoinQuery(Struct):
     """Which modes of a run to read, separated by commas; default all that it streams."""
 
@@ -56,38 +63,48 @@ class JoinQuery(Struct):
 
 async def create(call: Call) -> Response:
     """Start a run in the background."""
-    run = await _start(call, await _thread(call))
-    return _located(call, run, Response(dumps(_shown(run)), media_type="application/json"))
+    run = await begin(call)
+    return _located(run, Response(dumps(_shown(run)), media_type="application/json"))
 
 
 async def wait(call: Call) -> Response:
     """Start a run, and answer with its output when it has ended."""
-    run = await _start(call, await _thread(call))
-    return await _outcome(call, run)
+    body: bodies.RunBody = call.body
+    run = await begin(call)
+    return _located(run, Outcome(run, on_disconnect=body.on_disconnect))
 
 
 async def stream(call: Call) -> Response:
     """Start a run, and stream it."""
     body: bodies.RunBody = call.body
-    run = await _start(call, await _thread(call))
+    limits, run = call.serving.limits, await begin(call)
     made = EventStream(
         run,
         call.request,
         on_disconnect=body.on_disconnect,
-        stream_mode=_modes(body.stream_mode),
+        stream_mode=modes_of(body.stream_mode),
         subgraphs=body.stream_subgraphs,
-        slots=call.serving.streams,
+        buffer=limits.buffer,
+        when_full=limits.when_full,
     )
-    return _located(call, run, made)
+    return _located(run, made)
 
 
 async def batch(call: Call) -> list[answers.Run]:
-    """Start several runs without threads of their own in the background."""
-    started: list[answers.Run] = []
+    """Start several runs without threads of their own in the background: all, or none."""
     for body in call.body:
-        one = Call(call.serving, call.request, {}, call.principal, body, wanted=call.wanted)
-        started.append(_shown(await _start(one, await _thread(one))))
-    return started
+        checked(call, body)
+    started: list[Run] = []
+    try:
+        for body in call.body:
+            one = Call(call.serving, call.request, {}, call.principal, body, wanted=call.wanted)
+            started.append(await begin(one))
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            for run in started:
+                await run.cancel("the rest of its batch could not be started", wait=False)
+        raise
+    return [_shown(run) for run in started]
 
 
 async def listed(call: Call) -> list[answers.Run]:
@@ -107,24 +124,29 @@ async def read(call: Call) -> answers.Run:
 
 async def join(call: Call) -> Response:
     """The output of a run, when it has ended."""
-    return await _outcome(call, await _run(call))
+    query: WaitQuery = call.query
+    run = await _run(call)
+    leaves = "cancel" if query.cancel_on_disconnect else "continue"
+    return _located(run, Outcome(run, on_disconnect=leaves))
 
 
 async def join_stream(call: Call) -> Response:
     """The events of a run, from `Last-Event-ID` on."""
     query: JoinQuery = call.query
     run = await _run(call)
+    limits = call.serving.limits
     asked = call.request.query_params.getlist("stream_mode")
     wanted = [mode for text in asked for mode in text.split(",") if mode]
     graph_modes(wanted)
-    said = run.metadata.get(_KEPT, {})
+    said = run.metadata.get(KEPT, {})
     return EventStream(
         run,
         call.request,
         on_disconnect="cancel" if query.cancel_on_disconnect else "continue",
         stream_mode=wanted or said.get("stream_mode"),
         subgraphs=bool(said.get("subgraphs")),
-        slots=call.serving.streams,
+        buffer=limits.buffer,
+        when_full=limits.when_full,
     )
 
 
@@ -132,13 +154,8 @@ async def cancel(call: Call) -> Response:
     """Stop a run; what it did is kept, or with `action=rollback` taken back."""
     query: CancelQuery = call.query
     run = await _run(call)
-    back = query.action == "rollback"
-    await run.cancel(wait=query.wait or back)
-    if back:
-        await call.serving.saver.adelete_for_runs([run.id])
-    if query.wait:
-        return await _outcome(call, run)
-    return Response(b"null", media_type="application/json")
+    await _stop(call, run, query.action, wait=query.wait)
+    return _located(run, Response(b"null", media_type="application/json"))
 
 
 async def cancel_many(call: Call) -> None:
@@ -153,94 +170,29 @@ async def cancel_many(call: Call) -> None:
         if thread is not None and await call.serving.access.allows(
             call.principal, "runs.cancel", thread
         ):
-            await run.cancel(wait=False)
+            await _stop(call, run, call.query.action, wait=False)
 
 
 async def delete(call: Call) -> None:
     """Stop a run and remove its checkpoints."""
     run = await _run(call)
-    await run.cancel()
-    await call.serving.saver.adelete_for_runs([run.id])
+    await _stop(call, run, "rollback", wait=True)
     await call.serving.system.forget(run.id)
 
 
-async def _thread(call: Call) -> Stored:
-    """The thread that a run is for: that of the path, or one of its own."""
-    body: bodies.RunBody = call.body
-    name, _ = call.serving.graph_of(body.assistant_id)
-    threads = call.serving.threads
-    known = {"graph_id": name, "assistant_id": assistant_id(name)}
-    if "thread_id" not in call.path:
-        return await threads.make(str(uuid4()), {**known, **call.wanted})
-    if call.thread is None:
-        if body.if_not_exists == "reject":
-            raise NotFound.thread(call.thread_id)
-        check(call.thread_id)
-        return await threads.make(call.thread_id, {**known, **call.wanted})
-    if "graph_id" not in call.thread.metadata:
-        return await threads.merge(call.thread, known)
-    return call.thread
+async def _stop(call: Call, run: Run, action: str, *, wait: bool) -> None:
+    """Stop a run.
 
-
-async def _start(call: Call, thread: Stored) -> Run:
-    body: bodies.RunBody = call.body
-    name, _ = call.serving.graph_of(body.assistant_id)
-    alone = "thread_id" not in call.path
-    modes = _modes(body.stream_mode)
-    kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
-    kept["subgraphs"] = body.stream_subgraphs
-    options: dict[str, Any] = {
-        "if_busy": body.multitask_strategy,
-        "durability": body.durability,
-        "config": _config(body),
-        "context": body.context,
-        "metadata": {**(body.metadata or {}), _KEPT: kept},
-        "stream_mode": graph_modes(modes),
-        "subgraphs": body.stream_subgraphs,
-        "resumable": body.stream_resumable,
-        "interrupt_before": body.interrupt_before,
-        "interrupt_after": body.interrupt_after,
-        "strict_resume": body.strict_resume,
-    }
-    given = {key: value for key, value in options.items() if value is not None}
-    run = await call.serving.system.start(name, thread.thread_id, _input(body), **given)
-    if alone and body.on_completion == "delete":
-        call.serving.removes(run, thread.thread_id)
-    return run
-
-
-def _input(body: bodies.RunBody) -> Any:
-    command = body.command
-    if command is None:
-        return body.input
-    if body.input is not None:
-        raise Unprocessable("a run has an input or a command, not both")
-    said: dict[str, Any] = {}
-    if command.answers:
-        said["resume"] = command.resume
-    if command.update is not None:
-        said["update"] = command.update
-    if command.goto is not None:
-        goto = command.goto if isinstance(command.goto, list) else [command.goto]
-        said["goto"] = [g if isinstance(g, str) else Send(g.node, g.input) for g in goto]
-    return Command(**said)
-
-
-def _config(body: bodies.RunBody) -> dict[str, Any]:
-    """The client's part of the config; where the run goes is the path's affair."""
-    said = body.config or bodies.ConfigBody()
-    place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
-    place |= placed(body.checkpoint)
-    if body.checkpoint_id is not None:
-        place["checkpoint_id"] = body.checkpoint_id
-    config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}
-    if said.recursion_limit is not None:
-        config["recursion_limit"] = said.recursion_limit
-    return {key: value for key, value in config.items() if value}
-
-
-def _modes(modes: str | Sequence[str]) -> list[str]:
-    return [modes] if isinstance(modes, str) else list(modes)
+    Raises:
+        Conflict: another process has it.
+    """
+    back = action == "rollback"
+    try:
+        await run.cancel(wait=wait or back)
+    except InvalidConfigError as error:
+        raise Conflict(str(error)) from error
+    if back:
+        await call.serving.saver.adelete_for_runs([run.id])
 
 
 async def _run(call: Call) -> Run:
@@ -259,24 +211,12 @@ async def _run(call: Call) -> Run:
     return run
 
 
-async def _outcome(call: Call, run: Run) -> Response:
-    """What a run has come to: its output, with its questions, or its error."""
-    try:
-        output = await run.result()
-    except Exception as error:  # noqa: BLE001 - the client is told what the run raised
-        failed = {"error": type(error).__name__, "message": str(error)}
-        made = Response(dumps({"__error__": failed}), media_type="application/json")
-    else:
-        made = Response(dumps(output), media_type="application/json")
-    return _located(call, run, made)
-
-
-def _located(call: Call, run: Run, response: Response) -> Response:
-    path = f"/threads/{run.thread_id}/runs/{run.id}"
+def _located(run: Run, response: Response) -> Response:
+    """Say where the run is, seen from where these routes are mounted, as clients expect."""
+    path = f"/threads/{quote(run.thread_id, safe='')}/runs/{run.id}"
     response.headers["Content-Location"] = path
-    root = call.request.scope.get("root_path", "")
     kind = "stream" if isinstance(response, EventStream) else "join"
-    response.headers["Location"] = f"{root}{path}/{kind}"
+    response.headers["Location"] = f"{path}/{kind}"
     return response
 
 
@@ -288,9 +228,9 @@ def _shown(run: Run) -> answers.Run:
         created_at=run.created_at.isoformat(),
         updated_at=run.created_at.isoformat(),
         status=cast("Any", _STATUS.get(run.status, run.status)),
-        metadata={k: v for k, v in run.metadata.items() if k != _KEPT},
+        metadata={k: v for k, v in run.metadata.items() if k != KEPT},
         kwargs={},
-        multitask_strategy=run.metadata.get(_KEPT, {}).get("if_busy", "reject"),
+        multitask_strategy=run.metadata.get(KEPT, {}).get("if_busy", "reject"),
     )
 
 
@@ -313,6 +253,7 @@ ENDPOINTS = (
         _RUN,
         summary="Start a run and wait for it",
         makes=True,
+        waits=True,
     ),
     Endpoint(
         "POST",
@@ -326,7 +267,16 @@ ENDPOINTS = (
     ),
     Endpoint("GET", _R, "runs.read", read, answers.Run, summary="Get a run"),
     Endpoint("DELETE", _R, "runs.delete", delete, summary="Delete a run"),
-    Endpoint("GET", _R + "/join", "runs.read", join, Any, summary="Wait for a run"),
+    Endpoint(
+        "GET",
+        _R + "/join",
+        "runs.read",
+        join,
+        Any,
+        query=WaitQuery,
+        summary="Wait for a run",
+        waits=True,
+    ),
     Endpoint(
         "GET",
         _R + "/stream",
@@ -362,6 +312,7 @@ ENDPOINTS = (
         Any,
         _RUN,
         summary="Start a run without a thread and wait for it",
+        waits=True,
     ),
     Endpoint(
         "POST",
@@ -387,6 +338,7 @@ ENDPOINTS = (
         "runs.cancel",
         cancel_many,
         body=bodies.RunsCancel,
+        query=CancelManyQuery,
         summary="Cancel several runs",
     ),
 )

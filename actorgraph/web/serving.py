@@ -7,6 +7,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.runs import Run
 from actorgraph.api.system import ActorSystem
+from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.access import Access
 from actorgraph.web.limits import Limits, Rates
 from actorgraph.web.problems import NotFound
@@ -70,7 +71,8 @@ class Serving:
         self.system.spawn(self._remove_after, run, thread_id)
 
     async def _remove_after(self, run: Run, thread_id: str) -> None:
-        await run.wait()
+        if await run.wait() in OPEN_STATUSES:
+            return  # the system closes, and another one goes on with it
         await self.saver.adelete_thread(thread_id)
         await self.threads.forget(thread_id)
 

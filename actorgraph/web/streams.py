@@ -4,22 +4,23 @@ A stream only reads: the run lives in the system. A client that goes away ends t
 `on_disconnect="cancel"` the run too. Source of the format: WHATWG HTML, "Server-sent events".
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, Literal
 
-import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.runs import Run
+from actorgraph.api.runs import Run, check_reading
+from actorgraph.values.streams import WhenFull
+from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import TooMany, response_to
-from actorgraph.web.slots import Slots
+from actorgraph.web.telling import PING_S, give_up, told
 from actorgraph.web.wire import Wire
 
-PING_S = 10.0
-_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+PING = b": ping\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class EventStream(Response):
@@ -37,8 +38,12 @@ class EventStream(Response):
             "cancel" stops it, after storing what it did.
         stream_mode: modes to show; default all that the run streams.
         subgraphs: whether chunks of graphs inside are shown; their events are named `mode|ns`.
-        slots: how many streams may be open; default any number.
-        ping_s: seconds after which a silent stream sends a comment, so that proxies keep it open.
+        buffer, when_full: what becomes of a reader that is so many events behind, as for
+            `Run.events`: "drop_oldest" may tell it of a gap, "block" lets the run wait for it,
+            "close" ends the stream, and the client comes back.
+        ping_s: seconds after which a stream sends a comment, so that proxies keep it open.
+    Raises:
+        InvalidConfigError: `buffer` or `when_full` can't be.
     """
 
     media_type = "text/event-stream"
@@ -51,87 +56,89 @@ class EventStream(Response):
         on_disconnect: Literal["continue", "cancel"] = "continue",
         stream_mode: Sequence[str] | None = None,
         subgraphs: bool = False,
+        buffer: int = 256,
+        when_full: WhenFull = "drop_oldest",
         ping_s: float = PING_S,
-        slots: Slots | None = None,
     ) -> None:
-        super().__init__(headers=_HEADERS)
+        check_reading(0, buffer, when_full)
+        super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
         self._wire = Wire(stream_mode, subgraphs=subgraphs)
+        self._buffer = buffer
+        self._when_full: WhenFull = when_full
         self._ping_s = ping_s
-        self._slots = slots or Slots()
-        self._after = _offset(request.headers.get("last-event-id"))
+        self._after = offset_of(request.headers.get("last-event-id"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run has ended, or the client has gone."""
-        if not self._slots.take():
-            full = TooMany("too many open streams", headers={"Retry-After": "5"})
-            await response_to(full)(scope, receive, send)
-            return
-        try:
-            await self._stream(receive, send)
-        finally:
-            self._slots.give()
-
-    async def _stream(self, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        await send(start)
-        lock = anyio.Lock()
-        gone = False
-        async with anyio.create_task_group() as group:
+        parts = self._frames(headers_only=scope["method"] == "HEAD")
+        stayed = await told(parts, start, receive, send, ping=PING, ping_s=self._ping_s)
+        if not stayed and self._cancels:
+            await give_up(self._run)
 
-            async def say(frame: bytes) -> None:
-                async with lock:
-                    await send({"type": "http.response.body", "body": frame, "more_body": True})
+    async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        async with aclosing(
+            frames(
+                self._run,
+                self._wire,
+                self._after,
+                buffer=self._buffer,
+                when_full=self._when_full,
+            )
+        ) as parts:
+            async for part in parts:
+                yield part
 
-            async def listen() -> None:
-                nonlocal gone
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                gone = True
-                group.cancel_scope.cancel()
 
-            async def ping() -> None:
-                while True:
-                    await anyio.sleep(self._ping_s)
-                    await say(b": ping\n\n")
+async def frames(
+    run: Run, wire: Wire, after: int, *, buffer: int, when_full: WhenFull, prefix: str = ""
+) -> AsyncGenerator[bytes]:
+    """The events of a run behind an offset, as bytes.
 
-            group.start_soon(listen)
-            group.start_soon(ping)
-            try:
-                async for frame in self._frames():
-                    await say(frame)
-            except OSError:  # the client has gone while it was written to
-                gone = True
-            group.cancel_scope.cancel()
-        if gone and self._cancels:
-            with anyio.CancelScope(shield=True):
-                await self._run.cancel()
-        if not gone:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _frames(self) -> AsyncIterator[bytes]:
+    Args:
+        prefix: of their ids.
+    Raises:
+        SlowReaderError: `when_full` is "close", and the reader was too slow.
+    """
+    events = run.events(after, buffer=buffer, when_full=when_full)
+    seen = min(after, events.offset)  # less, where it is an offset of nobody's
+    if again := wire.remembers and seen > 0:
         # Who comes back in the middle of a message is told all of it that there is so far.
-        seen = self._after
-        start = 0 if self._wire.remembers else seen
-        async for event in self._run.events(after=start):
-            told = list(self._wire.events(event.namespace, event.kind, event.data))
-            if event.offset <= seen and event.kind != "gap":
+        events.close()
+        events = run.events(0, buffer=buffer, when_full=when_full)
+    try:
+        async for event in events:
+            told = list(wire.events(event.namespace, event.kind, event.data))
+            if again and _last(event) <= seen:
+                wire.forgive()
                 continue
             for name, data in told[:-1]:
                 yield frame(name, data)
             for name, data in told[-1:]:  # the id says that all of it has arrived
-                yield frame(name, data, event.offset)
+                yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
+    finally:
+        events.close()
 
 
-def frame(name: str, data: Any, identifier: int | None = None) -> bytes:
+def _last(event: RunEvent) -> int:
+    """The newest offset of which an event tells."""
+    missing = event.data["to"] if event.kind == "gap" else None
+    return event.offset if missing is None else missing
+
+
+def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
     """One event: its name, its JSON on one line, and its id."""
     said = f"id: {identifier}\n".encode() if identifier is not None else b""
     again = b"retry: 1000\n" if name == "drain" else b""
     return said + again + b"event: " + name.encode() + b"\ndata: " + dumps(data) + b"\n\n"
 
 
-def _offset(text: str | None) -> int:
+def offset_of(text: str | None) -> int:
     """The offset that a client has read up to; 0 for a new reader."""
-    return int(text) if text is not None and text.isdigit() and len(text) < 16 else 0
+    known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
+    return int(text) if known and text is not None else 0

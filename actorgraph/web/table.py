@@ -1,9 +1,11 @@
 """All routes. What the OpenAPI describes, what is served, and what tests of access go through."""
 
-from actorgraph.web import assistants, items, meta, runs, threads
+from actorgraph.web import assistants, items, meta, runs, searching, threads, threadstreams
 
 ENDPOINTS = (
     *threads.ENDPOINTS,
+    *searching.ENDPOINTS,
+    *threadstreams.ENDPOINTS,
     *runs.ENDPOINTS,
     *assistants.ENDPOINTS,
     *items.ENDPOINTS,

@@ -4,19 +4,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 from uuid import uuid4
 
+import anyio
 from msgspec import Struct
 
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.values.snapshot import StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
-from actorgraph.web.access import holds
 from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.problems import NotFound
+from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
-from actorgraph.web.serving import Serving
-
-Config = dict[str, Any]
+from actorgraph.web.standing import Config, check, config_of, placed, remove, shown
+from actorgraph.web.supersteps import write_supersteps
 
 
 class StateQuery(Struct):
@@ -33,14 +31,39 @@ class HistoryQuery(Struct):
 
 
 async def create(call: Call) -> answers.Thread:
-    """Register a thread."""
+    """Register a thread; with `supersteps` its state too."""
     body: bodies.ThreadBody = call.body
-    thread_id = body.thread_id or str(uuid4())
+    serving, thread_id = call.serving, body.thread_id or str(uuid4())
     check(thread_id)
+    if body.ttl is not None:
+        raise Unprocessable("thread TTLs are not served; delete the thread when it is over")
+    if body.thread_id is not None:
+        call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
-    thread = await call.serving.threads.make(thread_id, metadata, if_exists=body.if_exists)
+    made, thread = await serving.threads.make(thread_id, metadata, if_exists=body.if_exists)
     thread.must_hold(call.wanted)
-    return await shown(call.serving, thread)
+    if made and body.supersteps:
+        try:
+            await write_supersteps(serving, thread, body.supersteps)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await serving.threads.forget(thread_id)
+            raise
+    return await shown(serving, thread)
+
+
+async def _may_make(call: Call, thread_id: str) -> dict[str, Any]:
+    """What the thread's metadata must hold if a client chooses its id.
+
+    Raises:
+        NotFound: the id is another's, or not for this client.
+    """
+    known = await call.serving.threads.get(thread_id)
+    metadata = known.metadata if known else getattr(call.body, "metadata", None) or {}
+    wanted = await call.serving.access.ask(call.principal, "threads.create", thread_id, metadata)
+    if known is not None:
+        known.must_hold(wanted)
+    return {**call.wanted, **wanted}
 
 
 async def read(call: Call) -> answers.Thread:
@@ -64,45 +87,28 @@ async def copy(call: Call) -> answers.Thread:
     """A thread with the same checkpoints and metadata, and another id."""
     thread = _thread(call)
     target = str(uuid4())
-    made = await call.serving.threads.make(target, {**thread.metadata, **call.wanted})
+    _, made = await call.serving.threads.make(target, {**thread.metadata, **call.wanted})
     await call.serving.saver.acopy_thread(thread.thread_id, target)
     return await shown(call.serving, made)
-
-
-async def search(call: Call) -> list[answers.Thread]:
-    """Threads, by what their metadata and values hold."""
-    body: bodies.ThreadSearch = call.body
-    found = await _found(call, body.metadata, body.values, body.status, body.ids)
-    found.sort(key=lambda thread: str(getattr(thread, body.sort_by)))
-    if body.sort_order == "desc":
-        found.reverse()
-    return found[body.offset : body.offset + body.limit]
-
-
-async def count(call: Call) -> int:
-    """How many threads a search would find."""
-    body: bodies.ThreadCount = call.body
-    return len(await _found(call, body.metadata, body.values, body.status, None))
 
 
 async def prune(call: Call) -> answers.Pruned:
     """Delete threads, or keep only the newest checkpoint of each."""
     body: bodies.ThreadPrune = call.body
-    pruned = 0
-    for thread_id in dict.fromkeys(body.thread_ids):
-        thread = await call.serving.threads.get(thread_id)
-        if thread is None:
-            continue
-        wanted = await call.serving.access.ask(
-            call.principal, "threads.delete", thread_id, thread.metadata
+    known = [await call.serving.threads.get(one) for one in dict.fromkeys(body.thread_ids)]
+    threads = [thread for thread in known if thread is not None]
+    for thread in threads:  # all of them first: a refusal leaves everything as it is
+        thread.must_hold(
+            await call.serving.access.ask(
+                call.principal, "threads.delete", thread.thread_id, thread.metadata
+            )
         )
-        thread.must_hold(wanted)
+    for thread in threads:
         if body.strategy == "delete":
-            await remove(call.serving, thread_id)
+            await remove(call.serving, thread.thread_id)
         else:
-            await call.serving.saver.aprune([thread_id], strategy="keep_latest")
-        pruned += 1
-    return answers.Pruned(pruned)
+            await call.serving.saver.aprune([thread.thread_id], strategy="keep_latest")
+    return answers.Pruned(len(threads))
 
 
 async def state_now(call: Call) -> answers.State:
@@ -197,79 +203,6 @@ def _graph(call: Call) -> CompiledStateGraph | None:
         return None
 
 
-async def _found(
-    call: Call,
-    metadata: Mapping[str, Any] | None,
-    values: Mapping[str, Any] | None,
-    status: str | None,
-    ids: list[str] | None,
-) -> list[answers.Thread]:
-    wanted = {**(metadata or {}), **call.wanted}
-    threads = await call.serving.threads.all(wanted)
-    if ids is not None:
-        threads = [thread for thread in threads if thread.thread_id in ids]
-    found = [await shown(call.serving, thread) for thread in threads]
-    if status is not None:
-        found = [thread for thread in found if thread.status == status]
-    if values:
-        found = [t for t in found if isinstance(t.values, dict) and holds(t.values, values)]
-    return found
-
-
-async def shown(serving: Serving, thread: Stored) -> answers.Thread:
-    """A thread with the state that it is in."""
-    busy = bool(await serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
-    try:
-        _, graph = serving.graph_for(thread)
-        snapshot = await graph.aget_state(config_of(thread.thread_id, {}))
-    except NotFound:
-        snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
-    failed = [task.error for task in snapshot.tasks if task.error is not None]
-    return answers.Thread(
-        thread_id=thread.thread_id,
-        created_at=thread.created_at,
-        updated_at=max(thread.updated_at, snapshot.created_at or ""),
-        state_updated_at=snapshot.created_at or thread.created_at,
-        metadata=thread.metadata,
-        status=cast("Any", states.status(snapshot, busy=busy)),
-        values=snapshot.values,
-        interrupts=states.questions(snapshot),
-        error=failed[0] if failed else None,
-    )
-
-
-async def remove(serving: Serving, thread_id: str) -> None:
-    """Stop what runs on a thread, and remove its checkpoints and its registration."""
-    for run in await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES):
-        await run.cancel()
-    await serving.saver.adelete_thread(thread_id)
-    await serving.threads.forget(thread_id)
-
-
-def check(thread_id: str) -> None:
-    """Refuse what can't be a thread's id.
-
-    Raises:
-        InvalidConfigError: it is empty, too long, or has control characters.
-    """
-    from actorgraph.api.config import address_of
-
-    address_of(config_of(thread_id, {}), needs_thread=True)
-
-
-def config_of(thread_id: str, place: Mapping[str, Any]) -> Config:
-    """The config that addresses a thread, or a checkpoint of it."""
-    return {"configurable": {**place, "thread_id": thread_id}}
-
-
-def placed(checkpoint: bodies.CheckpointBody | None) -> Config:
-    """The part of a config that addresses a checkpoint."""
-    if checkpoint is None:
-        return {}
-    place = {"checkpoint_ns": checkpoint.checkpoint_ns, "checkpoint_id": checkpoint.checkpoint_id}
-    return {key: value for key, value in place.items() if value is not None}
-
-
 def _thread(call: Call) -> Stored:
     assert call.thread is not None
     return call.thread
@@ -285,24 +218,6 @@ ENDPOINTS = (
         answers.Thread,
         bodies.ThreadBody,
         summary="Create a thread",
-    ),
-    Endpoint(
-        "POST",
-        "/threads/search",
-        "threads.search",
-        search,
-        list[answers.Thread],
-        bodies.ThreadSearch,
-        summary="Find threads",
-    ),
-    Endpoint(
-        "POST",
-        "/threads/count",
-        "threads.search",
-        count,
-        int,
-        bodies.ThreadCount,
-        summary="Count threads",
     ),
     Endpoint(
         "POST",

@@ -15,6 +15,9 @@ from actorgraph.web.problems import Unprocessable
 _SAME = ("values", "updates", "tasks", "checkpoints", "debug", "custom", "tools")
 _SAME_AND_TUPLES = (*_SAME, "messages-tuple")
 _CHUNKS = frozenset((*_SAME, "messages"))
+MESSAGES_MAX = 256
+"""Messages of which a reader knows what it was told; one that comes after more is told anew."""
+
 _NEEDS = {**{mode: mode for mode in _SAME}, "messages": "messages", "messages-tuple": "messages"}
 
 
@@ -38,6 +41,8 @@ class Wire:
         modes: the client's; None for all that there are, messages in pieces.
         subgraphs: whether chunks of graphs inside are shown too.
 
+    The values that follow a gap are told whatever the modes are.
+
     Attributes:
         remembers: whether what it says of a chunk depends on those before it.
     """
@@ -47,10 +52,16 @@ class Wire:
         self.remembers = "messages" in self._modes
         self._subgraphs = subgraphs
         self._messages: dict[str, Any] = {}
+        self._owes_values = False
 
     def events(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
         """`(name, data)` of each event that tells a chunk, or what else happened to the run."""
         if mode not in _CHUNKS:
+            self._owes_values |= mode == "gap"
+            yield mode, plain(chunk)
+            return
+        if mode == "values" and self._owes_values and not namespace:
+            self._owes_values = False
             yield mode, plain(chunk)
             return
         if namespace and not self._subgraphs and mode != "messages":
@@ -66,10 +77,16 @@ class Wire:
         if "messages" in self._modes:
             yield from self._whole(message, metadata, below)
 
+    def forgive(self) -> None:
+        """What was just told of a gap, the client has."""
+        self._owes_values = False
+
     def _whole(self, message: Any, metadata: Any, below: str) -> Iterator[tuple[str, Any]]:
         identifier = str(getattr(message, "id", None) or "")
-        known = self._messages.get(identifier)
-        if identifier not in self._messages:
+        known = self._messages.pop(identifier, None)
+        if known is None:
+            if len(self._messages) >= MESSAGES_MAX:  # the one that was silent longest
+                del self._messages[next(iter(self._messages))]
             yield f"messages/metadata{below}", {identifier: {"metadata": plain(metadata)}}
         if not type(message).__name__.endswith("Chunk"):
             self._messages[identifier] = message

@@ -28,7 +28,8 @@ async def client() -> AsyncIterator[Any]:
 
 
 async def post(client: httpx.AsyncClient, body: bytes, **headers: str) -> tuple[int, Any]:
-    answer = await client.post("/threads", content=body, headers=headers)
+    told = {"content-type": "application/json", **headers}
+    answer = await client.post("/threads", content=body, headers=told)
     return answer.status_code, answer.json()["detail"]
 
 
@@ -142,7 +143,7 @@ class TestRates:
         """
         Above the burst a client is told to wait, and for how long.
         """
-        answers = [await client.get("/ok") for _ in range(60)]
+        answers = [await client.get("/info") for _ in range(60)]
         refused = [answer for answer in answers if answer.status_code == 429]
 
         assert refused

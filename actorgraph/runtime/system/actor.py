@@ -76,6 +76,7 @@ class SystemActor:
         self.active = 0
         self.counts: Counter[str] = Counter()
         self.refused = 0
+        self.followers: dict[str, list[Callable[[Job | None], None]]] = {}
         self.on_left: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: Watchdog | None = None
@@ -125,6 +126,8 @@ class SystemActor:
         self.lanes[job.thread_id] = lane
         self.jobs[job.id] = job
         self.counts["started"] += 1
+        for tell in self.followers.get(job.thread_id, ()):
+            tell(job)
         answer = None
         if self.keeps and not stored:
             assert self.host is not None
@@ -362,6 +365,8 @@ class SystemActor:
         if self.draining is None:
             self.draining = reason
             log_event("info", "system.draining", active=self.active, queued=self.queued)
+            for tell in [one for told in self.followers.values() for one in told]:
+                tell(None)
         for job in list(self.jobs.values()):
             job.control.request_drain(reason)
             if not job.begun or not job.turn.is_open:

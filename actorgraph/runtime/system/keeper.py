@@ -142,10 +142,11 @@ async def read_page(
 ) -> list[RunEvent]:
     """Some of the events of a run that follow an offset, in order."""
     rows: list[EventRow] = await host.reader.ask(ReadEvents(run, thread_id, after, PAGE))
-    return [_decoded(codec, run, row) for row in rows]
+    return [decoded(codec, run, row) for row in rows]
 
 
-def _decoded(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
+def decoded(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
+    """An event out of its row."""
     kind, namespace, data = _parts(codec.decode(row.payload, event_of(run, row.place)))
     return RunEvent(row.place, kind, data, tuple(namespace), row.created)
 

@@ -140,6 +140,7 @@ class StoredReader(AsyncIterator[RunEvent]):
     Args:
         page: reads events behind an offset.
         is_over: whether the run writes no more.
+        left: how it has left, `{"status": ..., "reason": ...}`; asked when it is over.
         values: reads the thread's state, for gaps.
     """
 
@@ -149,11 +150,13 @@ class StoredReader(AsyncIterator[RunEvent]):
         after: int,
         *,
         is_over: Callable[[], Awaitable[bool]],
+        left: Callable[[], dict[str, Any]],
         values: Callable[[], Awaitable[Any]],
     ) -> None:
         self.offset = after
         self._page = page
         self._is_over = is_over
+        self._left = left
         self._values = values
         self._events: deque[RunEvent] = deque()
         self._ended = False
@@ -174,9 +177,12 @@ class StoredReader(AsyncIterator[RunEvent]):
             over = await self._is_over()  # before the page: what comes after it is no more
             await self._turn_page()
             if not self._events:
-                if over:
+                if not over:
+                    await anyio.sleep(POLL_S)
+                elif await self._has_read_the_end():
                     raise StopAsyncIteration
-                await anyio.sleep(POLL_S)
+                else:
+                    self._events.extend(await self._unstored_end())
         event = self._events.popleft()
         self.offset = event.offset
         self._ended = event.ends
@@ -187,6 +193,20 @@ class StoredReader(AsyncIterator[RunEvent]):
         if page and page[0].offset > self.offset + 1:
             self._events.extend(gap(self.offset, page[0].offset, await self._values()))
         self._events.extend(page)
+
+    async def _has_read_the_end(self) -> bool:
+        """Whether the last event that the reader has is the run's last one."""
+        page = await self._page(self.offset - 1) if self.offset else []
+        return bool(page) and page[0].offset == self.offset and page[0].ends
+
+    async def _unstored_end(self) -> list[RunEvent]:
+        """What becomes of a run that has ended and didn't store so: a gap, its state, its end."""
+        left, following = self._left(), self.offset + 2
+        events = gap(self.offset, following, await self._values())
+        if left["status"] == "error":
+            kind, _, message = left["reason"].partition(": ")
+            events.append(RunEvent(following - 1, "error", {"error": kind, "message": message}))
+        return [*events, RunEvent(following, "end", left)]
 
     def close(self) -> None:
         """Stop reading."""

@@ -1,0 +1,67 @@
+"""A thread as it stands, and what addresses it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from actorgraph.values.snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web import answers, bodies, states
+from actorgraph.web.problems import NotFound
+from actorgraph.web.registry import Stored
+from actorgraph.web.serving import Serving
+
+Config = dict[str, Any]
+
+
+async def shown(serving: Serving, thread: Stored) -> answers.Thread:
+    """A thread with the state that it is in."""
+    busy = bool(await serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+    try:
+        _, graph = serving.graph_for(thread)
+        snapshot = await graph.aget_state(config_of(thread.thread_id, {}))
+    except NotFound:
+        snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
+    failed = [task.error for task in snapshot.tasks if task.error is not None]
+    return answers.Thread(
+        thread_id=thread.thread_id,
+        created_at=thread.created_at,
+        updated_at=max(thread.updated_at, snapshot.created_at or ""),
+        state_updated_at=snapshot.created_at or thread.created_at,
+        metadata=thread.metadata,
+        status=cast("Any", states.status(snapshot, busy=busy)),
+        values=snapshot.values,
+        interrupts=states.questions(snapshot),
+        error=failed[0] if failed else None,
+    )
+
+
+async def remove(serving: Serving, thread_id: str) -> None:
+    """Stop what runs on a thread, and remove its checkpoints and its registration."""
+    for run in await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES):
+        await run.cancel()
+    await serving.saver.adelete_thread(thread_id)
+    await serving.threads.forget(thread_id)
+
+
+def check(thread_id: str) -> None:
+    """Refuse what can't be a thread's id.
+
+    Raises:
+        InvalidConfigError: it is empty, too long, or has control characters.
+    """
+    from actorgraph.api.config import address_of
+
+    address_of(config_of(thread_id, {}), needs_thread=True)
+
+
+def config_of(thread_id: str, place: Mapping[str, Any]) -> Config:
+    """The config that addresses a thread, or a checkpoint of it."""
+    return {"configurable": {**place, "thread_id": thread_id}}
+
+
+def placed(checkpoint: bodies.CheckpointBody | None) -> Config:
+    """The part of a config that addresses a checkpoint."""
+    if checkpoint is None:
+        return {}
+    place = {"checkpoint_ns": checkpoint.checkpoint_ns, "checkpoint_id": checkpoint.checkpoint_id}
+    return {key: value for key, value in place.items() if value is not None}

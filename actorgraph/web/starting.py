@@ -1,0 +1,121 @@
+"""Starting a run: what a request says, as what a system takes."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import anyio
+
+from actorgraph.api.runs import Run
+from actorgraph.web import bodies
+from actorgraph.web.endpoint import Call
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.registry import Stored
+from actorgraph.web.serving import assistant_id
+from actorgraph.web.standing import check, placed
+from actorgraph.web.supersteps import command_of
+from actorgraph.web.wire import graph_modes
+
+KEPT = "actorgraph.web"
+"""Of a run's metadata: how it was asked for."""
+
+_RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
+
+
+async def begin(call: Call) -> Run:
+    """Start the run of a request, on the thread of its path or on one of its own.
+
+    What can't be started is refused before anything is written.
+    """
+    body: bodies.RunBody = call.body
+    name, _ = call.serving.graph_of(body.assistant_id)
+    given, options = _input(body), _options(body)
+    thread = await _thread(call, name)
+    alone = "thread_id" not in call.path
+    try:
+        run = await call.serving.system.start(name, thread.thread_id, given, **options)
+    except BaseException:
+        if alone:
+            with anyio.CancelScope(shield=True):
+                await call.serving.threads.forget(thread.thread_id)
+        raise
+    if alone and body.on_completion == "delete":
+        call.serving.removes(run, thread.thread_id)
+    return run
+
+
+def checked(call: Call, body: bodies.RunBody) -> None:
+    """Refuse a run that can't be started, before others are."""
+    call.serving.graph_of(body.assistant_id)
+    _input(body)
+    _options(body)
+
+
+async def _thread(call: Call, graph: str) -> Stored:
+    """The thread that a run is for: that of the path, or one of its own."""
+    body: bodies.RunBody = call.body
+    threads = call.serving.threads
+    known = {"graph_id": graph, "assistant_id": assistant_id(graph)}
+    if "thread_id" not in call.path:
+        return (await threads.make(str(uuid4()), {**known, **call.wanted}))[1]
+    if call.thread is None:
+        if body.if_not_exists == "reject":
+            raise NotFound.thread(call.thread_id)
+        check(call.thread_id)
+        _, made = await threads.make(
+            call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"
+        )
+        made.must_hold(call.wanted)  # somebody may have been faster
+        return made
+    if "graph_id" not in call.thread.metadata:
+        return await threads.merge(call.thread, known)
+    return call.thread
+
+
+def _options(body: bodies.RunBody) -> dict[str, Any]:
+    modes = modes_of(body.stream_mode)
+    kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
+    kept["subgraphs"] = body.stream_subgraphs
+    if body.webhook is not None:
+        raise Unprocessable("webhooks are not served; join the run, or stream it")
+    options: dict[str, Any] = {
+        "if_busy": body.multitask_strategy,
+        "durability": body.durability,
+        "config": _config(body),
+        "context": body.context,
+        "metadata": {**(body.metadata or {}), KEPT: kept},
+        "stream_mode": graph_modes(modes),
+        "subgraphs": body.stream_subgraphs,
+        "resumable": body.stream_resumable,
+        "interrupt_before": body.interrupt_before,
+        "interrupt_after": body.interrupt_after,
+        "strict_resume": body.strict_resume,
+    }
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _input(body: bodies.RunBody) -> Any:
+    command = body.command
+    if command is None:
+        return body.input
+    if body.input is not None:
+        raise Unprocessable("a run has an input or a command, not both")
+    return command_of(command)
+
+
+def _config(body: bodies.RunBody) -> dict[str, Any]:
+    """The client's part of the config; where the run goes is the path's affair."""
+    said = body.config or bodies.ConfigBody()
+    place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
+    place |= placed(body.checkpoint)
+    if body.checkpoint_id is not None:
+        place["checkpoint_id"] = body.checkpoint_id
+    config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}
+    if said.recursion_limit is not None:
+        config["recursion_limit"] = said.recursion_limit
+    return {key: value for key, value in config.items() if value}
+
+
+def modes_of(modes: str | Sequence[str]) -> list[str]:
+    """A client's modes as a list."""
+    return [modes] if isinstance(modes, str) else list(modes)

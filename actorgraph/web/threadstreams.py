@@ -1,0 +1,145 @@
+"""ThreadStream: all runs of a thread as one stream of server-sent events, until the client goes.
+
+Its ids are `<run>.<offset>`: whoever comes back is told what it has missed of that run and of the
+runs after it, then what comes.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from actorgraph.api.runs import Run
+from actorgraph.errors import RunNotFoundError
+from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.registry import Stored
+from actorgraph.web.serving import Serving
+from actorgraph.web.standing import config_of
+from actorgraph.web.starting import KEPT
+from actorgraph.web.streams import HEADERS, PING, frame, frames, offset_of
+from actorgraph.web.telling import PING_S, told
+from actorgraph.web.wire import Wire
+
+MODES = ("run_modes", "lifecycle")
+
+
+class StreamQuery(Struct):
+    """Which modes, separated by commas: run_modes, the default, or lifecycle."""
+
+    stream_mode: str | None = None
+    last_event_id: str | None = None
+
+
+async def thread_stream(call: Call) -> Response:
+    """The events of all runs of a thread, as they come."""
+    asked = call.request.query_params.getlist("stream_mode")
+    modes = [mode for text in asked for mode in text.split(",") if mode] or [MODES[0]]
+    for mode in modes:
+        if mode not in MODES:
+            served = ", ".join(MODES)
+            raise Unprocessable(f"stream_mode {mode!r} is not served; the modes are {served}")
+    assert call.thread is not None
+    return ThreadStream(call.serving, call.thread, call.request, modes)
+
+
+class ThreadStream(Response):
+    """See the module's text.
+
+    Args:
+        modes: "run_modes" for all that the runs stream, "lifecycle" for how they begin and end.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, serving: Serving, thread: Stored, request: Request, modes: Sequence[str]
+    ) -> None:
+        super().__init__(headers=HEADERS)
+        del self.headers["content-length"]
+        self._serving = serving
+        self._thread = thread
+        self._chunks = "run_modes" in modes
+        self._seen = request.headers.get("last-event-id", "")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client has gone, or the system drains."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = self._frames(headers_only=scope["method"] == "HEAD")
+        await told(parts, start, receive, send, ping=PING, ping_s=PING_S)
+
+    async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        system = self._serving.system
+        coming = system.follow(self._thread.thread_id)
+        try:
+            last, missed = await self._missed()
+            if self._seen and not missed:
+                yield frame("gap", {"from": None, "to": None})
+                yield frame("values", await self._values())
+            for run, after in missed:
+                async with aclosing(self._of(run, after)) as parts:
+                    async for part in parts:
+                        yield part
+                last = run.id
+            async for run in coming:
+                if run.id <= last:
+                    continue
+                async with aclosing(self._of(run, 0)) as parts:
+                    async for part in parts:
+                        yield part
+                last = run.id
+                if system.statistics().draining is not None:
+                    return
+            yield frame("drain", {"reason": system.statistics().draining})
+        finally:
+            coming.close()
+
+    async def _missed(self) -> tuple[str, list[tuple[Run, int]]]:
+        """The run of the client's last event, if it is known, and those that were started since."""
+        identifier, _, offset = self._seen.rpartition(".")
+        system, thread_id = self._serving.system, self._thread.thread_id
+        try:
+            run = await system.run(identifier)
+        except RunNotFoundError:
+            return "", []
+        if run.thread_id != thread_id:
+            return "", []
+        later = [one for one in await system.runs(thread_id=thread_id) if one.id > run.id]
+        return run.id, [(run, offset_of(offset)), *((one, 0) for one in later)]
+
+    def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
+        said, limits = run.metadata.get(KEPT, {}), self._serving.limits
+        modes = said.get("stream_mode") if self._chunks else ()
+        return frames(
+            run,
+            Wire(modes, subgraphs=bool(said.get("subgraphs"))),
+            after,
+            buffer=limits.buffer,
+            when_full=limits.when_full,
+            prefix=f"{run.id}.",
+        )
+
+    async def _values(self) -> object:
+        try:
+            _, graph = self._serving.graph_for(self._thread)
+        except NotFound:
+            return {}
+        return (await graph.aget_state(config_of(self._thread.thread_id, {}))).values
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/threads/{thread_id}/stream",
+        "threads.read",
+        thread_stream,
+        query=StreamQuery,
+        summary="Stream all runs of a thread",
+        streams=True,
+    ),
+)
