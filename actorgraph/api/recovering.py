@@ -137,9 +137,9 @@ class RecoveryMethods(SystemBase):
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
-        if call.resumable and first > 1 and call.modes:
-            if not drained:  # nobody knows how many there were between the newest one and the end
-                job.journal.add("gap", {"from": first, "to": None})
+        if call.resumable and call.modes and not drained:
+            # Nobody knows how many there were between the newest one and the crash.
+            job.journal.add("gap", {"from": first, "to": None})
             job.journal.add("values", values)
         return job
 

@@ -55,8 +55,8 @@ class GraphRoutes:
 
             kept = InMemoryStore()
         access = Access(authorize or getattr(system, "authorize", None), authenticate)
-        serving = Serving(system, access, limits or Limits(), kept)
-        self._app = _application(_routes(serving))
+        self._serving = Serving(system, access, limits or Limits(), kept)
+        self._app = _application(_routes(self._serving))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @asynccontextmanager
-async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerator[ActorSystem]:
+async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerator[None]:
     """Open a system for as long as an application lives; for its lifespan.
 
     Args:
@@ -39,7 +39,7 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
                 group.start_soon(_recover, system)
             group.start_soon(_drain, system, told)
             with _heard(_from_outside(told.set)):
-                yield system
+                yield  # nothing: frameworks take what a lifespan yields for their state
             group.cancel_scope.cancel()
 
 

@@ -8,13 +8,13 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from actorgraph.api.runs import Run
-from actorgraph.errors import InvalidConfigError, RunNotFoundError
+from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.outcomes import Outcome
-from actorgraph.web.problems import Conflict, NotFound
+from actorgraph.web.problems import NotFound
 from actorgraph.web.serving import assistant_id
 from actorgraph.web.starting import KEPT, begin, checked, modes_of
 from actorgraph.web.streams import EventStream
@@ -139,7 +139,7 @@ async def join_stream(call: Call) -> Response:
     wanted = [mode for text in asked for mode in text.split(",") if mode]
     graph_modes(wanted)
     said = run.metadata.get(KEPT, {})
-    return EventStream(
+    made = EventStream(
         run,
         call.request,
         on_disconnect="cancel" if query.cancel_on_disconnect else "continue",
@@ -148,6 +148,7 @@ async def join_stream(call: Call) -> Response:
         buffer=limits.buffer,
         when_full=limits.when_full,
     )
+    return _located(run, made)
 
 
 async def cancel(call: Call) -> Response:
@@ -181,16 +182,9 @@ async def delete(call: Call) -> None:
 
 
 async def _stop(call: Call, run: Run, action: str, *, wait: bool) -> None:
-    """Stop a run.
-
-    Raises:
-        Conflict: another process has it.
-    """
+    """Stop a run, wherever it goes on."""
     back = action == "rollback"
-    try:
-        await run.cancel(wait=wait or back)
-    except InvalidConfigError as error:
-        raise Conflict(str(error)) from error
+    await run.cancel(wait=wait or back)
     if back:
         await call.serving.saver.adelete_for_runs([run.id])
 

@@ -4,7 +4,7 @@ What ends it: the last part, the client's leaving, the server's own end. It neve
 client that is gone: nobody is there who could be told.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import anyio
@@ -52,19 +52,9 @@ async def told(
                 except OSError:  # it has gone while it was written to
                     leave()
 
-        async def listen() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            leave()
-
-        async def keep_open() -> None:
-            while True:
-                await anyio.sleep(ping_s)
-                await say(_body(ping))
-
         await say(start)
-        group.start_soon(listen)
-        group.start_soon(keep_open)
+        group.start_soon(_listen, receive, leave)
+        group.start_soon(_repeat, say, _body(ping), ping_s)
         try:
             async for part in parts:
                 await say(_body(part))
@@ -84,6 +74,18 @@ async def give_up(run: Run) -> None:
             await run.cancel("the client has gone")
         except ActorGraphError as error:
             event("warning", "web.not_cancelled", run_id=run.id, error=str(error))
+
+
+async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
+async def _repeat(say: Send, message: Message, seconds: float) -> None:
+    while True:
+        await anyio.sleep(seconds)
+        await say(message)
 
 
 def _body(part: bytes) -> Message:

@@ -102,3 +102,93 @@ class TestReaders:
 
         assert [e.kind for e in events[:2]] == ["gap", "values"]
         assert len(events) == 2 + 4
+
+
+class TestOtherLives:
+    async def test_a_run_that_ended_before_and_stored_nothing(self, tmp_path):
+        """
+        A reader of a run whose events are gone with their process is told of a gap, the state and
+        the end; one that has the end is told nothing.
+        """
+        place = Store("sqlite", tmp_path)
+        async with system_of(place, ab()) as system:
+            lost = await system.start("g", "lost", {"bar": []})
+            await lost.result()
+            kept = await system.start("g", "kept", {"bar": []}, resumable=True)
+            await kept.result()
+            last = [event.offset async for event in kept.events()][-1]
+        async with system_of(place, ab()) as system:
+            told = [event async for event in (await system.run(lost.id)).events(after=2)]
+            rest = await kinds((await system.run(kept.id)).events(after=last))
+
+        assert [event.kind for event in told] == ["gap", "values", "end"]
+        assert told[1].data["bar"] == ["a", "b"]
+        assert told[2].data == {"status": "success", "reason": ""}
+        assert rest == []
+
+    async def test_offsets_of_another_life_are_other_offsets(self, tmp_path):
+        """
+        A run that stores no events and is taken up by another system counts on from far above:
+        who comes back is told of a gap, however much the second life has told.
+        """
+        place, slow = Store("sqlite", tmp_path), Turnstile({"bar": ["a"]})
+        async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            run_id = run.id
+            slow.out.set()
+            await system.drain()
+        async with system_of(place, in_a_row({"a": writer("a"), "b": writer("b")})) as system:
+            (again,) = await system.recover()
+            await again.result()
+            told = [event async for event in again.events(after=1)]
+
+        assert again.id == run_id
+        assert [event.kind for event in told[:3]] == ["gap", "values", "metadata"]
+        assert told[0].data == {"from": 2, "to": told[2].offset - 1}
+        assert told[-1].kind == "end"
+
+
+class TestFollowing:
+    async def test_runs_of_a_thread_one_after_the_other(self, place: Store):
+        """
+        Who follows a thread gets the run that goes on, then each that is started, until a drain.
+        """
+        slow = Turnstile({"bar": ["a"]})
+        async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
+            first = await system.start("g", "t", {"bar": []})
+            following = system.follow("t")
+            await system.start("g", "other", {"bar": []})
+            slow.out.set()
+            await first.result()
+            second = await system.start("g", "t", {"bar": []})
+            seen = [(await anext(following)).id, (await anext(following)).id]
+            await system.drain()
+            with pytest.raises(StopAsyncIteration):
+                await anext(following)
+
+        assert seen == [first.id, second.id]
+
+    async def test_who_leaves_is_forgotten(self, place: Store):
+        """
+        Nothing is kept for a reader that has gone.
+        """
+        async with system_of(place, ab()) as system:
+            following = system.follow("t")
+            following.close()
+            await (await system.start("g", "t", {"bar": []})).result()
+            with pytest.raises(StopAsyncIteration):
+                await anext(following)
+
+    async def test_who_is_too_slow_is_told(self, place: Store, monkeypatch):
+        """
+        Runs wait for a follower up to a bound; beyond it the follower is told to begin again.
+        """
+        monkeypatch.setattr("actorgraph.api.following.WAITING_MAX", 1)
+        async with system_of(place, ab()) as system:
+            following = system.follow("t")
+            for _ in range(2):
+                await (await system.start("g", "t", {"bar": []})).result()
+            await anext(following)
+            with pytest.raises(SlowReaderError, match="follow the thread again"):
+                await anext(following)

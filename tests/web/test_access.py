@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
-from actorgraph.web import ACTIONS, GraphRoutes
+from actorgraph.web import ACTIONS, GraphRoutes, Limits
 from actorgraph.web.endpoint import Endpoint
 from actorgraph.web.table import ENDPOINTS
 from tests.web.apps import GRAPHS
@@ -159,6 +161,34 @@ class TestTheRest:
 
         assert ([t["thread_id"] for t in mine.json()], others.json()) == (["owner"], [])
 
+    async def test_nobody_takes_anothers_id(self, place):
+        """
+        An id that is another tenant's can't be taken, and tells nothing of its thread.
+        """
+        for if_exists in ("do_nothing", "raise"):
+            body = {"thread_id": "owner", "if_exists": if_exists}
+            answer = await place.ask("other", "POST", "/threads", body)
+            assert answer.status_code == 404
+            assert OWN not in answer.text
+
+    async def test_two_at_once_make_one_thread(self, place):
+        """
+        Of two tenants who want an id at the same time one gets it.
+        """
+        codes: list[int] = []
+
+        async def ask(user: str) -> None:
+            answer = await place.ask(user, "POST", "/threads", {"thread_id": "new"})
+            codes.append(answer.status_code)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "owner")
+            group.start_soon(ask, "other")
+        seen = [(await place.ask(u, "GET", "/threads/new")).status_code for u in ("owner", "other")]
+
+        assert sorted(seen) == [200, 404]
+        assert codes.count(200) == 1
+
     async def test_a_thread_gets_its_owner(self, place):
         """
         What a thread's metadata must hold is put there when it is made.
@@ -166,3 +196,50 @@ class TestTheRest:
         made = await place.ask("other", "POST", "/threads", {"metadata": {"tenant": "owner"}})
 
         assert made.json()["metadata"]["tenant"] == "other"
+
+
+class TestRulesByName:
+    @pytest.fixture
+    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A server where a user's threads are those that begin with the user's name."""
+
+        def who(request: Any) -> str:
+            if "x-user" not in request.headers:
+                raise HTTPException(401, "sign in first")
+            return request.headers["x-user"]
+
+        def may(user: str, action: str, thread_id: str | None, metadata: Any) -> bool:
+            return thread_id is None or thread_id.startswith(f"{user}-")
+
+        saver = InMemorySaver()
+        graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+        system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
+        limits = Limits(requests_per_s=0.01, burst=20)
+        app = GraphRoutes(system, authorize=may, authenticate=who, limits=limits)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+            yield client
+
+    async def test_a_search_shows_ones_own(self, client):
+        """
+        Where a search as such is allowed, each thread is asked for before it is shown or counted.
+        """
+        for user in ("ann", "bob"):
+            body = {"thread_id": f"{user}-1"}
+            await client.post("/threads", json=body, headers={"x-user": user})
+        ann = {"x-user": "ann"}
+        found = await client.post("/threads/search", json={}, headers=ann)
+        taken = await client.post("/threads", json={"thread_id": "bob-2"}, headers=ann)
+
+        assert [thread["thread_id"] for thread in found.json()] == ["ann-1"]
+        assert (await client.post("/threads/count", json={}, headers=ann)).json() == 1
+        assert taken.status_code == 404
+
+    async def test_the_frameworks_own_refusals_are_answers(self, client):
+        """
+        `authenticate` may raise the framework's exception; who guesses is held up too.
+        """
+        answers = [await client.get("/threads/x") for _ in range(22)]
+
+        assert (answers[0].status_code, answers[0].json()) == (401, {"detail": "sign in first"})
+        assert answers[-1].status_code == 429

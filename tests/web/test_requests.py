@@ -3,8 +3,11 @@
 import gzip
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
+from urllib.parse import quote, unquote
 
+import anyio
 import httpx
 import pytest
 
@@ -19,11 +22,12 @@ async def client() -> AsyncIterator[Any]:
     saver = InMemorySaver()
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
-    app = GraphRoutes(system, limits=Limits(body_bytes=10_000, requests_per_s=1000, burst=20))
+    limits = Limits(body_bytes=10_000, body_s=0.2, requests_per_s=1000, burst=20, streams=2)
+    app = GraphRoutes(system, limits=limits)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     made: Any = httpx.AsyncClient(transport=transport, base_url="http://test")
     async with system, made:
-        made.app = app
+        made.app, made.system = app, system
         yield made
 
 
@@ -63,6 +67,13 @@ class TestBodies:
 
         assert await post(client, deep) == (422, "the body is nested more than 64 levels deep")
         assert (await post(client, deeper))[0] == 422
+
+    @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+    async def test_only_json_is_taken(self, client, kind):
+        """
+        A body that isn't said to be JSON is 415: pages of other sites can send those unasked.
+        """
+        assert (await post(client, b"{}", **{"content-type": kind}))[0] == 415
 
     async def test_a_compressed_body_is_refused(self, client):
         """
@@ -137,8 +148,129 @@ class TestRoutes:
         assert answer.status_code == 422
         assert "nope" in answer.json()["detail"]
 
+    async def test_a_wrong_method_is_told_the_right_ones(self, client):
+        """
+        405 names every method of the path.
+        """
+        wrong = [await client.request(method, "/threads/t") for method in ("PUT", "OPTIONS")]
+
+        assert {answer.status_code for answer in wrong} == {405}
+        told = {frozenset(answer.headers["allow"].split(", ")) for answer in wrong}
+        assert told == {frozenset({"GET", "HEAD", "PATCH", "DELETE"})}
+
+    @pytest.mark.parametrize("name", ["a/b", "ä ö", "日本", "a%2Fb", "?#&", "..", "%00x"])
+    async def test_ids_of_all_kinds(self, client, name):
+        """
+        A thread's id may have slashes, blanks and any alphabet, and comes back in the headers.
+        """
+        path = f"/threads/{quote(name, safe='').replace('.', '%2E')}"
+        body = {"assistant_id": "log", "input": {"foo": "a"}}
+        made = await client.post("/threads", json={"thread_id": name})
+        ended = await client.post(f"{path}/runs/wait", json=body)
+        state = await client.get(f"{path}/state")
+
+        assert (made.status_code, ended.status_code) == (200, 200)
+        assert state.json()["checkpoint"]["thread_id"] == name
+        assert unquote(ended.headers["content-location"]).startswith(f"/threads/{name}/runs/")
+
+    async def test_a_graph_is_drawn_for_any_depth(self, client):
+        """
+        What looks like a number and is none asks for no depth.
+        """
+        assert (await client.get("/assistants/log/graph?xray=²")).status_code == 200
+
+    async def test_a_batch_is_started_whole_or_not_at_all(self, client):
+        """
+        One run that can't be started keeps the others from starting.
+        """
+        good, bad = {"assistant_id": "log", "input": {"foo": "a"}}, {"assistant_id": "no"}
+        answer = await client.post("/runs/batch", json=[good, bad])
+
+        assert answer.status_code == 404
+        assert (await client.post("/threads/count", json={})).json() == 0
+
+    @pytest.mark.parametrize(
+        ("path", "more", "word"),
+        [
+            ("/runs", {"webhook": "http://a"}, "webhooks"),
+            ("/threads", {"ttl": {"ttl": 1}}, "TTLs"),
+            ("/threads", {"supersteps": [{"updates": [{"values": {}}]}]}, "graph"),
+        ],
+    )
+    async def test_what_is_not_served_is_refused(self, client, path, more, word):
+        """
+        Nobody waits for what never comes: it is refused, and nothing is made.
+        """
+        answer = await client.post(path, json={"assistant_id": "log", **more})
+
+        assert answer.status_code in (404, 422)
+        assert word in answer.json()["detail"]
+        assert (await client.post("/threads/count", json={})).json() == 0
+
+    async def test_the_servers_own_things_hide_nobody_elses(self, client):
+        """
+        A search without a namespace finds items behind any number of registered threads.
+        """
+        for _ in range(15):
+            await client.post("/threads", json={})
+        await client.put("/store/items", json={"namespace": ["z"], "key": "k", "value": {"a": 1}})
+        found = await client.post("/store/items/search", json={"limit": 5})
+        spaces = await client.post("/store/namespaces", json={"limit": 1})
+
+        assert [item["key"] for item in found.json()["items"]] == ["k"]
+        assert spaces.json() == {"namespaces": [["z"]]}
+
+
+class TestTime:
+    async def test_a_body_has_to_arrive(self, client):
+        """
+        A body that dribbles is 408 after its time, and the connection is closed.
+        """
+        said: list[Any] = []
+        scope = {"type": "http", "method": "POST", "path": "/threads", "headers": []}
+        scope |= {"query_string": b"", "client": None, "http_version": "1.1"}
+
+        async def receive() -> Any:
+            await anyio.sleep(0.01)
+            return {"type": "http.request", "body": b" ", "more_body": True}
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        await client.app(scope, receive, send)
+
+        assert said[0]["status"] == 408
+        assert (b"connection", b"close") in said[0]["headers"]
+
+
+class TestPlaces:
+    async def test_a_place_is_taken_before_a_run_is_started(self, client):
+        """
+        Above the limit of open streams and waits a client is told to come later, and nothing is
+        started for it.
+        """
+        body = {"assistant_id": "sleep", "input": {"foo": "a"}}
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(partial(client.post, "/runs/wait", json=body))
+            while client.system.statistics().active < 2:
+                await anyio.lowlevel.checkpoint()
+            refused = await client.post("/runs/stream", json=body)
+            started = client.system.statistics().started
+            await client.post("/runs/cancel", json={"status": "all"})
+
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert started == 2
+        assert (await client.post("/runs/wait", json={"assistant_id": "log"})).status_code == 200
+
 
 class TestRates:
+    async def test_who_only_asks_how_it_is_never_waits(self, client):
+        """
+        What watches a server may do so as often as it likes.
+        """
+        assert {(await client.get("/ok")).status_code for _ in range(60)} == {200}
+
     async def test_who_asks_too_often_waits(self, client):
         """
         Above the burst a client is told to wait, and for how long.

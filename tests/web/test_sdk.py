@@ -1,7 +1,7 @@
 """Threads, assistants and items through LangGraph's own client: it knows nothing of us."""
 
 import pytest
-from langgraph_sdk.errors import ConflictError, NotFoundError
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from tests.web.apps import GRAPHS
 from tests.web.sdk import DONE, NEW, address, anyio_backend, client
@@ -69,6 +69,44 @@ class TestThreads:
 
         with pytest.raises(NotFoundError):
             await client.threads.get(made["thread_id"])
+
+    async def test_a_thread_is_made_with_its_state(self, client):
+        """
+        A thread is made of supersteps: of values and of commands, one checkpoint each.
+        """
+        made = await client.threads.create(
+            graph_id="log",
+            supersteps=[
+                {"updates": [{"values": NEW, "as_node": "__input__"}]},
+                {"updates": [{"values": NEW, "as_node": "__start__"}]},
+                {"updates": [{"values": {"log": ["first"]}, "as_node": "first"}]},
+                {
+                    "updates": [
+                        {
+                            "values": None,
+                            "command": {"update": {"log": ["second"]}},
+                            "as_node": "second",
+                        }
+                    ]
+                },
+            ],
+        )
+        history = await client.threads.get_history(made["thread_id"])
+
+        assert made["values"] == DONE
+        nodes = [[], ["second"], ["first"], ["__start__"]]
+        assert [state["next"] for state in history] == nodes
+
+    async def test_a_state_that_can_not_be_made_makes_no_thread(self, client):
+        """
+        A superstep of a node that isn't there is refused, and so is the thread.
+        """
+        steps = [{"updates": [{"values": NEW, "as_node": "nobody"}]}]
+        with pytest.raises(UnprocessableEntityError, match="nobody"):
+            await client.threads.create(thread_id="half", graph_id="log", supersteps=steps)
+
+        with pytest.raises(NotFoundError):
+            await client.threads.get("half")
 
     async def test_threads_are_pruned(self, client):
         """

@@ -1,7 +1,10 @@
 """Runs through LangGraph's own client."""
 
+from collections.abc import AsyncIterator
+
+import anyio
 import pytest
-from langgraph_sdk.errors import ConflictError, NotFoundError
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from tests.web.sdk import DONE, NEW, address, anyio_backend, client, names
 
@@ -109,6 +112,86 @@ class TestRuns:
         assert len({r["run_id"] for r in started}) == 2
         with pytest.raises(NotFoundError):
             await client.runs.get(made["thread_id"], run["run_id"])
+
+    async def test_runs_are_cancelled_together(self, client):
+        """
+        Runs of a thread are cancelled by their ids, and all that wait or go on by their status;
+        what they did is kept, or taken back.
+        """
+        threads = [(await client.threads.create())["thread_id"] for _ in range(3)]
+        runs = [await client.runs.create(thread, "sleep", input=NEW) for thread in threads]
+        await client.runs.cancel_many(thread_id=threads[0], run_ids=[runs[0]["run_id"]])
+        stopped = await client.runs.join(threads[0], runs[0]["run_id"])
+        others = [await client.runs.get(t, r["run_id"]) for t, r in zip(threads, runs, strict=True)]
+        await client.runs.cancel_many(status="all", action="rollback")
+        ended = [await client.runs.get(t, r["run_id"]) for t, r in zip(threads, runs, strict=True)]
+
+        assert stopped["__error__"]["error"] == "RunCancelledError"
+        assert {run["status"] for run in others[1:]} <= {"running", "pending"}
+        assert {run["status"] for run in ended} == {"interrupted"}
+        assert (await client.threads.get_state(threads[1]))["values"] == {}
+
+
+@pytest.fixture
+async def in_time() -> AsyncIterator[None]:
+    """A stream that is silent for ever is a failure."""
+    with anyio.fail_after(30):
+        yield
+
+
+@pytest.mark.usefixtures("in_time")
+class TestThreadStreams:
+    async def test_all_runs_of_a_thread(self, client):
+        """
+        A thread's stream tells one run after the other, and goes on behind the last event.
+        """
+        thread = (await client.threads.create())["thread_id"]
+        first = await client.runs.create(thread, "sleep", input=NEW, stream_mode="updates")
+        parts = await client.threads.join_stream(thread)
+        seen = [await anext(parts), await anext(parts)]
+        last = seen[-1].id
+        await parts.aclose()
+        await client.runs.cancel(thread, first["run_id"], action="rollback")
+        second = await client.runs.create(thread, "log", input=NEW, stream_mode="updates")
+        parts = await client.threads.join_stream(thread, last_event_id=last)
+        rest = [await anext(parts) for _ in range(5)]
+        await parts.aclose()
+
+        assert [part.event for part in seen] == ["metadata", "updates"]
+        assert [p.event for p in rest] == ["end", "metadata", "updates", "updates", "end"]
+        assert rest[1].data["run_id"] == second["run_id"]
+
+    async def test_only_how_runs_begin_and_end(self, client):
+        """
+        With `lifecycle` nothing is told of what a run does; other modes are refused.
+        """
+        thread = (await client.threads.create())["thread_id"]
+        run = await client.runs.create(thread, "log", input=NEW)
+        await client.runs.join(thread, run["run_id"])
+        first = f"{run['run_id']}.0"
+        parts = await client.threads.join_stream(
+            thread, stream_mode="lifecycle", last_event_id=first
+        )
+        told = [(await anext(parts)).event for _ in range(2)]
+        await parts.aclose()
+        unserved = await client.threads.join_stream(thread, stream_mode="state_update")
+
+        assert told == ["metadata", "end"]
+        with pytest.raises(UnprocessableEntityError, match="state_update"):
+            await anext(unserved)
+
+    async def test_a_place_that_is_gone(self, client):
+        """
+        Who comes back behind a run that is no more is told of a gap, and the thread's state.
+        """
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "log", input=NEW)
+        parts = await client.threads.join_stream(thread, last_event_id="no.7")
+        told = [await anext(parts), await anext(parts)]
+        await parts.aclose()
+
+        assert [part.event for part in told] == ["gap", "values"]
+        assert told[1].data == DONE
 
 
 class TestStreams:

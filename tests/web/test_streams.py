@@ -8,8 +8,9 @@ import anyio
 import pytest
 from starlette.requests import Request
 
-from actorgraph import ActorSystem, InMemorySaver
+from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.web import EventStream
+from actorgraph.web.outcomes import Outcome
 from tests.web.apps import GRAPHS
 
 
@@ -25,7 +26,7 @@ class Client:
     """The other side of an ASGI response."""
 
     def __init__(self, *, last_event_id: str | None = None) -> None:
-        headers = [(b"last-event-id", last_event_id.encode())] if last_event_id else []
+        headers = [(b"last-event-id", last_event_id.encode("latin-1"))] if last_event_id else []
         self.scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": headers}
         self.text = ""
         self.ended = False
@@ -59,7 +60,7 @@ class Client:
         fields = [dict(line.split(": ", 1) for line in block) for block in blocks]
         return [(f["event"], json.loads(f["data"])) for f in fields]
 
-    async def read(self, stream: EventStream) -> None:
+    async def read(self, stream: EventStream | Outcome) -> None:
         await stream(self.scope, self.receive, self.send)
 
 
@@ -99,6 +100,96 @@ class TestReading:
             group.start_soon(client.read, EventStream(run, client.request, ping_s=0.01))
             await client.hears(": ping\n\n: ping\n\n")
             client.leave()
+        await run.cancel()
+
+    @pytest.mark.parametrize("last", ["99", "\xb2", "-1", "nonsense", "9" * 40])
+    async def test_from_a_place_that_never_was(self, system, last):
+        """
+        An id that is nobody's breaks nothing: the state is told, or everything from the beginning.
+        """
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+        await run.wait()
+        client = Client(last_event_id=last)
+        await client.read(EventStream(run, client.request))
+        told = [name for name, _ in client.events()]
+
+        assert told[-4:] == ["metadata", "updates", "updates", "end"]
+        assert told[:-4] == (["gap", "values"] if last == "99" else [])
+
+    async def test_only_the_headers(self, system):
+        """
+        A HEAD request is answered at once, also while the run goes on.
+        """
+        client = Client()
+        client.scope["method"] = "HEAD"
+        run = await system.start("sleep", "t", {"foo": "a"})
+        await client.read(EventStream(run, client.request))
+
+        assert (client.text, client.ended) == ("", True)
+        await run.cancel()
+
+    async def test_a_client_that_breaks_off_while_it_is_written_to(self, system):
+        """
+        A server that raises for a client which has gone ends the stream, and nothing else.
+        """
+        client = Client()
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+
+        async def send(message: Any) -> None:
+            raise OSError
+
+        await EventStream(run, client.request)(client.scope, client.receive, send)
+
+        assert await run.wait() == "success"
+
+    async def test_a_reader_that_is_too_slow_may_be_closed(self, system):
+        """
+        With "close" the stream ends in order and without the run's end, so that its client comes
+        back behind the last event that it has.
+        """
+        client = Client()
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+        await run.wait()
+        await client.read(EventStream(run, client.request, buffer=1, when_full="close"))
+
+        assert (client.events(), client.ended) == ([], True)
+
+    async def test_a_policy_that_is_none_is_refused(self, system):
+        """
+        Before anything is sent.
+        """
+        run = await system.start("log", "t", {"foo": "a"})
+        with pytest.raises(InvalidConfigError, match="is no policy"):
+            EventStream(run, Client().request, when_full="drop")  # type: ignore[arg-type]
+
+
+class TestOutcomes:
+    async def test_blanks_until_the_run_has_left(self, system):
+        """
+        Who waits long is sent blanks, then the output.
+        """
+        client = Client()
+        run = await system.start("sleep", "t", {"foo": "a"})
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.read, Outcome(run, ping_s=0.01))
+            await client.hears("  ")
+            await run.cancel("enough")
+
+        assert json.loads(client.text)["__error__"]["error"] == "RunCancelledError"
+
+    @pytest.mark.parametrize("leaves", ["continue", "cancel"])
+    async def test_a_client_that_no_longer_waits(self, system, leaves):
+        """
+        The request ends when its client has gone, and the run too if that is wanted.
+        """
+        client = Client()
+        run = await system.start("sleep", "t", {"foo": "a"})
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.read, Outcome(run, on_disconnect=leaves, ping_s=0.01))
+            await client.hears(" ")
+            client.leave()
+
+        assert run.status == ("cancelled" if leaves == "cancel" else "running")
         await run.cancel()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.web.problems import Unprocessable
-from actorgraph.web.wire import Wire, graph_modes
+from actorgraph.web.wire import MESSAGES_MAX, Wire, graph_modes
 
 
 def names(wire: Wire, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:
@@ -53,8 +53,28 @@ class TestChunks:
 
         assert names(wire, *(((), kind, {}) for kind in happened)) == happened
 
+    def test_a_gap_is_made_up_for_whatever_the_modes_are(self):
+        """
+        The state behind a gap is told to a reader of updates too; no other state is.
+        """
+        wire = Wire(["updates"], subgraphs=True)
+        state, below = ((), "values", {}), (("a:1",), "values", {})
+
+        assert names(wire, ((), "gap", {}), below, state, state) == ["gap", "values"]
+
 
 class TestMessages:
+    def test_few_messages_are_remembered(self):
+        """
+        A reader's memory is bounded: a message that comes after many others is told anew.
+        """
+        wire = Wire(["messages"], subgraphs=False)
+        for number in range(MESSAGES_MAX + 1):
+            names(wire, ((), "messages", (AIMessageChunk("a", id=str(number)), {})))
+        again = [((), "messages", (AIMessageChunk("b", id=one), {})) for one in ("0", "1000")]
+
+        assert names(wire, *again) == ["messages/metadata", "messages/partial"] * 2
+
     def test_pieces_are_told_as_the_message_so_far(self):
         """
         A message's metadata is told once, then the message as far as it has come.

@@ -1,0 +1,167 @@
+"""A server whose inside can be looked at: `GET /inside` tells its tasks, figures and memory.
+
+    python -m tests.web.inspected_app <server> <database> [<limits as JSON>]
+
+It prints its address, and ends at SIGTERM.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+
+from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, get_stream_writer
+from actorgraph.runtime.mailbox import on_trio
+from actorgraph.runtime.system.journal import Journal
+from actorgraph.stores import SqliteStore
+from actorgraph.web import GraphRoutes, Limits, running
+
+SERVERS = ("uvicorn", "hypercorn on asyncio", "hypercorn on trio")
+
+
+class Steps(TypedDict, total=False):
+    """The numbers of the steps that were done, and how many there are to be."""
+
+    most: int
+    done: Annotated[list[int], add]
+
+
+async def step(state: Steps) -> dict[str, Any]:
+    """Take a moment, and note that it is over."""
+    await anyio.sleep(0.01)
+    return {"done": [len(state.get("done", ()))]}
+
+
+async def more(state: Steps) -> str:
+    """Go on until there were enough."""
+    return "step" if len(state["done"]) < state["most"] else END
+
+
+async def flood(state: Steps) -> dict[str, Any]:
+    """Tell more than a slow reader can take."""
+    write = get_stream_writer()
+    for number in range(state["most"]):
+        write({"number": number, "text": "x" * 200})
+        if number % 100 == 0:
+            await anyio.lowlevel.checkpoint()
+    return {"done": [state["most"]]}
+
+
+async def sleep(state: Steps) -> dict[str, Any]:
+    """Go on until somebody stops it."""
+    await anyio.sleep_forever()
+    return {}
+
+
+def graphs() -> dict[str, StateGraph]:
+    """Each of the nodes as a graph."""
+    made = {}
+    for node in (flood, sleep):
+        made[node.__name__] = StateGraph(Steps).add_node(node).add_edge(START, node.__name__)
+    steps = StateGraph(Steps).add_node(step).add_edge(START, "step")
+    made["steps"] = steps.add_conditional_edges("step", more, ["step", END])
+    return made
+
+
+SERVERS_OWN = ("EventWrapper.wait", "_idle_timeout", "_server_callback", "_run_handler")
+"""Of hypercorn: they watch each connection, also for some time after its end."""
+
+
+def tasks() -> list[str]:
+    """The names of what the event loop runs, for connections and for the application."""
+    return sorted(name for name in _tasks() if not name.endswith(SERVERS_OWN))
+
+
+def _tasks() -> list[str]:
+    if on_trio():
+        import trio
+
+        found, todo = [], [trio.lowlevel.current_root_task()]
+        while todo:
+            task = todo.pop()
+            if task is not None:
+                found.append(task.name)
+                todo += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+        return found
+    return [getattr(task.get_coro(), "__qualname__", "?") for task in asyncio.all_tasks()]
+
+
+def resident_bytes() -> int:
+    """The memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def application(path: str, limits: Limits) -> Starlette:
+    """The routes over a file, and what tells of the inside."""
+    system = ActorSystem(
+        {name: graph.compile() for name, graph in graphs().items()},
+        saver=SqliteSaver(path),
+        store=SqliteStore(path + ".store"),
+        lease_s=1.0,
+        attempts_max=1000,
+    )
+
+    async def inside(_: Request) -> JSONResponse:
+        gc.collect()
+        now = system.statistics()
+        journals = [one for one in gc.get_objects() if isinstance(one, Journal)]
+        rows = await system.runs(statuses=("pending", "running"))
+        return JSONResponse(
+            {
+                "tasks": tasks(),
+                "active": now.active,
+                "queued": now.queued,
+                "threads": now.threads,
+                "open_rows": [run.id for run in rows],
+                "left": now.left,
+                "resident": resident_bytes(),
+                "unsaved_bytes": now.unsaved_bytes,
+                "ring": max((len(one._ring) for one in journals), default=0),  # noqa: SLF001
+                "readers": sum(len(one._readers) for one in journals),  # noqa: SLF001
+                "streams": routes._serving.streams.taken,  # noqa: SLF001
+            }
+        )
+
+    routes = GraphRoutes(system, limits=limits)
+    return Starlette(
+        lifespan=lambda app: running(system),
+        routes=[Route("/inside", inside), Mount("/", routes)],
+    )
+
+
+def main(server: str, path: str, limits: str = "{}") -> None:
+    """Serve until SIGTERM."""
+    app = application(path, Limits(**json.loads(limits)))
+    if server == "uvicorn":
+        uvicorn.run(app, port=0, log_level="info", backlog=4096, timeout_graceful_shutdown=5)
+        return
+    from hypercorn.config import Config
+
+    config = Config()
+    config.bind = ["127.0.0.1:0"]
+    config.graceful_timeout = 5
+    config.backlog = 4096
+    backend = server.rsplit(maxsplit=1)[-1]
+    if backend == "trio":
+        from hypercorn.trio import serve
+    else:
+        from hypercorn.asyncio import serve
+
+    async def serving() -> None:
+        await serve(app, config)  # type: ignore[arg-type]
+
+    anyio.run(serving, backend=backend)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
