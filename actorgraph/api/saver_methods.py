@@ -131,6 +131,7 @@ class CheckpointMethods:
             metadata={k: v for k, v in metadata.items() if k not in _NOT_STORED},
             deltas={c: (n, points) for c, (n, points) in deltas.items() if c not in values},
             folds=metadata.get("source") == "loop",
+            highest=await self._floor(place.thread_id, place.namespace),
         )
         save = Save(0, None, checkpoints=(point,))
         await self._store(place.thread_id, place.namespace, save, checkpoint["v"])
@@ -163,6 +164,12 @@ class CheckpointMethods:
             for index in (CONTROL_INDEX.get(channel, i),)
         )
         await self._store(place.thread_id, place.namespace, Save(0, None, ledger=entries))
+
+    async def _floor(self, thread_id: str, namespace: str) -> int:
+        """The highest version of the namespace, which later runs must know."""
+        query = ListCheckpoints(thread_id, namespace, limit=1, bare=True)
+        found: Sequence[StoredCheckpoint] = await self._host().reader.ask(query)
+        return decode_record(found[0].row.record).floor if found else 0
 
     async def _next_generation(self, thread_id: str, namespace: str, base: bytes) -> int:
         """The generation of control rows that replace those beside a checkpoint."""
@@ -232,6 +239,7 @@ class CheckpointMethods:
             namespace=namespace,
             run=b"",
             epoch=EPOCH_ANY,
+            aside=True,
         )
         commit = handoff.commit(save)
         await self._host().writer.store(_outside_runs(commit, shape))

@@ -7,6 +7,7 @@ C holds the interpreter's lock, so a thread would not help.
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ _ASKS = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
 SLICE_BYTES = 1_000_000
 SLICE_ITEMS = 2_000
+_APART = 1 << 62
 
 
 class HandOff:
@@ -47,6 +49,8 @@ class HandOff:
         placed: channel -> where its value is stored, by the loaded checkpoint.
         stamped: whether checkpoints carry the run's id; updates from outside don't.
         owner: the ActorSystem whose run it is.
+        aside: whether values stand apart from those of their version, which others may have given
+            to other values: what a program puts has the program's own versions.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class HandOff:
         placed: "Placement | None" = None,
         stamped: bool = True,
         owner: bytes | None = None,
+        aside: bool = False,
     ) -> None:
         self._codec = codec
         self._sealed = codec.encrypts
@@ -71,6 +76,7 @@ class HandOff:
         self._stamp = run if stamped else None
         self._epoch = epoch
         self._owner = owner
+        self._aside = aside
         self._placed = placed or Placement()
         self._encoded = self._yielded = 0
         self._whole: frozenset[str] = frozenset()
@@ -214,12 +220,22 @@ class HandOff:
         if grows and channel not in self._whole and self._grows(channel, value):
             return self._extend(channel, value, version, rows)
         placed.blobs.add(channel)
+        if self._aside:
+            version = placed.stands[channel] = self._apart(point, channel, value)
         stands = NOWHERE
         if self._sealed:
             stands = value_at(self._thread_id, self._namespace, channel, version)
         payload = self._encode(value, f"state[{channel!r}]", stands)
         rows.blobs.append(BlobRow(channel, version, payload))
         return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
+
+    def _apart(self, point: NewCheckpoint, channel: str, value: Any) -> int:
+        """A version that no run counts up to: of the value, so that equal ones stand once.
+
+        Of the checkpoint if values are secret: a digest would tell which of them are equal.
+        """
+        of = point.id if self._sealed else self._codec.encode(value, f"state[{channel!r}]")
+        return _APART | int.from_bytes(blake2b(of, digest_size=8).digest()) >> 2
 
     def _checkpoint(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
         return CheckpointRow(
@@ -247,6 +263,7 @@ class HandOff:
             values=placed.values,
             lists={c: g.chain for c, g in placed.lists.items()} if placed.lists else {},
             blobs=sorted(placed.blobs) if placed.blobs else [],
+            stands=dict(placed.stands) if placed.stands else {},
             deltas=dict(point.deltas) if point.deltas else {},
             folds=point.folds,
         )
@@ -319,6 +336,7 @@ class Placement:
 
     Attributes:
         values: inline in the record. blobs: in a row of their own. lists: in ranges.
+        stands: of blobs that are not at their channel's version, where they are.
         growths: the lists that the run has seen, also those that were blobs.
         outgrown: lists whose lineage has gone on beyond the checkpoint: another branch did.
         moved: values that migrations made, which are stored with the next checkpoint.
@@ -327,6 +345,7 @@ class Placement:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.blobs: set[str] = set()
+        self.stands: dict[str, int] = {}
         self.lists: dict[str, Growth] = {}
         self.growths: dict[str, Growth] = {}
         self.outgrown: set[str] = set()
@@ -343,6 +362,8 @@ class Placement:
         self.values.pop(channel, None)
         self.blobs.discard(channel)
         self.lists.pop(channel, None)
+        if self.stands:
+            self.stands.pop(channel, None)
 
 
 def encode_metadata(metadata: dict[str, Any]) -> str:

@@ -36,10 +36,11 @@ def held_values(
             raise lost(channel, stored)
         place = NOWHERE
         if sealed:
-            version = record.channel_versions[channel]
+            version = record.version_of(channel)
             place = value_at(stored.thread_id, stored.namespace, channel, version)
         values[channel] = codec.decode(stored.blobs[channel], place)
         placement.blobs.add(channel)
+    placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
         growth = _list(codec, channel, chain, stored)
         placement.lists[channel] = placement.growths[channel] = growth

@@ -2,7 +2,8 @@
 
 Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
-whose value is a row of its own, at their version; `deltas` those whose value must be folded, with
+whose value is a row of its own, at their version or where
+`stands` says; `deltas` those whose value must be folded, with
 their counters; `folds` whether from the parent's ledger too; `highest` the highest version of the
 namespace, where another branch has it; `shape` the `v` of a checkpoint that a program put, where it
 is another one. Any other channel that has a version and no value is empty.
@@ -37,6 +38,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     values: dict[str, Any] = {}
     lists: dict[str, list[tuple[int, int]]] = {}
     blobs: list[str] = []
+    stands: dict[str, int] = {}
     deltas: dict[str, tuple[int, int]] = {}
     folds: bool = False
     shape: int = CHECKPOINT_FORMAT
@@ -45,6 +47,10 @@ class Record(msgspec.Struct, omit_defaults=True):
     def floor(self) -> int:
         """What the versions of any later checkpoint of the namespace must be above."""
         return max(self.highest, max(self.channel_versions.values(), default=0))
+
+    def version_of(self, channel: str) -> int:
+        """The version at which the row of one of the `blobs` stands."""
+        return self.stands.get(channel) or self.channel_versions[channel]
 
     @property
     def depth(self) -> int:
@@ -58,6 +64,7 @@ class Record(msgspec.Struct, omit_defaults=True):
             values={c: v for c, v in self.values.items() if c in channels},
             lists={c: chain for c, chain in self.lists.items() if c in channels},
             blobs=[c for c in self.blobs if c in channels],
+            stands=self.stands,
         )
 
 

@@ -308,9 +308,9 @@ def _bare(thread: MemoryThread, place: Place) -> StoredCheckpoint:
 def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoint:
     namespace = place.namespace
     blobs = {
-        channel: thread.blobs[namespace, channel, record.channel_versions[channel]]
+        channel: thread.blobs[key]
         for channel in record.blobs
-        if (namespace, channel, record.channel_versions[channel]) in thread.blobs
+        if (key := (namespace, channel, record.version_of(channel))) in thread.blobs
     }
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}

@@ -238,7 +238,7 @@ def _named_by(
     lists: dict[tuple[str, str, int], int] = {}
     for point in left:
         record, namespace = point.record, point.namespace
-        blobs.update((namespace, c, record.channel_versions[c]) for c in record.blobs)
+        blobs.update((namespace, c, record.version_of(c)) for c in record.blobs)
         for channel, chain in record.lists.items():
             for lineage, end in chain:
                 key = (namespace, channel, lineage)

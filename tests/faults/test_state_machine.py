@@ -5,13 +5,16 @@ ACTORGRAPH_SEQUENCES says how many sequences of 50 steps a kind gets on each eve
 """
 
 import os
+from contextlib import ExitStack
 
 import pytest
 
 from tests.faults.crashes import report, row
 from tests.savers.conftest import store
+from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS, HARD
 from tests.savers.machine.running import run_machine
+from tests.stores import Store
 
 SEQUENCES = int(os.environ.get("ACTORGRAPH_SEQUENCES", "200"))
 STEPS = 50
@@ -58,5 +61,36 @@ def test_a_planted_bug_is_found(bug, store, request, anyio_backend, tmp_path):
         )
 
     assert not isinstance(found.value, KeyboardInterrupt | SystemExit)
-    kind = type(found.value).__name__
-    report(request.config, "planted bugs", row(bug.__name__, store.kind, anyio_backend, kind))
+    line = row(bug.__name__, store.kind, anyio_backend, _kind(found.value))
+    report(request.config, "planted bugs", line)
+
+
+@pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
+def test_a_bug_of_one_saver_is_found(own, request, tmp_path):
+    """
+    With a word changed in the code of one saver the machine finds a difference.
+    """
+    server = request.getfixturevalue("postgres") if own.kind == "postgres" else None
+    with ExitStack() as stack:
+        place = Store(own.kind, tmp_path)
+        if server is not None:
+            schema = stack.enter_context(server.borrow("saver"))
+            place = Store(own.kind, tmp_path, server.url, schema)
+        stack.enter_context(planted(own))
+        with pytest.raises(BaseException) as found:  # noqa: PT011 - which, depends on the bug
+            run_machine(
+                place,
+                "asyncio",
+                tmp_path / "machine",
+                sequences=max(SEQUENCES, 200),
+                steps=STEPS,
+                postgres=server,
+                stops=True,
+            )
+
+    assert not isinstance(found.value, KeyboardInterrupt | SystemExit)
+    report(request.config, "planted bugs", row(own.bug, own.kind, "asyncio", _kind(found.value)))
+
+
+def _kind(error):
+    return type(error).__name__

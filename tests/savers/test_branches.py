@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from actorgraph.runtime.clock import IDS
+from actorgraph.testing.conformance.points import checkpoint, metadata
+from actorgraph.values.ids import as_text
 from tests.graphs import AB, at, history, in_a_row
 
 
@@ -37,3 +40,86 @@ async def test_a_branch_that_fails_at_once_hides_no_version(saver):
     after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
     assert len(after) > len(before) + 3
     assert {i: after[i].values for i in before} == {i: s.values for i, s in before.items()}
+
+
+class TestVersionsOfAProgram:
+    async def test_equal_versions_have_other_values(self, saver):
+        """
+        Checkpoints that were put with equal versions and other values keep their own.
+        """
+        values = [{"x": f"value {n}", "y": [n] * 3} for n in range(3)]
+        root = await _put(saver, at(), values[0])
+        left = await _put(saver, root, values[1])
+        right = await _put(saver, root, values[2])
+
+        found = [(await saver.aget_tuple(c)).checkpoint for c in (root, left, right)]
+        listed = [f.checkpoint["channel_values"] async for f in saver.alist(at())]
+
+        assert [point["channel_values"] for point in found] == values
+        assert [point["channel_versions"] for point in found] == [{"x": 3, "y": 3}] * 3
+        assert listed == values[::-1]
+
+    async def test_removing_one_leaves_equal_values_of_others(self, saver):
+        """
+        A value that several checkpoints have is there until the last of them is gone.
+        """
+        root = await _put(saver, at(), {"x": "same"})
+        await _put(saver, root, {"x": "other"})
+        last = await _put(saver, root, {"x": "same"})
+
+        await saver.adelete_checkpoints("t", [root["configurable"]["checkpoint_id"]])
+        await saver.aprune(["t"])
+
+        assert (await saver.aget(last))["channel_values"] == {"x": "same"}
+
+    async def test_a_run_after_low_versions_writes_above_all(self, saver):
+        """
+        A head that was put with lower versions than the thread has leaves older values alone.
+        """
+        graph = in_a_row(
+            {
+                "a": lambda state: {"foo": "a" * len(state["bar"])},
+                "b": lambda state: {"bar": ["b" * len(state["bar"])]},
+            },
+            checkpointer=saver,
+        )
+        for _ in range(3):
+            await graph.ainvoke({"bar": ["in"]}, at())
+        before = await history(graph, at())
+        first = await saver.aget(before[-2].config)
+        point = {**first, "id": as_text(IDS.checkpoint(0, None))}
+        await saver.aput(before[-2].config, point, {"source": "fork", "step": 0}, {})
+
+        for _ in range(3):
+            await graph.ainvoke({"bar": ["again"]}, at())
+
+        after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
+        ids = [s.config["configurable"]["checkpoint_id"] for s in before]
+        assert [after[i].values for i in ids] == [s.values for s in before]
+
+    async def test_a_run_goes_on_from_a_value_that_was_put(self, saver):
+        """
+        A value that no superstep changes is the same in every checkpoint of a run.
+        """
+        graph = in_a_row({"a": lambda _: {"bar": ["a"]}}, checkpointer=saver)
+        await graph.ainvoke({"foo": "old", "bar": ["in"]}, at())
+        head = await saver.aget_tuple(at())
+        values = {**head.checkpoint["channel_values"], "foo": "put", "bar": ["put"]}
+        point = {
+            **head.checkpoint,
+            "id": as_text(IDS.checkpoint(0, None)),
+            "channel_values": values,
+        }
+        await saver.aput(head.config, point, {"source": "update", "step": 9}, {})
+
+        await graph.ainvoke({"bar": ["again"]}, at())
+
+        states = await history(graph, at())
+        assert states[0].values == {"foo": "put", "bar": ["put", "again", "a"]}
+        old = next(s for s in states if s.config == head.config)
+        assert old.values == {"foo": "old", "bar": ["in", "a"]}
+
+
+async def _put(saver: Any, config: Any, values: Any) -> Any:
+    point = checkpoint(values, version=3)
+    return await saver.aput(config, point, metadata(0), point["channel_versions"])

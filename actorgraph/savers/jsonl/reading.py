@@ -168,7 +168,7 @@ class _Reader:
 
     def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:
         for channel in record.blobs:
-            version = record.channel_versions[channel]
+            version = record.version_of(channel)
             number = self.index.blobs.get((namespace, channel, version))
             if number is not None:
                 key = (channel, version)

@@ -39,7 +39,7 @@ class Needs:
         """What a record names, and the ledger of its checkpoint."""
         place = (columns[0], columns[2])
         for channel in record.blobs:
-            self._blobs[*place, channel, record.channel_versions[channel]] = None
+            self._blobs[*place, channel, record.version_of(channel)] = None
         for channel, chain in record.lists.items():
             for lineage, end in chain:
                 key = (*place, channel, lineage)
@@ -100,7 +100,6 @@ class Values:
             written: whether with the writes of its ledger only, without control rows.
         """
         place = (columns[0], columns[2])
-        versions = record.channel_versions
         ranges: dict[tuple[str, int], list[StoredRange]] = {}
         ends: dict[tuple[str, int], int] = {}
         for channel, chain in record.lists.items():
@@ -121,7 +120,7 @@ class Values:
             blobs={
                 channel: self._blobs[key]
                 for channel in record.blobs
-                if (key := (*place, channel, versions[channel])) in self._blobs
+                if (key := (*place, channel, record.version_of(channel))) in self._blobs
             },
             ranges=ranges,
             ends=ends,

@@ -68,9 +68,8 @@ class _Values:
     def checkpoint(self, columns: tuple[Any, ...], record: Record) -> StoredCheckpoint:
         """One checkpoint with what it holds of them."""
         place, row = place_and_row(columns)
-        versions = record.channel_versions
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
-        keys = {channel: (place, channel, versions[channel]) for channel in record.blobs}
+        keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
         return StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
@@ -106,7 +105,7 @@ def read_whole(
     for columns, record in points:
         place = (columns[0], columns[2])
         ledgers.append([*place, columns[3]])
-        blobs.update(((*place, c, record.channel_versions[c]), None) for c in record.blobs)
+        blobs.update(((*place, c, record.version_of(c)), None) for c in record.blobs)
         for channel, chain in record.lists.items():
             for lineage, end in chain:
                 key = (*place, channel, lineage)

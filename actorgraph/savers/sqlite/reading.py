@@ -138,7 +138,7 @@ def _checkpoint(
 ) -> StoredCheckpoint:
     """A checkpoint with the values that a record, its own or a part of it, names."""
     place, row = place_and_row(columns)
-    versions = [[channel, record.channel_versions[channel]] for channel in record.blobs]
+    versions = [[channel, record.version_of(channel)] for channel in record.blobs]
     blobs = (
         connection.execute(sql.SELECT_BLOBS, (encode_json(versions), *place)) if versions else ()
     )

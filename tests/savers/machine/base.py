@@ -98,10 +98,10 @@ class Machine(RuleBasedStateMachine):
         finally:
             self.stack.close()
 
-    def next_version(self) -> int:
-        """A version that no channel has; one that is there already says the value is the same."""
-        self.versions += 1
-        return self.versions
+    def next_version(self, *, taken: bool = False) -> int:
+        """A version for all channels: a new one, or one that other values have already."""
+        self.versions += not taken
+        return max(self.versions, 1)
 
     # --- comparing ---
 

@@ -24,16 +24,18 @@ class Puts(Machine):
         values=given_values,
         run=st.sampled_from([None, *RUNS]),
         twin=st.booleans(),
+        taken=st.booleans(),
         fails=failures,
     )
-    def put(self, thread, namespace, at_, values, run, twin, fails) -> None:  # noqa: PLR0917
+    def put(self, thread, namespace, at_, values, run, twin, taken, fails) -> None:  # noqa: PLR0917
         there = self.model.there(thread, namespace)
         parent = pick([None, *there[::-1]], at_)
         others = {p.id for p in self.model.there(thread)} - {p.id for p in there}
         named = min(others) if twin and others else new_id()
         step = at_ - 1
         about = {"run_id": run} if run else {"tag": at_}
-        point = checkpoint(values, version=self.next_version(), named=named)
+        version = self.next_version(taken=taken)
+        point = checkpoint(values, version=version, named=named)
         place = at(thread, checkpoint_ns=namespace)
         if parent is not None:
             place["configurable"]["checkpoint_id"] = parent.id

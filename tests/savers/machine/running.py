@@ -43,6 +43,7 @@ def run_machine(
     postgres: PostgresServer | None = None,
     bug: type[Planted] | None = None,
     shuffled: bool = False,
+    stops: bool = False,
 ) -> int:
     """Try sequences of steps; raises what the first difference raised.
 
@@ -50,6 +51,7 @@ def run_machine(
         store: says the kind; of PostgreSQL also the schema.
         bug: one to put around the saver.
         shuffled: whether other sequences each time.
+        stops: whether the first difference will do, without a shorter way to it.
     Returns: how many steps were taken.
     """
     numbers = itertools.count()
@@ -60,7 +62,7 @@ def run_machine(
         deadline=None,
         database=None,
         suppress_health_check=[*HealthCheck],
-        phases=[Phase.generate] if bug else [Phase.generate, Phase.shrink],
+        phases=[Phase.generate] if bug or stops else [Phase.generate, Phase.shrink],
         derandomize=not shuffled,
         report_multiple_bugs=False,
     )
