@@ -254,7 +254,7 @@ class HandOff:
 
     def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
-        return Record(
+        record = Record(
             graph=self._plan.graph_id,
             highest=point.highest,
             channel_versions=point.versions,
@@ -267,6 +267,8 @@ class HandOff:
             deltas=dict(point.deltas) if point.deltas else {},
             folds=point.folds,
         )
+        record.parts = record.counted
+        return record
 
     def _grows(self, channel: str, value: list[Any]) -> bool:
         """A reducer's list is expected to grow; any other has shown it by growing once."""

@@ -2,11 +2,12 @@
 
 Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
-whose value is a row of its own, at their version or where
-`stands` says; `deltas` those whose value must be folded, with
-their counters; `folds` whether from the parent's ledger too; `highest` the highest version of the
-namespace, where another branch has it; `shape` the `v` of a checkpoint that a program put, where it
-is another one. Any other channel that has a version and no value is empty.
+whose value is a row of its own, at their version or where `stands` says; `deltas` those whose
+value must be folded, with their counters; `folds` whether from the parent's ledger too; `highest`
+the highest version of the namespace, where another branch has it; `shape` the `v` of a checkpoint
+that a program put, where it is another one. Any other channel that has a version and no value is
+empty. `parts` counts what all of these keys have, so that a record that has lost some of it is not
+taken for a smaller one.
 
 The format is 4. An older record is read as it is, and what it doesn't have yet is empty: 1 has no
 `versions_seen`, 2 no `updated_channels`, 3 no Sends that wait. `codec.old_layouts` renames what
@@ -31,6 +32,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     # A factory's value is never left out: `v` says how to read the rest.
     v: int = msgspec.field(default_factory=lambda: CHECKPOINT_FORMAT)
     highest: int = 0
+    parts: int = 0
     graph: str = ""
     channel_versions: dict[str, int] = {}
     versions_seen: dict[str, dict[str, int]] = {}
@@ -50,7 +52,13 @@ class Record(msgspec.Struct, omit_defaults=True):
 
     def version_of(self, channel: str) -> int:
         """The version at which the row of one of the `blobs` stands."""
-        return self.stands.get(channel) or self.channel_versions[channel]
+        return self.stands.get(channel) or self.channel_versions.get(channel, 0)
+
+    @property
+    def counted(self) -> int:
+        """What `parts` must be; 0 there means that nobody has counted."""
+        places = len(self.values) + len(self.lists) + len(self.blobs) + len(self.deltas)
+        return len(self.channel_versions) + len(self.versions_seen) + places
 
     @property
     def depth(self) -> int:

@@ -7,7 +7,8 @@ from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
 from actorgraph.codec.old_layouts import is_old, renewed
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
-from actorgraph.codec.records import decode_json, decode_record
+from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.errors import FormatVersionError
 from actorgraph.plan.graph import Plan
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
 from actorgraph.values.constants import HANDLER_MARK, PUSH
@@ -28,6 +29,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     if stored is None:
         return None
     record = decode_record(stored.row.record)
+    _check_parts(record, stored)
     placement = Placement()
     values = held_values(codec, plan, stored, record, placement)
     if record.deltas:
@@ -61,6 +63,15 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     if plan.migrations:
         restored = evolved(plan, restored, placement)
     return restored, placement
+
+
+def _check_parts(record: Record, stored: StoredCheckpoint) -> None:
+    if record.parts and record.parts != record.counted:
+        raise FormatVersionError(
+            f"the record of checkpoint {as_text(stored.row.id)} of thread {stored.thread_id!r} has "
+            f"{record.counted} of its {record.parts} parts",
+            do="check the database's integrity, or restore it from a backup",
+        )
 
 
 def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None:

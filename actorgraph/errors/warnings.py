@@ -9,6 +9,10 @@ class UnknownChannelWarning(ActorGraphWarning):
     """A node returned a key that is no channel of the graph; the key was dropped."""
 
 
+class OtherGraphWarning(ActorGraphWarning):
+    """A graph goes on with the thread of one that it shares no node with."""
+
+
 class CompiledGraphWarning(ActorGraphWarning):
     """A builder was changed after `compile`; what was compiled stays as it is."""
 

@@ -32,6 +32,23 @@ def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
         raise _mismatch(plan, "channels", name, who)
 
 
+def other_graph(plan: Plan, restored: Restored, thread_id: str) -> str | None:
+    """What to warn of where a thread seems to be taken for another one, else None.
+
+    A graph that has changed still has nodes of those that have run.
+    """
+    if restored.graph in {"", plan.graph_id} or plan.migrations:
+        return None
+    ran = [name for name in restored.seen if not name.startswith("__")]
+    if not ran or any(name in plan.callable for name in ran):
+        return None
+    return (
+        f"graph {plan.graph_id!r} goes on with thread {thread_id!r} of graph {restored.graph!r}, "
+        f"none of whose nodes it has ({', '.join(map(repr, ran[:3]))}); use another thread_id, or "
+        "compile(migrations=...) if the nodes were renamed"
+    )
+
+
 def _who(restored: Restored, thread_id: str, has: str, name: str) -> str:
     return f"a checkpoint of thread {thread_id!r}, of graph {restored.graph!r}, {has} {name!r}"
 

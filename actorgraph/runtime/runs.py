@@ -1,5 +1,6 @@
 """A run from its thread's checkpoint to its outcome: load, begin, supervise."""
 
+import warnings
 from collections.abc import Mapping
 from contextvars import Context, copy_context
 from typing import Any
@@ -9,8 +10,8 @@ import msgspec
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, restore
-from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
-from actorgraph.plan.evolution import check_fits
+from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, OtherGraphWarning
+from actorgraph.plan.evolution import check_fits, other_graph
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime import tracing
 from actorgraph.runtime.broadcast import Broadcast
@@ -130,6 +131,9 @@ async def load(
         # The claim that a nested run finds is that of the run that it belongs to.
         return Found(loaded.epoch, None if nested else _unsaved(codec, loaded, address), None)
     check_fits(plan, found[0], address.thread_id)
+    strange = other_graph(plan, found[0], address.thread_id)
+    if strange is not None:
+        warnings.warn(strange, OtherGraphWarning, stacklevel=2)
     return Found(loaded.epoch, *found)
 
 

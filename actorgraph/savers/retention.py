@@ -261,5 +261,6 @@ def held_whole(request: HoldWhole, text: str) -> tuple[str, list[BlobRow]] | Non
     left = {c: counts for c, counts in record.deltas.items() if c not in channels}
     blobs = sorted({*record.blobs, *channels})
     whole = msgspec.structs.replace(record, deltas=left, blobs=blobs)
+    whole.parts = whole.counted if record.parts else 0
     rows = [BlobRow(c, versions[c], request.values[c]) for c in channels]
     return encode_record(whole), rows

@@ -21,6 +21,10 @@ from actorgraph import (
     UnknownTypeError,
     interrupt,
 )
+from actorgraph.codec.records import decode_record
+from actorgraph.errors import OtherGraphWarning
+from actorgraph.runtime.hosting import host_of
+from actorgraph.values.commits import ListCheckpoints
 from tests.graphs import AB, at, in_a_row, writer
 
 
@@ -58,7 +62,7 @@ def _sends(name):
 class TestAdditions:
     async def test_new_keys_and_nodes_load(self, store):
         """
-        A thread of a graph with fewer keys and nodes goes on, with what it had. Promise: S027.
+        A thread of a graph with fewer keys and nodes goes on, with what it had.
         """
         async with store.saver() as saver:
             await stored({"a": writer("a")}, saver)
@@ -71,6 +75,22 @@ class TestAdditions:
                 "bar": ["1", "a", "2", "a", "new"],
                 "notes": [],
             }
+
+    async def test_a_graph_of_other_nodes_is_warned_of(self, store):
+        """
+        Each row names the graph's id, and a graph without any of its nodes says so.
+        Promise: S027.
+        """
+        async with store.saver() as saver:
+            await stored({"a": writer("a")}, saver)
+            same = in_a_row({"a": writer("a")}, checkpointer=saver)
+            other = in_a_row({"z": writer("z")}, checkpointer=saver)
+            rows = await host_of(saver).reader.ask(ListCheckpoints("t", bare=True))
+            assert {decode_record(r.row.record).graph for r in rows} == {same.graph_id}
+            await same.ainvoke({"bar": ["2"]}, at())
+
+            with pytest.warns(OtherGraphWarning, match="none of whose nodes it has"):
+                await other.ainvoke({"bar": ["3"]}, at())
 
     async def test_a_node_that_is_gone_and_does_not_wait_is_no_matter(self, store):
         """

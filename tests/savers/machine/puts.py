@@ -76,8 +76,16 @@ class Puts(Machine):
             parent = start and start.id
             added = Point(named, parent, namespace, values, "loop", number, None, about)
             self.model.add(thread, added)
+            if number % 2:
+                self.write(thread, added, TASKS[0], [("x", number), ("y", [number])])
             start = start if fork and start is not None else added
         self.check(thread)
+
+    def write(self, thread: str, point: Point, task: str, writes: list[Any]) -> None:
+        """Store writes of a task beside a checkpoint."""
+        place = at(thread, checkpoint_ns=point.namespace, checkpoint_id=point.id)
+        self.call(self.saver.aput_writes, place, writes, task)
+        self.model.write(point, task, writes)
 
     @rule(
         thread=raw,

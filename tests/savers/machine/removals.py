@@ -16,14 +16,19 @@ class Removals(Machine):
 
     @rule(thread=st.one_of(raw, graphs))
     def delete_thread(self, thread) -> None:
+        self.delete(thread)
+
+    def delete(self, thread: str) -> None:
         self.call(self.saver.adelete_thread, thread)
         self.model.threads.pop(thread, None)
         self.unsure.discard(thread)
         self.check(thread)
 
-    @rule(source=st.one_of(raw, graphs), number=picks)
-    def copy(self, source, number) -> None:
+    @rule(source=st.one_of(raw, graphs), number=picks, fresh=st.booleans())
+    def copy(self, source, number, fresh) -> None:
         target = pick([t for t in (RAW if source in RAW else GRAPH) if t != source], number)
+        if fresh:
+            self.delete(target)
         if self.model.there(target):
             try:
                 self.call(self.saver.acopy_thread, source, target)
