@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -49,6 +49,7 @@ def content(array):
     return array.tobytes() if names is None else [content(array[name]) for name in names]
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_arrays_of_any_dtype_come_back_as_they_were(data):
     """
@@ -64,6 +65,7 @@ def test_arrays_of_any_dtype_come_back_as_they_were(data):
         assert found.flags.owndata or found.base is None
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_scalars_of_any_dtype_come_back_as_they_were(data):
     """

@@ -49,8 +49,8 @@ class TestBackup:
         async with store.saver() as saver:
             question = asking(saver)
             await question.ainvoke({"foo": "x"}, at("asks"))
-            for _ in range(20):
-                await ab(saver).ainvoke({"bar": ["x"] * 5}, {**at("long"), "metadata": {"k": 1}})
+            for _ in range(6):
+                await ab(saver).ainvoke({"bar": ["x"] * 40}, {**at("long"), "metadata": {"k": 1}})
             await ab(saver).ainvoke({}, at("gone"))
             await saver.adelete_thread("gone")
             await saver.abackup(tmp_path / "copy")

@@ -8,6 +8,7 @@ from actorgraph.codec.restore import open_claim
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
 from tests.graphs import ab, at, history, in_a_row
+from tests.stores import Store
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -73,10 +74,11 @@ async def test_a_run_that_left_its_input_only(store):
             assert (await ab(saver).ainvoke(None, at("t")))["bar"] == ["a", "b"]
 
 
-async def test_without_a_rotation_the_input_needs_the_old_key(store):
+async def test_without_a_rotation_the_input_needs_the_old_key(tmp_path):
     """
     What the test above shows is not so by itself: without the old key the input can't be read.
     """
+    store = Store("memory", tmp_path)
     async with keyed(store, old=OLD) as saver:
         await dead_run(saver, "t")
         saver.codec = keyed(store, new=NEW).codec
