@@ -79,7 +79,7 @@ class ActorSystem(RecoveryMethods):
             looks at all open runs again and again.
         loop_limit_s: warn when something holds the event loop for longer, with the node's name.
     Raises:
-        InvalidConfigError: an argument is out of range.
+        InvalidConfigError: an argument is out of range, or the saver is a GuardedSaver.
     """
 
     def __init__(

@@ -56,6 +56,13 @@ class SystemBase:
                 "a system without graphs can run nothing", do='ActorSystem({"name": graph}, ...)'
             )
         self.saver = cast("Saver", saver if saver is not None else _common_saver(graphs))
+        if getattr(self.saver, "guards", False):
+            raise InvalidConfigError(
+                "a system renews leases, recovers and lists runs for nobody in particular, which a "
+                "GuardedSaver can't judge",
+                do="give the system the saver inside, and ask where requests come in: "
+                "GraphRoutes(system, authorize=...), or before start(), run() and cancel()",
+            )
         self.graphs = {name: self._hosted(graph, store) for name, graph in graphs.items()}
         self.store: Any = store
         self._limits = limits

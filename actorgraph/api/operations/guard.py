@@ -40,8 +40,11 @@ class GuardedSaver(WrappedSaver):
         principal: who is acting; default `current_principal`, that of `acting_as`. It may be
             None: `authorize` decides.
 
-    What is refused raises AccessDeniedError, a PermissionError.
+    What is refused raises AccessDeniedError, a PermissionError. An ActorSystem does not take one:
+    its tasks act for nobody; see `authorize` of `actorgraph.web.GraphRoutes`.
     """
+
+    guards = True
 
     def __init__(
         self,
