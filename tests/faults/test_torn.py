@@ -55,7 +55,7 @@ async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
     turn = 0
     while seen["copies"] < COPIES:
         folder, turn = tmp_path / f"run{turn}", turn + 1
-        with start(folder, anyio_backend, "sync") as process:
+        with start(folder, anyio_backend, "sync", "") as process:
             deadline = time.monotonic() + RUN_SECONDS_MAX
             while process.poll() is None and seen["copies"] < COPIES:
                 assert time.monotonic() < deadline
@@ -69,7 +69,7 @@ async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
                 process.send_signal(signal.SIGCONT)
                 sequences(copy(there, place / "look"))
                 seen["copies"] += 1
-                seen += await judge(place, "sync")
+                seen += await judge(place, "sync", "")
             process.kill()
 
     figures = [seen["copies"], seen["lost"], seen["wrong"]]
