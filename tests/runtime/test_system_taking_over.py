@@ -116,7 +116,7 @@ async def test_a_run_is_not_begun_by_a_system_that_has_lost_it(place: Store):
         first = await owner.start("g", "u", {"bar": ["x"]})
         queued = await owner.start("g", "t", {"bar": ["y"]})
         await slow.entered.wait()
-        await owner._drop_lease()  # noqa: SLF001 - as when it stands still for too long
+        await owner._drop_lease(owner._host)  # noqa: SLF001 - as when it stands for too long
         async with system_of(place, graph) as other:
             runs = [run for run in await other.recover() if run.thread_id == "t"]
             slow.out.set()
