@@ -29,6 +29,8 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     if stored is None:
         return None
     record = decode_record(stored.row.record)
+    if codec.encrypts and record.values:
+        codec.check_plain()
     _check_parts(record, stored)
     placement = Placement()
     values = held_values(codec, plan, stored, record, placement)
