@@ -21,7 +21,6 @@ async def use(saver):
     ("make", "culprit"),
     [
         (lambda p: SqliteSaver(p / "no" / "runs.db"), r"no/runs\.db"),
-        (lambda p: SqliteSaver(p / "folder"), "folder"),
         (lambda p: SqliteSaver(p / "text"), "text"),
         (lambda p: JsonlSaver(p / "text"), "text"),
         (lambda p: JsonlSaver(p / "text" / "threads"), "text"),
@@ -29,8 +28,8 @@ async def use(saver):
 )
 async def test_what_is_no_store_is_named(tmp_path, make, culprit):
     """
-    A folder that isn't there, a folder in the place of a file, a file in the place of a folder,
-    and another file are errors with the path, and stay as they were.
+    A folder that isn't there, a file in the place of a folder, and another file are errors with
+    the path, and stay as they were.
     """
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("mine" * 500)
