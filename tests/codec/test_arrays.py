@@ -127,7 +127,6 @@ def test_text_and_bytes_keep_their_zeros(text):
         np.rec.array([(1,)], dtype=[("a", "i1")])[0],
         np.zeros(1, np.dtype("i1", metadata={"unit": "m"})),
         np.zeros(1, np.dtype([(("title", "a"), "i1")])),
-        np.memmap.__new__,
     ],
     ids=repr,
 )
