@@ -10,6 +10,7 @@ from actorgraph import END, START, Command, Migration, Overwrite, StateGraph
 from actorgraph.channels import EMPTY, DeltaChannel, LastValue
 from actorgraph.errors import (
     InvalidUpdateError,
+    OtherGraphWarning,
     SchemaError,
     SchemaMismatchError,
     SerializationError,
@@ -222,7 +223,8 @@ class TestStorage:
         await graph(saver, "a", every(100)).ainvoke({"log": ["in"]}, at())
         g = graph(saver, "_", every(100))
 
-        await g.ainvoke({"other": "y"}, at(), durability="exit")
+        with pytest.warns(OtherGraphWarning):
+            await g.ainvoke({"other": "y"}, at(), durability="exit")
 
         assert (await held(saver))[-1] is None
         assert (await g.aget_state(at())).values["log"] == ["in", "0a"]
