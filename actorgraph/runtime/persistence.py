@@ -7,7 +7,7 @@ Order      one mailbox, first in first out. What waits goes into ONE transaction
 Guards     a thread has one active run in this process: a second claim is refused without
            asking the store. After a failed save of a run its later ones are refused too, and
            those of the graphs inside of it: they name a checkpoint that isn't stored.
-Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 100 or 2 ms,
+Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
            because runs go on where an answer reaches them
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
 """
@@ -42,7 +42,7 @@ from actorgraph.values.run import Saved, SaveFailed
 
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 8 * 1024 * 1024
-ANSWERS_SLICE = 100
+ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
 
