@@ -96,7 +96,7 @@ class TestADeadWriter:
             took = time.monotonic() - began
 
         assert all("a bug in the writer" in str(box.error) for box in boxes)
-        assert took < 5
+        assert took < 1
 
     async def test_a_connection_that_is_gone_reaches_every_waiter(self, tmp_path):
         """
@@ -115,7 +115,7 @@ class TestADeadWriter:
             result = await ab(saver).ainvoke({}, at("t0"))
 
         assert all(isinstance(box.error, Exception) for box in boxes)
-        assert took < 5
+        assert took < 1
         assert result["bar"] == ["a", "b"]
 
 
@@ -190,7 +190,7 @@ class TestLocks:
                 took = time.monotonic() - began
             assert (await ab(saver, log).ainvoke({}, at()))["bar"] == ["a", "b"]
 
-        assert took < 5
+        assert took < 1.3
         assert log == ["a", "b"]
 
     async def test_within_the_timeout(self, tmp_path):

@@ -68,7 +68,7 @@ class TestListings:
         with pytest.raises(InvalidConfigError, match="insertion, newest"):
             await saver.alist_metadata("t", order="oldest")
 
-    async def test_the_size_of_a_checkpoint(self, saver):
+    async def test_the_size_of_a_checkpoint(self, store, saver):
         """
         A checkpoint's bytes grow with its values. Promise: S200.
         """
@@ -79,7 +79,8 @@ class TestListings:
         small, large = [await saver.acheckpoint_bytes(at(t)) for t in ("small", "large")]
 
         assert 100 < small < 1000
-        assert 7_000 <= large - small < 10_020  # PostgreSQL's are compressed
+        least = 7_000 if store.kind == "postgres" else 9_999  # PostgreSQL's are compressed
+        assert least <= large - small < 10_020
         assert await saver.acheckpoint_bytes(at("unknown")) == 0
 
     def test_blocking_twins(self, store, tmp_path):
