@@ -16,7 +16,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
-from actorgraph.runtime.hosting import Opened, close_hosted, mark_left
+from actorgraph.runtime.hosting import Opened, close_hosted, mark_left, open_hosted
 from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
@@ -57,12 +57,14 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
 
         Raises:
             RunningLoopError: called inside a running event loop; use `async with` there.
+            StorageError: it can't be opened.
         """
         if running_loop():
             raise RunningLoopError(
                 "`with saver` would block the running event loop", do="use `async with saver`"
             )
         mark_left(cast("Saver", self), left=False)
+        open_hosted(cast("Saver", self))
         return self
 
     def __exit__(

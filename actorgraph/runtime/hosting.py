@@ -219,6 +219,23 @@ def mark_left(saver: Saver, *, left: bool) -> None:
         setattr(saver, _LEFT, left)
 
 
+async def _opened(host: Host) -> None:
+    await host.opened.wait()
+    if host.error is not None:
+        raise host.error
+
+
+def open_hosted(saver: Saver) -> None:
+    """Open a saver in the portal, from a blocking program, so that it fails here if it can't be.
+
+    Raises:
+        StorageError: it can't be opened.
+    """
+    host = host_of(saver)
+    if not saver.immediate:
+        portal.call(_opened, host)
+
+
 def close_hosted(saver: Saver) -> None:
     """Close a saver that the portal hosts, from a blocking program. No-op if nobody uses it."""
     with _LOCK:

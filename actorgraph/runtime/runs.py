@@ -28,6 +28,7 @@ from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
 from actorgraph.runtime.stopping import Stopping, depth_of
 from actorgraph.runtime.supervisor import Supervisor
+from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.continuing import go_on_with
@@ -213,6 +214,8 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         if host is not None and found.restored is None:
             error.do = await near_threads(host, address.thread_id) or error.do
         raise
+    for sentence in state.dropped:
+        warn_of_node("dropped", sentence)
     supervisor = Supervisor(
         state,
         config=launch.config,

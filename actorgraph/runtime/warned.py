@@ -5,7 +5,7 @@ import warnings
 from actorgraph.errors import SwallowedInterruptWarning, UnknownChannelWarning
 
 _DROPPED = (
-    "\n  Do this: return only known keys, or add the key to the state schema; "
+    "\n  Do this: give only known keys, or add the key to the state schema; "
     "compile(strict=True) makes this an error"
 )
 

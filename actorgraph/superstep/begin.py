@@ -105,7 +105,8 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     ledger: tuple[LedgerEntry, ...] = ()
     moves = not start.branches and state.plan.entry is None
     if moves:
-        made = writes_of(state.plan, start, given)[0]
+        nested = state.nested is not None
+        made, state.dropped = writes_of(state.plan, start, given, nested=nested)
         result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
         changed = apply(state, [Ran(START, tasks[0].triggers, result.writes)])
@@ -136,7 +137,8 @@ def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
     if state.plan.entry is None:
         list(updates_in(start, given))
         return ((START, given),)
-    writes = tuple(writes_of(state.plan, start, given)[0])
+    nested = state.nested is not None
+    writes, state.dropped = writes_of(state.plan, start, given, nested=nested)
     if not writes:
         raise EmptyInputError(
             f"Received no input for {sorted(start.writes)}", do="pass a dict with one of these keys"

@@ -61,10 +61,10 @@ def writes_of(
         else:
             _add_keys(plan, node, updates_in(node, part), writes, dropped)
     writes.extend(node.targets)
+    if dropped and nested and node.name == START:
+        return writes, []  # the state of the graph above, of which this one takes a part
     if dropped and plan.strict:
-        raise InvalidUpdateError(
-            dropped[0], do="return only known keys, or compile without strict=True"
-        )
+        raise InvalidUpdateError(dropped[0], do="give only known keys, or leave strict=True out")
     return writes, dropped
 
 
@@ -102,10 +102,8 @@ def _add_keys(
             writes.append((key, value))
         elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
-            dropped.append(
-                f"node {node.name!r} returned {key!r}, which is not a channel of this graph "
-                f"({hint})"
-            )
+            does = "the input has" if node.name == START else f"node {node.name!r} returned"
+            dropped.append(f"{does} {key!r}, which is not a channel of this graph ({hint})")
 
 
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:

@@ -42,6 +42,7 @@ class RunState:
         calls: the calls that its tasks have made; None while there are none. returned: the results
             of calls and of steps, by id.
         nested: its place inside of another run, or None.
+        dropped: a sentence for each key of its input that is no channel.
         dirty: the channels whose version rose since the last checkpoint handed over.
         deltas, whole: see `superstep.deltas`.
     """
@@ -55,6 +56,7 @@ class RunState:
         "deltas",
         "dirty",
         "drained",
+        "dropped",
         "due",
         "durable",
         "failure",
@@ -142,6 +144,7 @@ class RunState:
         self.whole: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, Item]] = deque()
+        self.dropped: list[str] = []
         self.has_output = False
         self.preview: Any = None
         self.outcome: Outcome | None = None

@@ -16,6 +16,7 @@ from actorgraph import (
     Pregel,
     RetryPolicy,
     StateGraph,
+    UnknownChannelWarning,
     interrupt,
 )
 from actorgraph.channels import BinaryOperatorAggregate, EphemeralValue, LastValue, Topic
@@ -55,11 +56,13 @@ class TestRuns:
 
     async def test_lists_of_names_mean_dicts(self):
         """
-        An input dict is written to the channels that it names. LangGraph: F-A18.
+        An input dict is written to the channels that it names; a warning tells of another name.
+        LangGraph: F-A18.
         """
         graph = doubling(input_channels=["a"], output_channels=["b"])
 
-        assert await graph.ainvoke({"a": "x", "unknown": 1}) == {"b": "xx"}
+        with pytest.warns(UnknownChannelWarning, match="the input has 'unknown'"):
+            assert await graph.ainvoke({"a": "x", "unknown": 1}) == {"b": "xx"}
         with pytest.raises(EmptyInputError, match=r"\['a'\]"):
             await graph.ainvoke({"unknown": 1})
         with pytest.raises(InvalidUpdateError):

@@ -152,6 +152,18 @@ class TestManyLoops:
 
 
 class TestOpening:
+    def test_a_saver_that_cannot_open_fails_at_its_with_line(self, tmp_path):
+        """
+        A folder that is missing is told when the block begins, not by the first run in it.
+        """
+        saver = SqliteSaver(tmp_path / "missing" / "runs.db")
+        with pytest.raises(StorageError, match="missing"):
+            saver.__enter__()
+        (tmp_path / "missing").mkdir()
+
+        with saver:
+            assert ab(saver).invoke({"foo": "x"}, at())["foo"] == "b"
+
     def test_a_with_block_closes_the_file_and_reopening_sees_the_data(self, tmp_path):
         """
         `with SqliteSaver.from_conn_string(path)` is LangGraph's way in. Promise: S101, S231.

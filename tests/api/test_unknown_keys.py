@@ -1,0 +1,64 @@
+"""Keys of an input that the graph does not have: warned of, refused, or the graph above's."""
+
+import operator
+from typing import Annotated, TypedDict
+
+import pytest
+
+from actorgraph import START, InvalidUpdateError, StateGraph, UnknownChannelWarning
+from tests.graphs import AB, at
+
+
+class Wider(TypedDict):
+    """The state of a graph above one over AB: a key more."""
+
+    bar: Annotated[list, operator.add]
+    more: str
+
+
+async def answer(state):
+    return {"bar": ["b"]}
+
+
+def graph(*, conditional=False, **options):
+    """One node over AB, entered by an edge or by a path."""
+    builder = StateGraph(AB).add_node("answer", answer)
+    if conditional:
+        builder.add_conditional_edges(START, lambda state: "answer", ["answer"])
+    else:
+        builder.add_edge(START, "answer")
+    return builder.compile(**options)
+
+
+@pytest.mark.parametrize("conditional", [False, True], ids=["edge", "path"])
+class TestKeysOfAnInput:
+    async def test_an_unknown_key_is_warned_of(self, conditional):
+        """
+        A key that is no channel is left out, and a warning names it and the nearest one.
+        Promise: C29.
+        """
+        with pytest.warns(UnknownChannelWarning, match="input has 'baar'.*did you mean 'bar'"):
+            result = await graph(conditional=conditional).ainvoke({"baar": 1, "bar": ["a"]})
+
+        assert result == {"bar": ["a", "b"]}
+
+    async def test_a_strict_graph_refuses_it(self, conditional, saver):
+        """
+        Under strict it is an error, and no state is made of the rest. Promise: C29.
+        """
+        strict = graph(conditional=conditional, checkpointer=saver, strict=True)
+        with pytest.raises(InvalidUpdateError, match="input has 'baar'") as refused:
+            await strict.ainvoke({"baar": 1, "bar": ["a"]}, at())
+
+        assert "known keys" in refused.value.do
+        assert not (await strict.aget_state(at())).values.get("bar")
+
+    @pytest.mark.parametrize("strict", [False, True])
+    async def test_a_graph_inside_takes_its_part_of_the_state_above(self, conditional, strict):
+        """
+        The keys that only the graph above has are no mistake of its input, not even a strict one's.
+        """
+        inside = graph(conditional=conditional, strict=strict)
+        above = StateGraph(Wider).add_node("inside", inside).add_edge(START, "inside").compile()
+
+        assert await above.ainvoke({"more": "m", "bar": []}) == {"more": "m", "bar": ["b"]}
