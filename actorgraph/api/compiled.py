@@ -237,7 +237,9 @@ class CompiledBase:
                 "outside of a node",
                 do="pass a saver to compile(), or run this graph in a node of one that has a saver",
             )
-        return host_of(self.checkpointer) if isinstance(self.checkpointer, Saver) else None
+        # Not asked whether it is a Saver: that looks for each method, at every run.
+        saver = self.checkpointer
+        return None if saver is None or isinstance(saver, bool) else host_of(saver)
 
     def _saver_host(self, what: str) -> Host:
         host = self._own_host()
