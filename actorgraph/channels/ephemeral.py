@@ -1,13 +1,12 @@
 """EphemeralValue: a value that lives for exactly one superstep. Triggers are made of it."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
-from actorgraph.errors import ErrorCode, InvalidUpdateError
+from actorgraph.channels.base import EMPTY, UNCHANGED, T
+from actorgraph.channels.guarded import GuardedValue
 
 
-class EphemeralValue(Channel[T]):
+class EphemeralValue(GuardedValue[T]):
     """Keeps a value for the superstep after its write.
 
     Args:
@@ -15,21 +14,6 @@ class EphemeralValue(Channel[T]):
     """
 
     clears = True
-
-    def __init__(self, typ: Any = Any, guard: bool = True) -> None:
-        super().__init__(typ)
-        self.guard = guard
-
-    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The last write; several are refused when guarded."""
-        if self.guard and len(writes) != 1:
-            raise InvalidUpdateError(
-                f"At key {name!r}: EphemeralValue(guard=True) can receive only one value per "
-                f"step, got {len(writes)}",
-                do="use guard=False if any of the values will do",
-                code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
-            )
-        return writes[-1]
 
     def idle(self, value: Any) -> Any:
         """Empty: its one superstep is over."""

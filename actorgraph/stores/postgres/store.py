@@ -5,25 +5,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from typing import Any, Self, TypeVar
 
-import anyio.to_thread
-
 from actorgraph.errors import FormatVersionError, InvalidConfigError
-from actorgraph.stores.engine import Batch, carry_out, changes
-from actorgraph.stores.lanes import Lanes
-from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
+from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.postgres import schema as sql
 from actorgraph.stores.postgres.connections import Connections, is_pool
 from actorgraph.stores.postgres.home import PostgresHome
-from actorgraph.stores.store import OwnStore
+from actorgraph.stores.transacting import TransactingStore
 
 T = TypeVar("T")
 TRIES_MAX = 4
 
 
-class PostgresStore(OwnStore):
+class PostgresStore(TransactingStore[PostgresHome]):
     """A store in PostgreSQL. Safe to use from several threads, event loops and processes.
 
     Searches find first what was put last. A batch is one transaction. One that loses the
@@ -42,7 +37,7 @@ class PostgresStore(OwnStore):
         InvalidStoreOperationError: the index can't be used.
     """
 
-    __slots__ = ("_connections", "_lanes", "_lock", "_process", "_ready", "_source", "schema")
+    __slots__ = ("_connections", "_lock", "_process", "_ready", "_source", "schema")
 
     def __init__(
         self,
@@ -62,7 +57,6 @@ class PostgresStore(OwnStore):
         self._ready = False
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._lanes = Lanes(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @classmethod
     def from_conn_string(
@@ -88,24 +82,6 @@ class PostgresStore(OwnStore):
         """Make the schema and its tables now, not at the first use. It may be awaited."""
         self._transact(lambda _: None, writes=False)
         return super().setup()
-
-    def _carry_out(self, batch: Batch) -> list[Result]:
-        return self._carry_out_all([batch])[0]
-
-    async def _acarry_out(self, batch: Batch) -> list[Result]:
-        return await self._lanes.run(batch)
-
-    def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
-        """Batches in one transaction, one after the other."""
-
-        def work(home: PostgresHome) -> list[list[Result]]:
-            now = self._now()
-            return [carry_out(home, batch, now, self.ttl_config) for batch in batches]
-
-        return self._transact(work, writes=any(map(changes, batches)))
-
-    def _sweep(self, now: int) -> int:
-        return self._transact(lambda home: home.sweep(now), writes=True)
 
     def _release(self) -> None:
         with self._lock:

@@ -12,11 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
-
-import anyio.to_thread
 
 from actorgraph.errors import (
     FormatVersionError,
@@ -25,18 +22,16 @@ from actorgraph.errors import (
     StorageError,
     StorageFullError,
 )
-from actorgraph.stores.engine import Batch, carry_out, changes
-from actorgraph.stores.lanes import Lanes
-from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
+from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.home import SqliteHome, add_functions
-from actorgraph.stores.store import OwnStore
+from actorgraph.stores.transacting import TransactingStore
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []
 
 
-class SqliteStore(OwnStore):
+class SqliteStore(TransactingStore[SqliteHome]):
     """A store in one SQLite file. Safe to use from several threads, event loops and processes.
 
     Searches find first what was put last. What `put` has returned from survives a crash of the
@@ -53,7 +48,7 @@ class SqliteStore(OwnStore):
         InvalidStoreOperationError: the index can't be used.
     """
 
-    __slots__ = ("_busy_timeout_s", "_connection", "_lanes", "_lock", "_process", "path")
+    __slots__ = ("_busy_timeout_s", "_connection", "_lock", "_process", "path")
 
     def __init__(
         self,
@@ -81,7 +76,6 @@ class SqliteStore(OwnStore):
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
-        self._lanes = Lanes(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @classmethod
     def from_conn_string(
@@ -102,24 +96,6 @@ class SqliteStore(OwnStore):
         with self._lock:
             self._open()
         return super().setup()
-
-    def _carry_out(self, batch: Batch) -> list[Result]:
-        return self._carry_out_all([batch])[0]
-
-    async def _acarry_out(self, batch: Batch) -> list[Result]:
-        return await self._lanes.run(batch)
-
-    def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
-        """Batches in one transaction, one after the other."""
-
-        def work(home: SqliteHome) -> list[list[Result]]:
-            now = self._now()
-            return [carry_out(home, batch, now, self.ttl_config) for batch in batches]
-
-        return self._transact(work, writes=any(map(changes, batches)))
-
-    def _sweep(self, now: int) -> int:
-        return self._transact(lambda home: home.sweep(now), writes=True)
 
     def _release(self) -> None:
         """Close the connection; a database in memory stays until the store is collected."""
