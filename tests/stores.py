@@ -21,15 +21,12 @@ SLOWER = ("postgres", "jsonl")
 ON_SLOWER = {
     *("test_durability", "test_interrupts", "test_one_run_per_thread", "test_resume_once"),
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
-    *("test_delta", "test_addresses", "test_session_savers", "test_state_machine"),
-    *("test_system", "test_system_drain", "test_system_readers", "test_system_taking_over"),
+    *("test_delta", "test_addresses", "test_session_savers", "test_sessions"),
+    *("test_state_machine", "test_system", "test_system_drain", "test_system_readers"),
+    "test_system_taking_over",
 }
 """The modules outside of tests/savers that run on PostgreSQL and on files too, on asyncio: they
 take time, and what they show needs one store of each kind."""
-
-
-MANY = ("TestRandomThreads", "test_a_check", "test_state_machine")
-"""Tests of savers that take so long that one event loop must do on PostgreSQL."""
 
 
 def left_out(item: pytest.Item) -> bool:
@@ -42,9 +39,7 @@ def left_out(item: pytest.Item) -> bool:
     if item.path.parent.name == "long_term":
         return "trio" in ids and item.path.stem != "test_places"
     if item.path.parent.name == "savers":
-        return "trio" in ids and (
-            "TestRandomThreads" in item.nodeid or "test_a_check" in item.nodeid
-        )
+        return "trio" in ids and "TestRandomThreads" in item.nodeid
     return "trio" in ids or item.path.stem not in ON_SLOWER
 
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from actorgraph import InMemorySaver, InvalidConfigError, LimitedSaver, SqliteSaver
+from actorgraph import (
+    InMemorySaver,
+    InvalidConfigError,
+    JsonlSaver,
+    LimitedSaver,
+    PostgresSaver,
+    SqliteSaver,
+)
 from tests.graphs import ab
 
 
@@ -10,10 +17,15 @@ def test_savers_say_whether_they_are_durable(tmp_path):
     """
     What ends with the process is labelled so, inside of another saver too. Promise: S201.
     """
-    savers = [InMemorySaver(), SqliteSaver(":memory:"), SqliteSaver(tmp_path / "runs.db")]
+    lasting = [
+        SqliteSaver(tmp_path / "runs.db"),
+        JsonlSaver(tmp_path / "threads"),
+        PostgresSaver("postgresql://nobody"),
+    ]
+    savers = [InMemorySaver(), SqliteSaver(":memory:"), *lasting]
 
-    assert [saver.durable for saver in savers] == [False, False, True]
-    assert [LimitedSaver(saver).durable for saver in savers] == [False, False, True]
+    assert [saver.durable for saver in savers] == [False, False, True, True, True]
+    assert [LimitedSaver(saver).durable for saver in savers] == [False, False, True, True, True]
 
 
 def test_production_refuses_what_is_not(tmp_path, monkeypatch):
@@ -24,8 +36,8 @@ def test_production_refuses_what_is_not(tmp_path, monkeypatch):
     for saver in (InMemorySaver(), SqliteSaver(":memory:"), LimitedSaver(InMemorySaver())):
         with pytest.raises(InvalidConfigError, match="ACTORGRAPH_PROFILE is 'production'"):
             ab(saver)
-    ab(SqliteSaver(tmp_path / "runs.db"))
-    ab(None)
+    for saver in (SqliteSaver(tmp_path / "runs.db"), JsonlSaver(tmp_path / "threads"), None):
+        ab(saver)
 
 
 def test_an_unknown_profile_is_refused(monkeypatch):

@@ -105,8 +105,9 @@ class TestSeparation:
             assert (after["foo"], after["bar"]) == ("1", ["yes"])
 
             await store.aput(("facts",), "k", {"n": 1})
-            await saver.adelete_thread("t")
-            assert (await store.aget(("facts",), "k")).value == {"n": 1}
+        (tmp_path / "runs.db").unlink()
+
+        assert (await store.aget(("facts",), "k")).value == {"n": 1}
 
     async def test_the_executor_asks_a_store_for_nothing(self):
         """

@@ -1,6 +1,8 @@
 """Backups of every saver, made while runs write: whole, readable, and gone on with."""
 
+import sqlite3
 import stat
+from contextlib import closing
 
 import anyio
 import pytest
@@ -87,6 +89,9 @@ class TestBackup:
 
             with anyio.fail_after(PATIENCE_S):
                 await meanwhile(graph, slow, back_up, {"foo": "x"}, durability="sync")
+        if store.kind != "jsonl":
+            with closing(sqlite3.connect(tmp_path / "copy")) as db:
+                assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         async with opened(store, tmp_path / "copy") as copy:
             graph = in_a_row(nodes, checkpointer=copy)
             assert (await graph.aget_state(at())).next == ("slow",)

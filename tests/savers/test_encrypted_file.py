@@ -1,9 +1,10 @@
-"""Encrypted and compressed values in a real SQLite file."""
+"""Encrypted and compressed values on the disk of each store."""
 
 import pytest
 
-from actorgraph import Codec, Command, EncryptionError, SqliteSaver, interrupt
+from actorgraph import Codec, Command, EncryptionError, interrupt
 from tests.graphs import at, in_a_row
+from tests.savers.raw import KINDS, bytes_of
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -11,9 +12,14 @@ K1, K2 = b"1" * 32, b"2" * 32
 SECRET = "TheSecretText"  # noqa: S105 - a text to look for
 
 
-def stored(path):
-    """The bytes of the database, and of its log and index if they are there."""
-    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+ON_DISK = pytest.mark.parametrize("store", KINDS, indirect=True)
+
+
+def opened(store, **codec):
+    """A saver with a codec, as a new process makes it where the kind lasts."""
+    saver = store.again()
+    saver.codec = Codec(**codec).in_form("json" if store.kind == "jsonl" else "msgpack")
+    return saver
 
 
 def graph(saver):
@@ -40,92 +46,93 @@ async def talk(saver, durability="sync"):
         await runs.ainvoke(Command(resume=f"{SECRET} 7"), at(), durability=durability)
 
 
+@ON_DISK
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-async def test_no_text_of_a_value_is_in_the_files(tmp_path, durability):
+async def test_no_text_of_a_value_is_in_the_files(store, durability):
     """
-    Inputs, state, lists, questions, answers and errors are in no byte of the database or its
-    log, in no mode of durability, open or closed. Promise: S206. LangGraph: F-E21.
+    Inputs, state, lists, questions, answers and errors are in no byte of the store or its log, in
+    no mode of durability, open or closed. Promise: S206. LangGraph: F-E21.
     """
-    path = tmp_path / "runs.db"
-    async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
+    async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver, durability)
-        opened = stored(path)
-        assert (tmp_path / "runs.db-wal").stat().st_size > 0
+        found = bytes_of(store)
+        if store.kind == "sqlite":
+            assert store.path.with_name("runs.db-wal").stat().st_size > 0
 
-    assert SECRET.encode() not in opened + stored(path)
-    assert b"aesgcm/k1" in opened
+    assert SECRET.encode() not in found + bytes_of(store)
+    assert b"aesgcm/k1" in found
 
 
-async def test_a_rotated_key_goes_on_with_old_threads(tmp_path):
+@ON_DISK
+async def test_a_rotated_key_goes_on_with_old_threads(store):
     """
     After the keys are rotated a thread's old values are read and its new ones have the new key.
     Promise: S206. LangGraph: F-E21.
     """
-    path = tmp_path / "runs.db"
-    async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
+    async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver)
         before = await graph(saver).aget_state(at())
 
-    async with SqliteSaver(path, codec=Codec(keys={"k2": K2, "k1": K1})) as saver:
+    async with opened(store, keys={"k2": K2, "k1": K1}) as saver:
         assert await graph(saver).aget_state(at()) == before
         await graph(saver).aupdate_state(at(), {"bar": ["new"]})
         after = await graph(saver).aget_state(at())
 
     assert after.values["bar"] == [*before.values["bar"], "new"]
-    assert b"aesgcm/k2" in stored(path)
+    assert b"aesgcm/k2" in bytes_of(store)
 
 
+@ON_DISK
 @pytest.mark.parametrize("keys", [None, {"k1": K2}, {"k2": K2}])
-async def test_other_keys_read_nothing(tmp_path, keys):
+async def test_other_keys_read_nothing(store, keys):
     """
     Without the key a thread is neither read nor gone on with, and stays as it is.
     Promise: S206.
     """
-    path = tmp_path / "runs.db"
-    async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
+    async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver)
         before = await graph(saver).aget_state(at())
 
-    async with SqliteSaver(path, codec=Codec(keys=keys)) as saver:
+    async with opened(store, keys=keys) as saver:
         with pytest.raises(EncryptionError):
             await graph(saver).aget_state(at())
         with pytest.raises(EncryptionError):
             await graph(saver).ainvoke({"foo": "x"}, at())
 
-    async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
+    async with opened(store, keys={"k1": K1}) as saver:
         assert await graph(saver).aget_state(at()) == before
 
 
-async def test_a_number_is_no_exception(tmp_path):
+@ON_DISK
+async def test_a_number_is_no_exception(store):
     """
     Numbers, which stand readable in a record otherwise, are encrypted too. Promise: S206.
     """
-    path = tmp_path / "runs.db"
 
     async def add(state):
         return {"foo": 1234567890123}
 
-    async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
+    async with opened(store, keys={"k1": K1}) as saver:
         runs = in_a_row({"add": add}, checkpointer=saver)
         await runs.ainvoke({"foo": None}, at())
         assert (await runs.aget_state(at())).values["foo"] == 1234567890123
 
-    assert b"1234567890123" not in stored(path)
+    assert b"1234567890123" not in bytes_of(store)
 
 
-async def test_compression_may_be_switched_at_any_time(tmp_path):
+async def test_compression_may_be_switched_at_any_time(store):
     """
     Compressed and other values of one thread are read together, with compression on or off.
     Promise: S217.
     """
-    path = tmp_path / "runs.db"
     line = "the same again " * 200
 
     async def add(state):
         return {"foo": line, "bar": [line]}
 
-    for above in (None, 100, None):
-        async with SqliteSaver(path, codec=Codec(compress_above=above)) as saver:
+    async with store.saver() as saver:
+        for above in (None, 100, None):
+            saver.codec = opened(store, compress_above=above).codec
             result = await in_a_row({"add": add}, checkpointer=saver).ainvoke({"bar": []}, at())
 
     assert result == {"foo": line, "bar": [line] * 3}

@@ -1,14 +1,16 @@
 """What a check works with: savers of the kind under test, over one store that was empty."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
 from actorgraph.ports import Saver
 from actorgraph.testing.conformance.checks import NotOfferedError
 from actorgraph.testing.faults import FaultPlan, FaultySaver
+
+T = TypeVar("T")
 
 MakeSaver = Callable[[], Any]
 """Makes a saver over the store; called again, what another process would make."""
@@ -82,6 +84,23 @@ async def opened(port: Saver) -> AsyncGenerator[Saver]:
     finally:
         with anyio.CancelScope(shield=True):
             await port.close()
+
+
+async def at_once(do: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+    """Call a function for many items at once; the first failure is raised, as it was."""
+    failures = list[Exception]()
+
+    async def one(item: T) -> None:
+        try:
+            await do(item)
+        except Exception as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+
+    async with anyio.create_task_group() as group:
+        for item in items:
+            group.start_soon(one, item)
+    if failures:
+        raise failures[0]
 
 
 class Public:

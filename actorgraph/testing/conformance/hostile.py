@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from actorgraph.testing.conformance.bench import Bench, Public
+from actorgraph.testing.conformance.bench import Bench, Public, at_once
 from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.listing import INJECTIONS
 from actorgraph.testing.conformance.points import (
@@ -52,37 +52,52 @@ _NAMES = (
 IDS = tuple(dict.fromkeys(_NAMES))
 
 
-async def _stored(saver: Public, config: dict[str, Any], number: int) -> bool:
-    """Store one checkpoint there; False if that is refused."""
-    try:
-        await saver.put(config, checkpoint({"x": number}), metadata(number))
-    except (ValueError, TypeError):
-        return False
-    return True
+async def _stored(saver: Public, places: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Store a checkpoint at each place; number -> place of those that aren't refused."""
+    kept = dict[int, dict[str, Any]]()
+
+    async def store(item: tuple[int, dict[str, Any]]) -> None:
+        number, config = item
+        try:
+            await saver.put(config, checkpoint({"x": number}), metadata(number))
+        except (ValueError, TypeError):
+            return
+        kept[number] = config
+
+    await at_once(store, enumerate(places))
+    return kept
 
 
 @check("hostile ids")
 async def threads(bench: Bench) -> None:
     """Each thread id is refused as a ValueError, or has what was stored under it alone."""
     async with bench.public() as saver:
-        kept = {n: name for n, name in enumerate(IDS) if await _stored(saver, at(name), n)}
+        kept = await _stored(saver, [at(name) for name in IDS])
         holds(len(kept) >= 20, "most of these ids are refused")
         await _all_there(saver, kept)
         if not (hasattr(saver.saver, "adelete_thread") or hasattr(saver.saver, "delete_thread")):
             return
-        for number, name in list(kept.items())[::2]:
+        gone = {number: kept.pop(number) for number in [*kept][::2]}
+
+        async def delete(config: dict[str, Any]) -> None:
+            name = config["configurable"]["thread_id"]
             await saver.ask("delete_thread", name)
-            same(await saver.get(at(name)), None, f"the deleted thread {name!r:.80}")
-            del kept[number]
+            same(await saver.get(config), None, f"the deleted thread {name!r:.80}")
+
+        await at_once(delete, gone.values())
         await _all_there(saver, kept)
 
 
-async def _all_there(saver: Public, kept: dict[int, str]) -> None:
-    for number, name in kept.items():
-        found = await saver.get(at(name))
+async def _all_there(saver: Public, kept: dict[int, dict[str, Any]]) -> None:
+    async def read(item: tuple[int, dict[str, Any]]) -> None:
+        number, config = item
+        name = config["configurable"]["thread_id"]
+        found = await saver.get(config)
         same(values_of(found), {"x": number}, f"thread {name!r:.80}")
         same(found.config["configurable"]["thread_id"], name, "the thread id that is read")
-        same(len(await saver.list(at(name))), 1, f"the list of {name!r:.80}")
+        same(len(await saver.list(config)), 1, f"the list of {name!r:.80}")
+
+    await at_once(read, kept.items())
 
 
 @check("hostile ids")
@@ -90,26 +105,35 @@ async def namespaces(bench: Bench) -> None:
     """Each namespace is refused as a ValueError, or has what was stored in it alone."""
     async with bench.public() as saver:
         await chain(saver, 1)
-        kept = {n: name for n, name in enumerate(IDS) if await _stored(saver, at("t", name), n)}
-        last = {name: number for number, name in kept.items()}
-        for name, number in last.items():
-            found = await saver.get(at("t", name))
+        kept = await _stored(saver, [at("t", name) for name in IDS if name])
+
+        async def read(item: tuple[int, dict[str, Any]]) -> None:
+            number, config = item
+            name = config["configurable"]["checkpoint_ns"]
+            found = await saver.get(config)
             same(values_of(found), {"x": number}, f"namespace {name!r:.80}")
+
+        await at_once(read, kept.items())
+        same(values_of(await saver.get(at())), {"x": 0}, "the root")
 
 
 @check("hostile ids")
 async def channels(bench: Bench) -> None:
     """A channel of any name is stored, read and written beside, or refused as a ValueError."""
+
+    async def one(item: tuple[int, str]) -> None:
+        number, name = item
+        try:
+            config = await saver.put(at(), checkpoint({name: number}), metadata(number))
+            await saver.put_writes(config, [(name, [number])], new_task())
+        except (ValueError, TypeError):
+            return
+        found = await saver.get(config)
+        same(values_of(found), {name: number}, f"channel {name!r:.80}")
+        same(tuple(found.pending_writes[0])[1:], (name, [number]), "its write")
+
     async with bench.public() as saver:
-        for number, name in enumerate(IDS):
-            try:
-                config = await saver.put(at(), checkpoint({name: number}), metadata(number))
-                await saver.put_writes(config, [(name, [number])], new_task())
-            except (ValueError, TypeError):
-                continue
-            found = await saver.get(config)
-            same(values_of(found), {name: number}, f"channel {name!r:.80}")
-            same(tuple(found.pending_writes[0])[1:], (name, [number]), "its write")
+        await at_once(one, enumerate(IDS))
 
 
 @check("hostile ids")

@@ -1,9 +1,9 @@
 """Checks of lists: order, filter, before, limit, and what hostile text does to them."""
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import product
 
-from actorgraph.testing.conformance.bench import Bench
+from actorgraph.testing.conformance.bench import Bench, at_once
 from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.points import (
     at,
@@ -91,26 +91,34 @@ async def a_list_may_be_left_early(bench: Bench) -> None:
 async def hostile_keys_and_values(bench: Bench) -> None:
     """A filter finds exactly the rows with its key and value, or is refused; it runs nothing."""
     texts = INJECTIONS
-    async with bench.public() as saver:
-        kept = dict[str, int]()
-        for number, text in enumerate(texts):
-            try:
-                about = metadata(number, **{f"k{text}": text, SAFE: text})
-                await saver.put(at(), checkpoint({"x": 0}), about)
-            except ValueError:
-                continue  # refused as a whole
+    kept = dict[str, int]()
+
+    async def store(item: tuple[int, str]) -> None:
+        number, text = item
+        about = metadata(number, **{f"k{text}": text, SAFE: text})
+        with suppress(ValueError):  # refused as a whole
+            await saver.put(at(), checkpoint({"x": 0}), about)
             kept[text] = number
+
+    async def find(pair: tuple[str, str]) -> None:
+        key, value = pair
+        try:
+            found = await steps(saver, at(), filter={f"k{key}": value})
+        except ValueError:
+            return
+        wanted = [kept[key]] if key == value else []
+        same(found, wanted, f"filter {{'k' + {key!r}: {value!r}}}")
+
+    async def find_value(text: str) -> None:
+        found = await steps(saver, at(), filter={SAFE: text})
+        same(found, [kept[text]], f"the value {text!r}")
+
+    async with bench.public() as saver:
+        await at_once(store, enumerate(texts))
         holds(len(kept) > len(texts) // 2, "most texts can't be stored in metadata")
-        for text, number in kept.items():
-            same(await steps(saver, at(), filter={SAFE: text}), [number], f"the value {text!r}")
+        await at_once(find_value, kept)
         others = [*kept][:4]
-        for key, value in [*zip(kept, kept, strict=True), *product(kept, others)]:
-            try:
-                found = await steps(saver, at(), filter={f"k{key}": value})
-            except ValueError:
-                continue
-            wanted = [kept[key]] if key == value else []
-            same(found, wanted, f"filter {{'k' + {key!r}: {value!r}}}")
+        await at_once(find, [*zip(kept, kept, strict=True), *product(kept, others)])
         same(len(await saver.list(whole())), len(kept), "checkpoints after all that")
 
 
