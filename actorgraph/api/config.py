@@ -102,6 +102,19 @@ def where_of(filter: object) -> tuple[tuple[str, object], ...]:
     return tuple(filter.items())
 
 
+def limit_of(limit: int | None) -> int | None:
+    """How many a listing may give at most; None for all.
+
+    Raises:
+        InvalidConfigError: it is no whole number, or a negative one.
+    """
+    if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
+        return limit
+    raise InvalidConfigError(
+        f"limit={limit!r} is no number of checkpoints", do="use 0 or more, or None for all"
+    )
+
+
 def bound_of(before: Config | str | None) -> bytes | None:
     """The checkpoint that a listing's `before` names: a config, or the id as text.
 

@@ -96,6 +96,7 @@ class StateMethods(CompiledBase):
                 parents.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
+            InvalidConfigError: one of the arguments can't be.
         """
         config = config_of(config, thread_id)
         at = self._target("get_state_history()", config)
@@ -103,7 +104,7 @@ class StateMethods(CompiledBase):
             at,
             where=configs.where_of(filter),
             before=configs.bound_of(before),
-            limit=limit,
+            limit=configs.limit_of(limit),
             lineage=lineage,
         )
 

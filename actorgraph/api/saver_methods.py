@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.api.blocking import block_on
-from actorgraph.api.config import address_of, where_of
+from actorgraph.api.config import address_of, limit_of, where_of
 from actorgraph.api.pages import Pages
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
@@ -75,6 +75,8 @@ class CheckpointMethods:
                 all threads.
             filter: metadata that must be equal. before: only what is older than this one.
             limit: how many at most; default all.
+        Raises:
+            InvalidConfigError: one of them can't be.
         """
         place = address_of(config, needs_thread=False)
         named = "checkpoint_ns" in ((config or {}).get("configurable") or {})
@@ -83,7 +85,7 @@ class CheckpointMethods:
             namespace=place.namespace if named else None,
             before=address_of(before, needs_thread=False).checkpoint if before else None,
             where=where_of(filter),
-            limit=limit,
+            limit=limit_of(limit),
         )
         waiting = [query]
 

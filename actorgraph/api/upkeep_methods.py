@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
-from actorgraph.api.config import address_of
+from actorgraph.api.config import address_of, limit_of
 from actorgraph.api.operations.requests import stored_bytes
 from actorgraph.api.removals_log import told
 from actorgraph.codec.records import decode_json
@@ -52,14 +52,15 @@ class UpkeepMethods:
             checkpoint_ns: only this namespace; default all of them.
             limit: how many at most, in that order; default all.
         Raises:
-            InvalidConfigError: there is no such order.
+            InvalidConfigError: there is no such order, or the limit is no number.
         """
         if order not in ORDERS:
             raise InvalidConfigError(
                 f"order={order!r} is none", do=f"use one of {', '.join(ORDERS)}"
             )
+        most, oldest = limit_of(limit), ORDERS[order]
         query = ListCheckpoints(
-            _thread(thread_id), checkpoint_ns, limit=limit, bare=True, oldest_first=ORDERS[order]
+            _thread(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
         )
         return [_summary(stored) for stored in await self._ask(query)]
 

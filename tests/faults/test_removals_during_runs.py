@@ -1,34 +1,36 @@
 """Two hundred interleavings of removals, prunes and copies with runs, on each kind of store."""
 
+import os
 from collections import Counter
 
 import pytest
 
-from actorgraph import InMemorySaver, SqliteSaver
 from tests.faults.crashes import FIGURES
 from tests.savers.interleavings import interleave
-from tests.savers.test_removals import rows
+from tests.savers.raw import left_of
+from tests.stores import KINDS, store
 
-INTERLEAVINGS = 200
+__all__ = ["store"]
+INTERLEAVINGS = int(os.environ.get("ACTORGRAPH_INTERLEAVINGS", "200"))
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_two_hundred_interleavings(kind, tmp_path, request):
+@pytest.mark.parametrize("store", KINDS, indirect=True)
+async def test_two_hundred_interleavings(store, request, anyio_backend):
     """
     After each of them every checkpoint that is left can be read, the thread goes on, and a deleted
-    thread has no row. Promise: S111, S124, C2.
+    thread has no row. Promise: S111, S124, C2, T15.
     """
-    path, ends = tmp_path / "runs.db", Counter[str]()
-    async with InMemorySaver() if kind == "memory" else SqliteSaver(path) as saver:
+    ends = Counter[str]()
+    async with store.saver() as saver:
         for seed in range(1000, 1000 + INTERLEAVINGS):
             thread = f"t{seed}"
             ends[await interleave(saver, seed, thread)] += 1
             for left in await saver.alist_threads():
                 await saver.adelete_thread(left)
-            if kind == "sqlite":
-                assert rows(path) == [0, 0, 0]
+            assert left_of(store) == 0
 
-    assert ends["done"] > 10 < ends["refused"]
-    line = f"| {kind} | {INTERLEAVINGS} | {ends['done']} | {ends['refused']} | 0 | 0 |"
+    assert INTERLEAVINGS < 200 or ends["done"] > 10 < ends["refused"]
+    cells = [store.kind, anyio_backend, INTERLEAVINGS, ends["done"], ends["refused"], 0, 0]
     tables = request.config.stash.setdefault(FIGURES, {})
+    line = f"| {' | '.join(map(str, cells))} |"
     tables.setdefault("removals during runs", []).append(line)

@@ -43,7 +43,7 @@ def test_the_list_is_long():
 
 def test_filters_are_data(store):
     """
-    As field or operand of a filter, none of them finds an item that hasn't got it.
+    As field or operand of a filter, none of them finds an item that hasn't got it. Promise: T32.
     """
     store.put(("other",), "row", {"secret": "x", "n": 1})
 
@@ -59,7 +59,7 @@ def test_filters_are_data(store):
 
 def test_keys_fields_and_labels_are_data(store):
     """
-    Each of them is a key, a field and a label as any other: found again, and alone.
+    Each of them is a key, a field and a label as any other: found again, and alone. Promise: T32.
     """
     labels = [text for text in dict.fromkeys(EVIL) if "." not in text]
     store.batch([PutOp(("l", label), label, {label: label}) for label in labels])
@@ -75,7 +75,7 @@ def test_keys_fields_and_labels_are_data(store):
 @pytest.mark.parametrize("field", ["limit", "offset"])
 def test_numbers_are_numbers(store, field):
     """
-    A limit or an offset that is text is refused.
+    A limit or an offset that is text is refused. Promise: T32.
     """
     for text in EVIL[:20]:
         with pytest.raises(StoreError):
@@ -85,6 +85,7 @@ def test_numbers_are_numbers(store, field):
 def test_the_schema_is_as_it_was(shelf):
     """
     After all of them as label, key, field and value, tables and rows of others are there.
+    Promise: T32.
     """
     store = shelf.open()
     store.put(("other",), "row", {"secret": "x"})

@@ -2,7 +2,9 @@
 
 import os
 import re
+import sqlite3
 from base64 import b64decode
+from contextlib import closing
 
 from tests.stores import Store
 
@@ -49,3 +51,27 @@ def modes_of(store: Store) -> set[tuple[bool, str]]:
     """Of every file and folder that a store has made: whether it is a folder, and its mode."""
     root = store.path.parent
     return {(p.is_dir(), oct(os.stat(p).st_mode & 0o777)) for p in root.rglob("*")}
+
+
+ROWS = (
+    "SELECT count(*) FROM checkpoints",
+    "SELECT count(*) FROM blobs",
+    "SELECT count(*) FROM ranges",
+    "SELECT count(*) FROM writes",
+)
+
+
+def left_of(store: Store) -> int:
+    """How many rows of threads a store has, files of JSON lines counting as one each."""
+    if store.kind == "jsonl":
+        return sum(1 for _ in store.path.parent.rglob("*.jsonl"))
+    if store.kind == "postgres":
+        import psycopg
+
+        path = f"-csearch_path={store.schema}"
+        with psycopg.connect(store.url, autocommit=True, options=path) as db:
+            return sum(db.execute(statement).fetchone()[0] for statement in ROWS)
+    if store.kind != "sqlite":
+        return 0
+    with closing(sqlite3.connect(store.path)) as file:
+        return sum(file.execute(statement).fetchone()[0] for statement in ROWS)

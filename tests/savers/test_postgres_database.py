@@ -77,12 +77,14 @@ class TestTables:
             (queries.SELECT_LOADS, (["t"], [""], [b"x"])),
             (sql.SELECT_HEADS, (["t"], ["ns"])),
             (sql.SELECT_BASES, (["t"], [""], [b"x"])),
+            (queries.SELECT_THREAD_IDS, {"older": 1, "inputs": False}),
         ],
-        ids=["head", "by id", "nested head", "base"],
+        ids=["head", "by id", "nested head", "base", "by age"],
     )
     def test_lookups_use_an_index(self, postgres, filled, statement, values):
         """
-        Reading the newest checkpoint or one by its id scans no table.
+        Reading the newest checkpoint, one by its id, or what is older scans no table.
+        Promise: S199.
         """
         found = plan(postgres, filled, statement, values)
 
@@ -91,7 +93,7 @@ class TestTables:
 
     def test_listing_uses_an_index(self, postgres, filled):
         """
-        A page of a thread's history is read along the index.
+        A page of a thread's history is read along the index. Promise: S199, S216.
         """
         names = ("before", "step", "source")
         values = {**dict.fromkeys(names), "thread": "t", "namespace": "", "limit": 5}

@@ -1,5 +1,9 @@
 """What programs hear when something is wrong: passing failures, closed savers, no such thread."""
 
+import threading
+
+import anyio
+import anyio.to_thread
 import pytest
 
 from actorgraph import EmptyInputError, InMemorySaver, RetryingSaver, SqliteSaver
@@ -10,11 +14,14 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageError,
 )
-from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver
+from actorgraph.savers.jsonl.files import Files
+from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.node_policies import RetryPolicy
-from tests.gates import patient_group, settled
+from tests.gates import PATIENCE_S, patient_group, settled
 from tests.graphs import ab, at, chain, count
 from tests.savers.test_langgraph_methods import put
+from tests.savers.raw import KINDS
+from tests.savers.test_postgres_connections import waiting
 from tests.savers.test_removals_log import log
 
 __all__ = ["log"]
@@ -87,13 +94,17 @@ async def test_a_failed_save_is_one_record(store, log):
 
 
 class TestClosed:
-    async def test_every_operation_says_so(self, tmp_path):
+    async def test_every_operation_says_so(self, store):
         """
-        After its block a saver raises SaverClosedError, whatever is asked of it. Promise: S212.
+        After its block a saver raises SaverClosedError, whatever is asked of it; one that lives in
+        the program's memory has nothing to close, and goes on. Promise: S212.
         """
-        async with SqliteSaver(tmp_path / "runs.db") as saver:
+        async with store.saver() as saver:
             point = await put(saver, at(), 0)
             graph = ab(saver)
+        if saver.immediate:
+            assert await saver.acount("t") == 1
+            return
         for call in (
             lambda: saver.aget_tuple(at()),
             lambda: anext(saver.alist(at())),
@@ -134,10 +145,112 @@ class TestWrongThreads:
         assert await saver.aget_tuple(at("order-123")) is None
 
 
+class Held:
+    """A place in a store where a save stands until it is let go, whatever thread it is in."""
+
+    def __init__(self) -> None:
+        self.entered, self.freed = threading.Event(), threading.Event()
+        self.active = False
+
+    def stand(self) -> None:
+        if self.active:
+            self.entered.set()
+            assert self.freed.wait(PATIENCE_S), "nobody let the save go: the loop stands too"
+
+    async def begun(self) -> bool:
+        return self.entered.is_set()
+
+    def release(self) -> None:
+        self.freed.set()
+
+
+class HeldStatements(Held, FaultPlan):
+    """Of SQLite: at COMMIT."""
+
+    def __init__(self) -> None:
+        Held.__init__(self)
+        FaultPlan.__init__(self)
+
+    def run(self, name, operation, default):
+        if name.lower() == "commit":
+            self.stand()
+        return operation()
+
+
+class HeldFiles(Held, Files):
+    """Of files: at the sync."""
+
+    def sync(self, descriptor):
+        self.stand()
+        super().sync(descriptor)
+
+
+class HeldTables(Held):
+    """Of PostgreSQL: at a table that another session has locked."""
+
+    def __init__(self, postgres, schema) -> None:
+        super().__init__()
+        self.postgres = postgres
+        self.connecting = postgres.connect(schema)
+        self.session = self.connecting.__enter__()
+
+    def lock(self) -> None:
+        self.session.execute("BEGIN")
+        self.session.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+
+    async def begun(self) -> bool:
+        return await anyio.to_thread.run_sync(waiting, self.postgres) > 0
+
+    def release(self) -> None:
+        self.connecting.__exit__(None, None, None)
+
+
+def held(store, postgres):
+    """A saver over a place, and what holds its saves up once it is `active`."""
+    if store.kind == "sqlite":
+        plan = HeldStatements()
+        kind = type("Held", (SqliteSaver,), {"connection_class": failing_connection(plan)})
+        return kind(store.path), plan
+    if store.kind == "jsonl":
+        saver, files = store.saver(), HeldFiles()
+        saver._files = files  # noqa: SLF001 - the file system is what the test has
+        return saver, files
+    return store.saver(), HeldTables(postgres, store.schema)
+
+
 class TestAsync:
+    @pytest.mark.parametrize("store", KINDS, indirect=True)
+    async def test_the_loop_goes_on_while_the_disk_takes_its_time(self, store, postgres):
+        """
+        While a save stands at COMMIT, at a sync, or in the server, the loop goes round.
+        Promise: S197, B8.
+        """
+        saver, place = held(store, postgres)
+        done: list[str] = []
+
+        async def save() -> None:
+            await put(saver, at(), 1)
+            done.append("save")
+
+        async with saver, anyio.create_task_group() as group:
+            await put(saver, at(), 0)
+            place.active = True
+            if isinstance(place, HeldTables):
+                place.lock()
+            group.start_soon(save)
+            with anyio.fail_after(PATIENCE_S):
+                while not await place.begun():
+                    await anyio.lowlevel.checkpoint()
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            done.append("loop")
+            place.release()
+
+        assert done == ["loop", "save"]
+
     async def test_the_loop_goes_on_while_a_save_is_under_way(self):
         """
-        A save that the store holds up holds up nobody else. Promise: S197.
+        A run whose save the store holds up holds up nobody else. Promise: S197.
         """
         gated = GatedSaver(InMemorySaver())
         graph = ab(gated)

@@ -22,7 +22,7 @@ from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.connections import roll_back
-from actorgraph.savers.postgres.failures import Kind, RowError, kind_of
+from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, said
 from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
@@ -344,7 +344,7 @@ def _unlocked(request: Request) -> StorageError:
 
 def _refused(request: Request, error: Exception) -> StorageError:
     refused = StorageError(
-        f"PostgreSQL refused a row of thread {request.thread_id!r}: {error}",
+        f"PostgreSQL refused a row of thread {request.thread_id!r}: {said(error)}",
         do="make the value smaller (the limit for a value is 1 GB), leave out NUL characters from "
         "names, or store less of it",
     )

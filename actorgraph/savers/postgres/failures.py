@@ -77,6 +77,12 @@ class RowError(Exception):
     """A request's rows don't fit to what is stored."""
 
 
+def said(error: Exception) -> str:
+    """What the server says is wrong, without its details, which quote the row."""
+    said = getattr(getattr(error, "diag", None), "message_primary", None)
+    return said or str(error)
+
+
 def kind_of(error: Exception, connection: Any = None) -> Kind:
     """What to do about an error of psycopg, or of making parameters of a request's rows."""
     if connection is not None and (connection.closed or connection.broken):
@@ -99,31 +105,31 @@ def translate(error: Exception, kind: Kind, *, unsure: bool = False) -> StorageE
     """
     if unsure or kind is Kind.BROKEN:
         return SaverBrokenError(
-            f"PostgreSQL failed in a way that leaves the last commit's outcome unknown: {error}",
+            f"PostgreSQL failed in a way that leaves the last commit's outcome unknown: {said(error)}",
             do="look at the server's log, then close and open the saver again",
         )
     code: str | None = getattr(error, "sqlstate", None)
     if code in _REFUSED:
-        return StorageError(f"PostgreSQL takes no writes from here: {error}", do=_REFUSED[code])
+        return StorageError(f"PostgreSQL takes no writes from here: {said(error)}", do=_REFUSED[code])
     if kind is Kind.LOST:
         return StorageError(
-            f"the connection to PostgreSQL is lost: {error}",
+            f"the connection to PostgreSQL is lost: {said(error)}",
             do="see that the server runs and can be reached, then run again; nothing of this save "
             "was stored. reconnect_timeout_s says how long the saver tries",
         )
     if kind in (Kind.AGAIN, Kind.BUSY):
         return StorageBusyError(
-            f"PostgreSQL was busy with other transactions: {error}",
+            f"PostgreSQL was busy with other transactions: {said(error)}",
             do="let them finish, or raise busy_timeout_s",
         )
     if kind is Kind.FULL:
         return StorageFullError(
-            f"no space is left for the database: {error}",
+            f"no space is left for the database: {said(error)}",
             do="free some space and run again; the saver stays usable",
         )
     if kind is Kind.TABLES:
         return StorageError(
-            f"the saver's tables are not there: {error}",
+            f"the saver's tables are not there: {said(error)}",
             do="call `saver.setup()` once with a role that may make tables",
         )
-    return StorageError(f"PostgreSQL refused a statement: {error}", do="see the cause below")
+    return StorageError(f"PostgreSQL refused a statement: {said(error)}", do="see the cause below")
