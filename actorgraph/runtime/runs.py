@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -278,14 +279,22 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> Found:
         if named is not None:
             return await _at(launch, host, *named, again=True)
         if place.nested.stateful and revisit.before is not None:
-            thread_id, namespace = address.thread_id, address.namespace
-            stored = await earlier(host, thread_id, namespace, revisit.before)
-            if stored is not None:
-                found = await _at(launch, host, namespace, stored.row.id)
-                return found if stored.sequence < revisit.before else _emptied(found)
+            found = await _remembered(launch, host, revisit.before)
+            if found is not None:
+                return found
     if place.fresh:
         return Found(lineage.epoch, None, None)
     return await load(host, launch.codec, launch.plan, address, nested=True)
+
+
+async def _remembered(launch: Launch, host: Host, before: int) -> Found | None:
+    """What a stateful nested graph knew before a place in its thread; None if it knows nothing."""
+    thread_id, namespace = launch.address.thread_id, launch.address.namespace
+    while (stored := await earlier(host, thread_id, namespace, before)) is not None:
+        with suppress(CheckpointNotFoundError):  # removed between the two reads: look again
+            found = await _at(launch, host, namespace, stored.row.id)
+            return found if stored.sequence < before else _emptied(found)
+    return None
 
 
 async def _at(

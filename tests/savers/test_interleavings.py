@@ -3,6 +3,8 @@
 import pytest
 
 from actorgraph import SqliteSaver
+from actorgraph.testing import GatedSaver
+from actorgraph.values.retention import KeepLatest
 from tests.graphs import at, history
 from tests.savers.interleavings import PAD, check, graph_of, interleave
 from tests.savers.test_removals import rows
@@ -40,6 +42,43 @@ async def test_a_replay_from_before_a_graph_insides_memory(saver):
     for point in (newest, *others):
         check(point.values)
     assert newest.values["inner_plain"] == ["one0", "two1"]
+
+
+class Removing(GatedSaver):
+    """Prunes a thread when its graph inside has just been shown to a replay."""
+
+    armed = False
+
+    async def query(self, queries):
+        answers = await super().query(queries)
+        if self.armed and any(getattr(query, "namespace", "") == "inner" for query in queries):
+            self.armed = False
+            await self.inner.commit([KeepLatest("t")])
+        return answers
+
+
+async def test_what_a_replay_is_about_to_read_may_go(store):
+    """
+    A replay whose graph inside finds a checkpoint, and reads it when it has been pruned, looks
+    again, and goes on from what is left. Promise: T15.
+    """
+
+    async def pause(_: str) -> None:
+        """Nodes don't wait here."""
+
+    async with Removing(store.saver(), is_open=True) as saver:
+        graph = graph_of(saver, pause)
+        for _ in range(2):
+            await graph.ainvoke({"plain": ["in"], "folded": ["in"], "text": PAD + "in"}, at())
+        points = await history(graph, at())
+        saver.armed = True
+
+        older = next(p.config for p in points if p.next == ("inner",))
+        check(await graph.ainvoke(None, older))
+
+        assert not saver.armed
+        for point in await history(graph, at(checkpoint_ns="inner")):
+            check(point.values)
 
 
 async def test_no_rows_are_left_of_a_deleted_thread(tmp_path):

@@ -4,8 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, SerializationError
+from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
+from tests.codec.shapes import CODEC, VALUES, same
 from tests.graphs import at, in_a_row
 
 ODD = {
@@ -36,6 +40,41 @@ async def test_what_is_read_back_is_what_was_written(store, name):
         found = (await in_a_row({"node": node}, checkpointer=saver).aget_state(at())).values
 
     assert repr(found) == repr({"foo": value, "bar": [value]})  # NaN isn't equal to itself
+
+
+def test_any_value_is_the_same_on_every_saver(store):
+    """
+    Whatever a program puts together of the types that it allows comes back equal and of the same
+    type, as a value and as a write. Promise: T30.
+    """
+
+    @given(st.lists(VALUES, max_size=4))
+    @settings(max_examples=30)
+    def check(values):
+        channels = {str(n): value for n, value in enumerate(values)}
+        config = saver.put(at(), checkpoint(channels), metadata(0), dict.fromkeys(channels, 1))
+        saver.put_writes(config, [*channels.items()], new_task())
+        found = saver.get_tuple(config)
+        read = found.checkpoint["channel_values"]
+
+        assert same([read[name] for name in channels], values)
+        assert same([value for _, _, value in found.pending_writes], values)
+
+    with store.saver() as saver:
+        saver.codec = CODEC.in_form("json" if store.kind == "jsonl" else "msgpack")
+        check()
+
+
+@pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
+async def test_what_is_refused_is_refused_everywhere(saver, value):
+    """
+    What can't be stored exactly fails its node with the path, on every saver alike. Promise: T30.
+    """
+    graph = in_a_row({"node": lambda _: {"foo": value}}, checkpointer=saver)
+
+    with pytest.raises(SerializationError, match="node: foo"):
+        await graph.ainvoke({}, at())
+    assert (await graph.aget_state(at())).next == ("node",)
 
 
 ARRAYS = [
