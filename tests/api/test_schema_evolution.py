@@ -125,7 +125,7 @@ class TestLosses:
     async def test_a_waiting_node_that_is_gone_is_named(self, store, nodes):
         """
         A thread that waits for a node which the graph has no more is refused with the node's
-        name and near ones, and stays as it was.
+        name and near ones, and stays as it was. Promise: T37, B11.
         """
         async with store.saver() as saver:
             await stored({"ask": asks}, saver)
@@ -161,7 +161,7 @@ class TestLosses:
 
     async def test_a_channel_that_is_gone_is_named(self, store):
         """
-        A value that the graph has no key for is refused, not left out.
+        A value that the graph has no key for is refused, not left out. Promise: T37, B11.
         """
         async with store.saver() as saver:
             await stored({"a": writer("a")}, saver)
@@ -221,7 +221,7 @@ class TestMigrations:
 
     async def test_a_renamed_node_is_gone_on_with(self, store):
         """
-        A thread that waits in front of a node goes on at the node's new name.
+        A thread that waits in front of a node goes on at the node's new name. Promise: T37.
         """
         async with store.saver() as saver:
             nodes = {"a": writer("a"), "old": writer("old")}
@@ -324,7 +324,7 @@ class TestTypes:
 
     async def test_a_renamed_class_is_migrated(self, store):
         """
-        A migration says which type takes what an older one has stored.
+        A migration says which type takes what an older one has stored. Promise: T37.
         """
         notes = make_dataclass("Notes", [("text", str), ("more", int, 7)])
 
@@ -359,7 +359,7 @@ class TestTypes:
     )
     def test_what_a_type_has_lost_is_an_error(self, value, fewer, text):
         """
-        An enum's member or a field that is gone is told, never left out or made up.
+        An enum's member or a field that is gone is told, never left out or made up. Promise: T37.
         """
         payload = Codec([type(value)]).encode(value)
         with pytest.raises(SerializationError, match=text):

@@ -84,7 +84,7 @@ class TestKeys:
 
     def test_no_changed_byte_is_accepted(self):
         """
-        Any changed, missing or added byte of an encrypted value is an error. Promise: S206.
+        Any changed, missing or added byte of an encrypted value is an error. Promise: S206, T33.
         """
         codec = Codec(keys={"k1": K1, "k0": K1})
         payload = codec.encode(SECRET)

@@ -66,7 +66,7 @@ class TestUpgrades:
     async def test_an_unknown_format_is_refused(self, tmp_path, version):
         """
         A record of a format that isn't known yet, or never was, is an error that names both
-        formats; nothing is written. Promise: S070.
+        formats; nothing is written. Promise: S070, T37.
         """
         path = tmp_path / "runs.db"
         text = json.dumps({**json.loads(text_of(4)), "v": version})

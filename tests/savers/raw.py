@@ -1,6 +1,5 @@
 """What a store really has on its disk, whatever its tables show."""
 
-import os
 import re
 import sqlite3
 from base64 import b64decode
@@ -50,7 +49,7 @@ def _decoded(lines: bytes) -> bytes:
 def modes_of(store: Store) -> set[tuple[bool, str]]:
     """Of every file and folder that a store has made: whether it is a folder, and its mode."""
     root = store.path.parent
-    return {(p.is_dir(), oct(os.stat(p).st_mode & 0o777)) for p in root.rglob("*")}
+    return {(p.is_dir(), oct(p.stat().st_mode & 0o777)) for p in root.rglob("*")}
 
 
 ROWS = (

@@ -103,7 +103,7 @@ class TestMovedRows:
     async def test_no_row_is_accepted_at_another_place(self, tmp_path, attack):
         """
         A row that was moved, replayed, cut, changed or written without the key is refused by
-        every reader, and nothing is made of it.
+        every reader, and nothing is made of it. Promise: T33.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
@@ -149,7 +149,7 @@ class TestMovedRows:
 
     def test_nor_is_it_with_python_o(self, tmp_path):
         """
-        No check is an `assert`: what is refused is refused under `python -O` too.
+        No check is an `assert`: what is refused is refused under `python -O` too. Promise: T33.
         """
         root = Path(__file__).parents[2]
         done = subprocess.run(

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph import InvalidConfigError
 from actorgraph.testing.conformance.bench import at_once
-from tests.graphs import at
+from tests.graphs import ab, at, history
 from tests.long_term.test_injection import EVIL
 from tests.savers.test_langgraph_methods import put
 
@@ -34,14 +34,14 @@ async def test_filters_are_data(saver, store, request):
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
     hundred texts finds somebody else's row or changes a table. Promise: T32.
     """
-    await put(saver, at("other"), 0, secret="x", n=1)
+    await put(saver, at("other"), 0, word="x", n=1)
     before = tables(store, request)
     found: list = []
 
     async def search(wanted) -> None:
         found.extend([p async for p in saver.alist(None, filter=wanted)])
 
-    await at_once(search, [{text: "x"} for text in EVIL] + [{"secret": text} for text in EVIL])
+    await at_once(search, [{text: "x"} for text in EVIL] + [{"word": text} for text in EVIL])
     for text in EVIL[:12]:
         await put(saver, at("mine"), 0, **{text: text})
         await search({text: "other"})
@@ -50,7 +50,7 @@ async def test_filters_are_data(saver, store, request):
 
     assert found == []
     assert tables(store, request) == before
-    assert (await saver.aget_tuple(at("other"))).metadata["secret"] == "x"
+    assert (await saver.aget_tuple(at("other"))).metadata["word"] == "x"
 
 
 async def test_ids_and_bounds_are_data(saver):
@@ -58,7 +58,7 @@ async def test_ids_and_bounds_are_data(saver):
     As thread, namespace or checkpoint they address nothing that is there, or are refused; a limit
     or a bound that is text is refused. Promise: T32.
     """
-    kept = await put(saver, at("other"), 0)
+    kept, graph = await put(saver, at("other"), 0), ab(saver)
 
     async def look(text: str) -> None:
         for config in (at(text), at("other", checkpoint_ns=text), at("other", checkpoint_id=text)):
@@ -69,9 +69,14 @@ async def test_ids_and_bounds_are_data(saver):
             assert found is None, text
 
     await at_once(look, EVIL)
-    for text in EVIL[:20]:
+    for text in [*EVIL[:20], -1, True, 1.5]:
         with pytest.raises(InvalidConfigError):
             [p async for p in saver.alist(at("other"), limit=text)]
+        with pytest.raises(InvalidConfigError):
+            await saver.alist_metadata("other", limit=text)
+        with pytest.raises(InvalidConfigError):
+            await history(graph, at("other"), limit=text)
+    for text in EVIL[:20]:
         with pytest.raises(InvalidConfigError):
             [p async for p in saver.alist(at("other"), before=at("other", checkpoint_id=text))]
         try:

@@ -19,8 +19,8 @@ from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_conne
 from actorgraph.values.node_policies import RetryPolicy
 from tests.gates import PATIENCE_S, patient_group, settled
 from tests.graphs import ab, at, chain, count
-from tests.savers.test_langgraph_methods import put
 from tests.savers.raw import KINDS
+from tests.savers.test_langgraph_methods import put
 from tests.savers.test_postgres_connections import waiting
 from tests.savers.test_removals_log import log
 

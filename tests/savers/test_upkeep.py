@@ -6,7 +6,6 @@ import string
 from datetime import timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from actorgraph import InMemorySaver, InvalidConfigError, SqliteSaver
@@ -21,6 +20,7 @@ from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
 
 HOUR_S = 3600.0
+CANARY = "5ecre7-va1ue"
 
 
 async def put_old(saver, thread: str, age_s: float, step: int = 0, **place) -> None:
@@ -227,7 +227,7 @@ class TestVacuum:
         After a vacuum the files have none of a deleted thread's bytes, its id neither; other
         threads are as they were. Promise: S209.
         """
-        secret = "5ecre7-va1ue"
+        secret = CANARY
         async with store.saver() as saver:
             graph = ab(saver)
             await graph.ainvoke({"foo": secret, "bar": [secret] * 3}, at(f"of-{secret}"))

@@ -105,12 +105,15 @@ def translate(error: Exception, kind: Kind, *, unsure: bool = False) -> StorageE
     """
     if unsure or kind is Kind.BROKEN:
         return SaverBrokenError(
-            f"PostgreSQL failed in a way that leaves the last commit's outcome unknown: {said(error)}",
+            "PostgreSQL failed in a way that leaves the last commit's outcome unknown: "
+            f"{said(error)}",
             do="look at the server's log, then close and open the saver again",
         )
     code: str | None = getattr(error, "sqlstate", None)
     if code in _REFUSED:
-        return StorageError(f"PostgreSQL takes no writes from here: {said(error)}", do=_REFUSED[code])
+        return StorageError(
+            f"PostgreSQL takes no writes from here: {said(error)}", do=_REFUSED[code]
+        )
     if kind is Kind.LOST:
         return StorageError(
             f"the connection to PostgreSQL is lost: {said(error)}",

@@ -141,7 +141,7 @@ async def a_refused_id_leaves_nothing(bench: Bench) -> None:
     """After ids that are no text a saver is as before."""
     async with bench.public() as saver:
         await chain(saver, 1)
-        for wrong in ({"a": 1}, ["t"], b"t", 1.5, object()):
+        for wrong in ({"a": 1}, ["t"], b"t", 1.5, object(), "z" * 10_000_000):
             try:
                 place: dict[str, Any] = {"thread_id": wrong, "checkpoint_ns": ""}
                 await saver.put({"configurable": place}, checkpoint({"x": 9}), metadata(9))
