@@ -89,7 +89,7 @@ class TestTables:
         found = plan(postgres, filled, statement, values)
 
         assert "idx_checkpoints_" in found
-        assert "Seq Scan on checkpoints" not in found
+        assert "Seq Scan on points" not in found
 
     def test_listing_uses_an_index(self, postgres, filled):
         """
@@ -102,7 +102,7 @@ class TestTables:
         found = plan(postgres, filled, queries.SELECT_PAGE[False], values)
 
         assert "idx_checkpoints_thread" in found
-        assert "Seq Scan on checkpoints" not in found
+        assert "Seq Scan on points" not in found
 
     def test_nothing_of_a_thread_is_in_the_way_of_another_products_tables(self, postgres, filled):
         """

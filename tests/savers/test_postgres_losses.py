@@ -206,12 +206,12 @@ BEGIN
 END $$;
 """
 TRIGGERS = {
-    "40001": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('40001', 3)",
-    "40P01": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('40P01', 3)",
-    "57014": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('57014', 3)",
-    "53300": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('53300', 3)",
-    "for ever": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('40001', 99)",
-    "full": "CREATE TRIGGER t BEFORE INSERT ON checkpoints EXECUTE FUNCTION fail('53100', 1)",
+    "40001": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('40001', 3)",
+    "40P01": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('40P01', 3)",
+    "57014": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('57014', 3)",
+    "53300": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('53300', 3)",
+    "for ever": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('40001', 99)",
+    "full": "CREATE TRIGGER t BEFORE INSERT ON points EXECUTE FUNCTION fail('53100', 1)",
 }
 
 
@@ -244,7 +244,7 @@ class TestErrorsOfTheMoment:
                 db.execute(TRIGGERS[kind])
                 with pytest.raises(StorageError, match=text):
                     await graph.ainvoke({}, at())
-                db.execute("DROP TRIGGER t ON checkpoints")
+                db.execute("DROP TRIGGER t ON points")
             found = await graph.ainvoke({}, at())
 
         assert found["bar"] == ["a", "b"]

@@ -25,6 +25,7 @@ from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, said
 from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
+from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
@@ -69,28 +70,30 @@ class Turn(msgspec.Struct):
 
 
 def run_batch(
-    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn
+    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn, shapes: Shapes
 ) -> list[Outcome]:
     """Store a batch durably, or find that an earlier attempt has done so.
 
     Args:
         connection: in autocommit mode, used by nobody else meanwhile.
         turn: changed to how far the attempt came.
+        shapes: those that are known; changed to what is stored.
     Returns: one outcome per request.
     Raises:
         psycopg.Error, RowError: nothing was stored, unless `turn.unsure`.
     """
     try:
-        return _attempt(connection, batch, settings, turn)
+        shapes.store(connection, settings.search_path)
+        return _attempt(connection, batch, settings, _Work(connection, turn, shapes))
     except BaseException:
         roll_back(connection)
         raise
 
 
 def _attempt(
-    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn
+    connection: Link, batch: Sequence[Request], settings: Settings, work: "_Work"
 ) -> list[Outcome]:
-    work = _Work(connection, turn)
+    turn = work.turn
     groups = [[batch[0]]] if turn.alone else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
     if turn.outcomes is not None and stored == turn.number:
@@ -129,9 +132,10 @@ _UNLOCKED = (Vacuum, *systems.UNLOCKED)
 class _Work:
     """The transaction of one attempt."""
 
-    def __init__(self, connection: Link, turn: Turn) -> None:
+    def __init__(self, connection: Link, turn: Turn, shapes: Shapes) -> None:
         self._connection = connection
-        self._turn = turn
+        self.turn = turn
+        self._shapes = shapes
         self._threads: dict[str, ThreadState] = {}
         self._facts = Facts()
         self._waiting: list[Statement] = []
@@ -155,7 +159,7 @@ class _Work:
         names = {request.thread_id for request in batch if not isinstance(request, _UNLOCKED)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = Texts(sorted(filter(storable, names)))
-        lock = sql.LOCK_FREE_THREADS if self._turn.skips else sql.LOCK_THREADS
+        lock = sql.LOCK_FREE_THREADS if self.turn.skips else sql.LOCK_THREADS
         values = (settings.search_path, settings.lock_timeout, settings.synchronous_commit)
         head: list[Statement] = [
             (sql.BEGIN, ()),
@@ -171,13 +175,14 @@ class _Work:
             self._threads[name] = known
         self._learn(asked, cursors[len(head) :])
         marked = cursors[2].fetchone()
-        if marked is None and self._turn.unsure:
+        if marked is None and self.turn.unsure:
             raise SaverBrokenError(
                 "the saver's row in the table `writers` is gone: nothing says whether the last "
                 "commit was stored",
                 do="close the saver and open it again; leave the rows of open savers alone",
             )
         if marked is None:
+            self._shapes.forget()
             self.run([(sql.ADD_WRITER, (settings.writer,))])
         return marked[0] if marked else 0
 
@@ -198,7 +203,7 @@ class _Work:
         request = group[0]
         if not isinstance(request, _OF_RUNS):
             return [self._keep(request)]
-        rows, owned = Rows(self._facts.counts), systems.OwnedRows(self._facts.owners)
+        rows, owned = Rows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts.owners)
         outcomes = [
             self._judge(request, rows, owned)
             if isinstance(request, Commit)

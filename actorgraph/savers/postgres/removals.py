@@ -1,7 +1,7 @@
 """SQL text of copies and removals."""
 
 DELETE_THREAD = (
-    "DELETE FROM checkpoints WHERE thread = %s",
+    "DELETE FROM points WHERE thread = %s",
     "DELETE FROM blobs WHERE thread = %s",
     "DELETE FROM ranges WHERE thread = %s",
     "DELETE FROM writes WHERE thread = %s",
@@ -17,11 +17,11 @@ DELETE_THREAD = (
     WHERE thread = %s""",
 )
 COPY_THREAD = (
-    """INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
-                                has_interrupts, created, metadata, record)
+    """INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
+                           has_interrupts, created, metadata, shape, record)
     SELECT %(target)s, namespace, seq, id, parent, step, source, run, next,
-           has_interrupts, created, metadata, record
-    FROM checkpoints WHERE thread = %(source)s""",
+           has_interrupts, created, metadata, shape, record
+    FROM points WHERE thread = %(source)s""",
     """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload
     FROM blobs WHERE thread = %(source)s""",
     """INSERT INTO ranges SELECT %(target)s, namespace, channel, lineage, start, count, payload
@@ -39,7 +39,7 @@ SELECT namespace, seq, id, parent, run, metadata::text, record::text FROM checkp
 WHERE thread = %s ORDER BY seq
 """
 DELETE_CHECKPOINTS = """
-DELETE FROM checkpoints c
+DELETE FROM points c
 USING unnest(%s::text[], %s::bigint[]) AS w (namespace, seq)
 WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
 """
@@ -49,7 +49,7 @@ USING unnest(%s::text[], %s::bytea[]) AS w (namespace, id)
 WHERE r.thread = %s AND r.namespace = w.namespace AND r.checkpoint = w.id
 """
 UPDATE_PARENTS = """
-UPDATE checkpoints c SET parent = w.parent
+UPDATE points c SET parent = w.parent
 FROM unnest(%s::bytea[], %s::text[], %s::bigint[]) AS w (parent, namespace, seq)
 WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
 """
@@ -58,7 +58,8 @@ SELECT seq, record::text FROM checkpoints WHERE thread = %s AND namespace = %s A
 ORDER BY seq DESC LIMIT 1
 """
 UPDATE_RECORD = """
-UPDATE checkpoints SET record = %s::json WHERE thread = %s AND namespace = %s AND seq = %s
+UPDATE points SET shape = 0, record = %s::json
+WHERE thread = %s AND namespace = %s AND seq = %s
 """
 DELETE_STRAY_WRITES = """
 DELETE FROM writes WHERE thread = %s AND NOT EXISTS (
@@ -74,7 +75,7 @@ DELETE FROM threads t WHERE t.run IS NULL
 VACUUM = (
     "VACUUM (FULL) threads",
     "VACUUM (FULL) runs",
-    "VACUUM (FULL) checkpoints",
+    "VACUUM (FULL) points",
     "VACUUM (FULL) blobs",
     "VACUUM (FULL) ranges",
     "VACUUM (FULL) writes",

@@ -13,6 +13,7 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.failures import RowError
+from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.savers.postgres.system_statements import SELECT_OWNERS
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 
@@ -48,10 +49,12 @@ class Rows:
 
     Args:
         counts: how many items the stored rows of lists have that the batch extends.
+        shapes: takes records apart.
     """
 
-    def __init__(self, counts: dict[RangeKey, int]) -> None:
+    def __init__(self, counts: dict[RangeKey, int], shapes: Shapes) -> None:
         self._counts = counts
+        self._shapes = shapes
         self._superseded: list[bytes] = []
         self._runs: dict[bytes | None, _Row] = {}
         self._ended: dict[bytes | None, _Row] = {}
@@ -111,7 +114,7 @@ class Rows:
                 row.next,
                 row.created,
                 row.metadata,
-                row.record,
+                *self._shapes.taken(row.record),
             )
         )
         for blob in row.blobs:

@@ -78,16 +78,18 @@ UPDATE runs r SET status = w.status, input = NULL
 FROM unnest(%s::text[], %s::bytea[]) AS w (status, run) WHERE r.run = w.run
 """
 INSERT_CHECKPOINTS = """
-INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
-                         created, metadata, record)
+INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
+                    created, metadata, shape, record)
 SELECT thread, namespace, seq, id, parent, step, source, run, next::json,
-       created, metadata::json, record::json
+       created, metadata::json, shape, record::json
 FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[],
-            %s::text[], %s::bytea[], %s::text[], %s::bigint[], %s::text[], %s::text[])
-    AS w (thread, namespace, seq, id, parent, step, source, run, next, created, metadata, record)
+            %s::text[], %s::bytea[], %s::text[], %s::bigint[], %s::text[], %s::bigint[],
+            %s::text[])
+    AS w (thread, namespace, seq, id, parent, step, source, run, next, created, metadata, shape,
+          record)
 """
 MARK_INTERRUPTS = """
-UPDATE checkpoints c SET has_interrupts = true
+UPDATE points c SET has_interrupts = true
 FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, id)
 WHERE c.thread = w.thread AND c.namespace = w.namespace AND c.id = w.id
 """

@@ -22,7 +22,7 @@ def row_of(columns: _Row) -> CheckpointRow:
         source=source,
         run=run,
         next=following,
-        record=text,
+        record=text or "",  # of a shape that somebody has removed: damaged
         metadata=metadata,
     )
 

@@ -21,6 +21,7 @@ from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
 from actorgraph.savers.postgres.connections import OwnConnections, Source
 from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, translate
 from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class Writer:
         self._timeout_s = reconnect_timeout_s
         self._number = 0
         self._session: Session | None = None
+        self._shapes = Shapes()
 
     def register(self) -> None:
         """Make the saver's row in `writers`, and remove those of savers long gone."""
@@ -81,7 +83,7 @@ class Writer:
         """
         self._number += 1
         turn = Turn(self._number)
-        return self._repeat(lambda c: run_batch(c, batch, self._settings, turn), turn)
+        return self._repeat(lambda c: run_batch(c, batch, self._settings, turn, self._shapes), turn)
 
     def _repeat(self, work: Callable[[Connection[Any]], T], turn: Turn) -> T:
         attempt, end = 0, 0.0
