@@ -133,25 +133,30 @@ class RecoveryMethods(SystemBase):
 
     async def _again(self, call: Call, row: RunRow) -> Job:
         """The run of a row, with its events going on where they ended."""
-        first, drained = await self._next_offset(row) if call.resumable else (_unused(row), True)
+        first, in_order = await self._next_offset(row) if call.resumable else (_unused(row), True)
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
-        if call.resumable and call.modes and not drained:
+        if call.resumable and call.modes and not in_order:
             # Nobody knows how many there were between the newest one and the crash.
             job.journal.add("gap", {"from": first, "to": None})
             job.journal.add("values", values)
         return job
 
     async def _next_offset(self, row: RunRow) -> tuple[int, bool]:
-        """The offset behind a run's stored events, and whether its last life ended in order."""
+        """The offset behind an adopted run's stored events, and whether none are missing there.
+
+        None are where its last life was drained, which its row says and its newest event too:
+        one that stored no event before it died leaves the "drain" of the life before.
+        """
         newest: list[EventRow] = await self._host.reader.ask(
             ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
         )
         if not newest:
-            return 1, True
+            return 1, not row.claimed
         codec = codec_of(self._graph(row.graph))
-        return newest[0].place + 1, decoded(codec, row.run, newest[0]).kind == "drain"
+        drained = decoded(codec, row.run, newest[0]).kind == "drain"
+        return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
 
     async def _values(self, graph: str, thread_id: str) -> Any:
         """The state of a thread as it stands."""

@@ -13,7 +13,8 @@ from actorgraph.errors import (
     RunFailedError,
 )
 from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.readers import POLL_S, EventReader, StoredReader
+from actorgraph.runtime.system.readers import EventReader
+from actorgraph.runtime.system.stored_readers import POLL_S, Elsewhere, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
 from actorgraph.values.streams import WhenFull
@@ -171,6 +172,7 @@ class StoredRun(Run):
         values: Callable[[], Awaitable[Any]],
         ask_cancel: Callable[[RunRow, str], Awaitable[None]],
         taken_up: Callable[[], Run | None],
+        draining: Callable[[], str | None],
     ) -> None:
         self._row = row
         self._metadata = metadata
@@ -179,6 +181,7 @@ class StoredRun(Run):
         self._values = values
         self._ask_cancel = ask_cancel
         self._taken_up = taken_up
+        self._draining = draining
 
     @property
     def id(self) -> str:
@@ -223,11 +226,26 @@ class StoredRun(Run):
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
     ) -> Events:
-        """Its stored events, and those that are stored while it goes on; see `Run.events`."""
+        """Its stored events, and those that are stored while it goes on; see `Run.events`.
+
+        When the run comes here, because the process that had it has died, they are told as they
+        happen, as those of any run that goes on here.
+        """
         check_reading(after, buffer, when_full)
-        return StoredReader(
-            self._page, after, is_over=self._is_over, left=self._left, values=self._values
+
+        def live(offset: int) -> Events | None:
+            own = self._taken_up()
+            return own and own.events(offset, buffer=buffer, when_full=when_full)
+
+        elsewhere = Elsewhere(
+            page=self._page,
+            is_over=self._is_over,
+            left=self._left,
+            values=self._values,
+            live=live,
+            draining=self._draining,
         )
+        return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; it looks at the store again and again."""

@@ -233,6 +233,8 @@ class ActorSystem(RecoveryMethods):
             rows: list[RunRow] = await self._host.reader.ask(ListRuns(thread_id=thread_id))
             found = {row.run: self._stored(row) for row in rows}
         for job in (*actor.ended.values(), *actor.jobs.values()):
+            if job.id in found and self._live(job.id) is None:
+                continue
             if thread_id in (None, job.thread_id):
                 found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]
@@ -329,9 +331,12 @@ class ActorSystem(RecoveryMethods):
             await self._host.writer.store(TrimRuns(moment))
 
     def _live(self, identity: bytes) -> Run | None:
-        """A run that this system has, or has had lately."""
-        job = self._actor.jobs.get(identity) or self._actor.ended.get(identity)
-        return None if job is None else Run(job, self._actor.cancel)
+        """A run that this system has, or has had lately and has not left to others."""
+        actor = self._actor
+        job = actor.jobs.get(identity) or actor.ended.get(identity)
+        if job is None or (job.elsewhere and actor.draining is None):
+            return None
+        return Run(job, actor.cancel)
 
     async def _row(self, identity: bytes) -> RunRow | None:
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(run=identity))
@@ -355,4 +360,5 @@ class ActorSystem(RecoveryMethods):
             values=values,
             ask_cancel=self._ask_cancel,
             taken_up=lambda: self._live(row.run),
+            draining=lambda: self._actor.draining,
         )

@@ -153,11 +153,7 @@ class MemorySystems:
             case StoreEvents(run, _, _, rows, keep, older_than):
                 events = self._events.setdefault(run, {})
                 events.update({event.place: event for event in rows if event.place not in events})
-                last = max(events, default=0)
-                for place in [p for p in events if p <= last - keep]:
-                    del events[place]
-                for place in [p for p, event in events.items() if event.created < older_than]:
-                    del events[place]
+                self._drop(events, keep, older_than)
             case AdoptRun(_, _, owner, _, attempts):
                 changed = msgspec.structs.replace(row, owner=owner, attempts=attempts)
                 self._runs[row.run] = changed
@@ -167,6 +163,15 @@ class MemorySystems:
                     row, status=status, reason=reason, attempts=count
                 )
         return Stored()
+
+    @staticmethod
+    def _drop(events: dict[int, EventRow], keep: int, older_than: int) -> None:
+        """Remove events from the oldest on, which come first; the newest one stays."""
+        last = next(reversed(events), 0)
+        while (place := next(iter(events), last)) != last:
+            if place > last - keep and events[place].created >= older_than:
+                return
+            del events[place]
 
     def _remove(self, run: bytes) -> None:
         self._runs.pop(run, None)

@@ -1,12 +1,13 @@
 """A server whose inside can be looked at: `GET /inside` tells its tasks, figures and memory.
 
+`POST /enough` lets the graph "steps" end at its next step.
+
     python -m tests.web.inspected_app <server> <database> [<limits as JSON>]
 
 It prints its address, and ends at SIGTERM.
 """
 
 import asyncio
-import gc
 import json
 import sys
 from operator import add
@@ -22,7 +23,6 @@ from starlette.routing import Mount, Route
 
 from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, get_stream_writer
 from actorgraph.runtime.mailbox import on_trio
-from actorgraph.runtime.system.journal import Journal
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
 
@@ -42,8 +42,13 @@ async def step(state: Steps) -> dict[str, Any]:
     return {"done": [len(state.get("done", ()))]}
 
 
+ENOUGH = anyio.Event()
+
+
 async def more(state: Steps) -> str:
     """Go on until there were enough."""
+    if ENOUGH.is_set():
+        return END
     return "step" if len(state["done"]) < state["most"] else END
 
 
@@ -112,9 +117,9 @@ def application(path: str, limits: Limits) -> Starlette:
     )
 
     async def inside(_: Request) -> JSONResponse:
-        gc.collect()
         now = system.statistics()
-        journals = [one for one in gc.get_objects() if isinstance(one, Journal)]
+        actor = system._actor  # noqa: SLF001
+        journals = [job.journal for job in (*actor.jobs.values(), *actor.ended.values())]
         rows = await system.runs(statuses=("pending", "running"))
         return JSONResponse(
             {
@@ -127,15 +132,25 @@ def application(path: str, limits: Limits) -> Starlette:
                 "resident": resident_bytes(),
                 "unsaved_bytes": now.unsaved_bytes,
                 "ring": max((len(one._ring) for one in journals), default=0),  # noqa: SLF001
+                "last": max((one.last for one in journals), default=0),
+                "held": any(one.is_full for one in journals),
                 "readers": sum(len(one._readers) for one in journals),  # noqa: SLF001
                 "streams": routes._serving.streams.taken,  # noqa: SLF001
             }
         )
 
+    async def enough(_: Request) -> JSONResponse:
+        ENOUGH.set()
+        return JSONResponse(None)
+
     routes = GraphRoutes(system, limits=limits)
     return Starlette(
         lifespan=lambda app: running(system),
-        routes=[Route("/inside", inside), Mount("/", routes)],
+        routes=[
+            Route("/inside", inside),
+            Route("/enough", enough, methods=["POST"]),
+            Mount("/", routes),
+        ],
     )
 
 

@@ -6,7 +6,8 @@ every server, are in tests/faults.
 
 import httpx
 
-from tests.web.processes import DEADLINE_S, Client, server
+from tests.web.clients import Client
+from tests.web.processes import DEADLINE_S, server
 
 STEPS = list(range(20))
 

@@ -22,11 +22,11 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.leaving import store_status, tell_left
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.watchdog import Watchdog
@@ -46,7 +46,7 @@ from actorgraph.superstep.turns import (
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
 from actorgraph.values.run import Cancelled, Failed, Outcome
-from actorgraph.values.systems import IfBusy, PutRun, SetRun
+from actorgraph.values.systems import IfBusy, PutRun
 
 
 class SystemActor:
@@ -281,26 +281,15 @@ class SystemActor:
 
     async def _leave(self, job: Job, outcome: Outcome) -> None:
         job.left(outcome, self.draining)
-        self._store_status(job)
-        job.say_end()
-        keeper = job.journal.keeper
-        if keeper is not None:
-            with anyio.move_on_after(self.limits.drain_timeout_s):
-                await keeper.wait_idle()
+        await tell_left(job, self._keeping, self.owner, self.limits.drain_timeout_s)
         self.active -= 1
         self.counts["supersteps"] += job.supersteps
         self._settle(job)
 
-    def _store_status(self, job: Job) -> None:
-        """What the run's own saves have not said: errors before them, reasons, requeues."""
-        if not self.keeps or self.host is None or job.lost:
-            return
-        if job.stored and job.status in ("success", "interrupted"):
-            return  # so says the save with which the run has left
-        attempts = 0 if job.requeued and not job.left_to_others else None
-        owner = job.row.owner or self.owner  # whose it was when it came
-        request = SetRun(job.id, job.thread_id, owner, job.status, job.reason, attempts)
-        self.host.writer.post(request, Receipts(_told_nobody))
+    @property
+    def _keeping(self) -> Host | None:
+        """The saver's host, if the saver keeps runs."""
+        return self.host if self.keeps else None
 
     # --- runs leave ---
 
@@ -313,7 +302,7 @@ class SystemActor:
 
     def _settle_unbegun(self, job: Job, outcome: Outcome | None = None) -> None:
         job.left(outcome or Cancelled(), self.draining)
-        self._store_status(job)
+        store_status(job, self._keeping, self.owner)
         job.say_end()
         self._settle(job)
 
@@ -391,7 +380,3 @@ def _too_busy(what: str, how: str, limits: SystemLimits) -> SystemBusyError:
         do=f"ask again in {limits.retry_after_s} s, or {how}",
         retry_after_s=limits.retry_after_s,
     )
-
-
-def _told_nobody(_: object) -> None:
-    """A status that could not be stored is settled by `recover()`."""

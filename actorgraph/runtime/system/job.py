@@ -80,6 +80,21 @@ class Job:
         return self._ending
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether it has left this system and not ended: another one has it, or will have it."""
+        return self.requeued or self.lost
+
+    @property
+    def told_all(self) -> bool:
+        """Whether all of its events are stored, where they are to be.
+
+        A row that says that a run was left in order, before its events say so, would let whoever
+        takes it up believe that none are missing.
+        """
+        keeper = self.journal.keeper
+        return keeper is None or (keeper.is_idle and not keeper.broken)
+
+    @property
     def supersteps(self) -> int:
         """How many it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
@@ -129,7 +144,7 @@ class Job:
     def say_end(self) -> None:
         """Tell readers how it left, and let them go."""
         journal = self.journal
-        if self.requeued:
+        if self.elsewhere:
             journal.add("drain", {"reason": self.reason})
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":

@@ -14,6 +14,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.values.streams import Item
@@ -113,7 +115,17 @@ class Journal(Broadcast):
     @property
     def visible(self) -> int:
         """The newest offset that readers may see."""
-        return self.last if self.keeper is None else min(self.last, self.keeper.stored)
+        return self.last if self.keeper is None else min(self.last, self.keeper.shown)
+
+    def numbered(self, event: RunEvent) -> RunEvent:
+        """An event as readers get it: one that could not be stored has no offset of its own.
+
+        Whoever comes back with its offset is told again what the store has not.
+        """
+        keeper = self.keeper
+        if keeper is None or not keeper.broken or event.offset <= keeper.stored:
+            return event
+        return msgspec.structs.replace(event, offset=keeper.stored)
 
     @property
     def first(self) -> int:

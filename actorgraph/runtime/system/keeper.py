@@ -4,6 +4,8 @@ Receives   events from the run's journal, from any thread
 Sends      rows to the persistence actor: one request at a time; what comes meanwhile is the next
 Bounds     `WAITING_MAX` events that are not stored hold the run; the store keeps `keep` events
            of the run, and none older than `keep_s`
+Failures   once events could not be stored, it stores no more of the run: offsets without a row
+           are nobody's to come back to, and the next life of the run gives them to other events
 Ends       by itself: it owns no task
 """
 
@@ -41,7 +43,11 @@ class Keeper:
 
     Args:
         stored: the newest offset that the store has.
-        changed: called when more is stored.
+        changed: called when more may be shown.
+
+    Attributes:
+        shown: the newest offset that readers may see. It is above `stored` when it is broken.
+        broken: whether events could not be stored.
     """
 
     def __init__(
@@ -67,7 +73,8 @@ class Keeper:
         self._flight = 0
         self._lock = threading.RLock()
         self._idle: list[Gate] = []
-        self.stored = stored
+        self.stored = self.shown = stored
+        self.broken = False
 
     @property
     def is_full(self) -> bool:
@@ -81,8 +88,14 @@ class Keeper:
 
     def add(self, event: RunEvent) -> None:
         """Store an event, soon. It is encoded now: what changes later is not in it."""
+        if self.broken:
+            self.shown = event.offset
+            return
         row = EventRow(event.offset, event.created, encoded(self._codec, self._run, event))
         with self._lock:
+            if self.broken:  # since it was asked for the first time
+                self.shown = event.offset
+                return
             self._rows.append(row)
             self._post()
 
@@ -113,10 +126,10 @@ class Keeper:
     def _hear(self, answer: Saved | SaveFailed, last: int) -> None:
         with self._lock:
             self._flight = 0
-            self.stored = last
-            if isinstance(answer, SaveFailed):  # shown all the same: the run has other troubles
-                error, run = repr(answer.error), as_text(self._run)
-                log_event("error", "events.lost", run_id=run, error=error)
+            if isinstance(answer, SaveFailed):
+                self._break(answer.error, last)
+            else:
+                self.stored = self.shown = last
             self._post()
             idle = self._idle if self.is_idle else []
             if idle:
@@ -124,6 +137,13 @@ class Keeper:
         for gate in idle:
             gate.open()
         self._changed()
+
+    def _break(self, error: BaseException, last: int) -> None:
+        """Show what could not be stored all the same: the run has other troubles."""
+        self.shown = self._rows[-1].place if self._rows else last
+        self._rows = []
+        self.broken = True
+        log_event("error", "events.lost", run_id=as_text(self._run), error=repr(error))
 
 
 def encoded(codec: Codec, run: bytes, event: RunEvent) -> bytes:

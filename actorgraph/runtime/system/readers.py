@@ -6,18 +6,14 @@ told of what they have not; "close" ends the reader with `SlowReaderError`.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any, Self
-
-import anyio
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
-
-POLL_S = 0.2
 
 
 class EventReader(AsyncIterator[RunEvent]):
@@ -67,7 +63,7 @@ class EventReader(AsyncIterator[RunEvent]):
             raise StopAsyncIteration
         self.offset = event.offset
         self._journal.moved()
-        return event
+        return self._journal.numbered(event)
 
     async def _next(self) -> RunEvent | None:
         journal = self._journal
@@ -132,100 +128,3 @@ def gap(after: int, following: int, values: Any) -> list[RunEvent]:
     # Its offset is what the reader has: one that comes back after it is told again.
     state = RunEvent(following - 1, "values", {} if values is None else values)
     return [RunEvent(after, "gap", missing), state]
-
-
-class StoredReader(AsyncIterator[RunEvent]):
-    """The events of a run that goes on in another process, or has ended: out of the store.
-
-    Args:
-        page: reads events behind an offset.
-        is_over: whether the run writes no more.
-        left: how it has left, `{"status": ..., "reason": ...}`; asked when it is over.
-        values: reads the thread's state, for gaps.
-    """
-
-    def __init__(
-        self,
-        page: Callable[[int], Awaitable[list[RunEvent]]],
-        after: int,
-        *,
-        is_over: Callable[[], Awaitable[bool]],
-        left: Callable[[], dict[str, Any]],
-        values: Callable[[], Awaitable[Any]],
-    ) -> None:
-        self.offset = after
-        self._page = page
-        self._is_over = is_over
-        self._left = left
-        self._values = values
-        self._events: deque[RunEvent] = deque()
-        self._ended = False
-
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __anext__(self) -> RunEvent:
-        """The next event.
-
-        Raises:
-            StopAsyncIteration: there are no more.
-        """
-        while not self._events:
-            if self._ended:
-                raise StopAsyncIteration
-            over = await self._is_over()  # before the page: what comes after it is no more
-            await self._turn_page()
-            if not self._events:
-                if not over:
-                    await anyio.sleep(POLL_S)
-                elif await self._has_read_the_end():
-                    raise StopAsyncIteration
-                else:
-                    self._events.extend(await self._unstored_end())
-        event = self._events.popleft()
-        self.offset = event.offset
-        self._ended = event.ends
-        return event
-
-    async def _turn_page(self) -> None:
-        page = await self._page(self.offset)
-        if page and page[0].offset > self.offset + 1:
-            self._events.extend(gap(self.offset, page[0].offset, await self._values()))
-        self._events.extend(page)
-
-    async def _has_read_the_end(self) -> bool:
-        """Whether the last event that the reader has is the run's last one."""
-        page = await self._page(self.offset - 1) if self.offset else []
-        return bool(page) and page[0].offset == self.offset and page[0].ends
-
-    async def _unstored_end(self) -> list[RunEvent]:
-        """What becomes of a run that has ended and didn't store so: a gap, its state, its end."""
-        left, following = self._left(), self.offset + 2
-        events = gap(self.offset, following, await self._values())
-        if left["status"] == "error":
-            kind, _, message = left["reason"].partition(": ")
-            events.append(RunEvent(following - 1, "error", {"error": kind, "message": message}))
-        return [*events, RunEvent(following, "end", left)]
-
-    def close(self) -> None:
-        """Stop reading."""
-        self._ended = True
-        self._events.clear()
-
-    async def aclose(self) -> None:
-        """See `close`."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """See `close`."""
-        self.close()

@@ -60,10 +60,17 @@ INSERT INTO events (run, place, created, payload)
 SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[])
 ON CONFLICT DO NOTHING
 """
+# As the one of SQLite: from the oldest on.
 DROP_EVENTS: LiteralString = """
-DELETE FROM events e USING unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (run, keep, older)
-WHERE e.run = w.run AND (e.created < w.older
-    OR e.place <= (SELECT max(m.place) FROM events m WHERE m.run = w.run) - w.keep)
+DELETE FROM events e USING (
+    SELECT w.run, greatest(n.newest - w.keep + 1, coalesce((
+        SELECT m.place FROM events m WHERE m.run = w.run AND m.created >= w.older
+        ORDER BY m.place LIMIT 1
+    ), n.newest)) AS first
+    FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (run, keep, older),
+    LATERAL (SELECT max(m.place) AS newest FROM events m WHERE m.run = w.run) AS n
+) AS kept
+WHERE e.run = kept.run AND e.place < kept.first
 """
 _LEFT_OVER: LiteralString = """
 DELETE FROM cancels c WHERE NOT EXISTS (SELECT FROM system_runs s WHERE s.run = c.run)"""

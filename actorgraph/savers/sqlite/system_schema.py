@@ -52,9 +52,13 @@ SEAL_RUN = "UPDATE system_runs SET payload = coalesce(?, payload) WHERE run = ?"
 SEAL_EVENT = "UPDATE events SET payload = ? WHERE run = ? AND place = ?"
 ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
+# From the oldest on, so that it looks at no more than what it removes; the newest one stays.
 DROP_EVENTS = """
-DELETE FROM events WHERE run = :run AND (created < :older
-    OR place <= (SELECT max(e.place) FROM events e WHERE e.run = :run) - :keep)
+DELETE FROM events WHERE run = :run AND place < (
+    SELECT max(newest - :keep + 1, coalesce((
+        SELECT place FROM events WHERE run = :run AND created >= :older ORDER BY place LIMIT 1
+    ), newest))
+    FROM (SELECT max(place) AS newest FROM events WHERE run = :run))
 """
 _LEFT_OVER = "DELETE FROM cancels WHERE run NOT IN (SELECT run FROM system_runs)"
 TRIM = (
