@@ -118,7 +118,7 @@ class SystemBase:
                 self._actor.owner,
                 kept=self._kept,
                 stored=first - 1,
-                changed=journal.tell,
+                changed=journal.kept,
             )
         return job
 

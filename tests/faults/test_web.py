@@ -84,12 +84,12 @@ def test_a_reader_that_does_not_read(kind, kept, tmp_path, request):
     policy = "block" if kept == "block" else "drop_oldest"
     with server(kind, tmp_path / "runs.db", when_full=policy) as made:
         before = made.inside()
-        slow = begun(made, "/runs/stream", body)
-        looks = looks_until(made, stands if kept == "block" else has_left)
         events = Events()
-        slow.settimeout(DEADLINE_S)
-        with slow, slow.makefile(encoding="utf-8") as lines:
-            assert events.read(line.rstrip("\r\n") for line in lines)
+        with begun(made, "/runs/stream", body) as slow:
+            looks = looks_until(made, stands if kept == "block" else has_left)
+            slow.settimeout(DEADLINE_S)
+            with slow.makefile(encoding="utf-8") as lines:
+                assert events.read(line.rstrip("\r\n") for line in lines)
 
     ring = max(look["ring"] for look in looks)
     waits = max(look["unsaved_bytes"] for look in looks)

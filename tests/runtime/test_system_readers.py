@@ -1,8 +1,10 @@
 """Readers of a system's runs: slow ones, late ones, those in another process."""
 
+from typing import Any
+
 import pytest
 
-from actorgraph import SlowReaderError
+from actorgraph import SlowReaderError, get_stream_writer
 from tests.gates import Turnstile, settled
 from tests.graphs import ab, chain, in_a_row, writer
 from tests.stores import Store
@@ -102,6 +104,27 @@ class TestReaders:
 
         assert [e.kind for e in events[:2]] == ["gap", "values"]
         assert len(events) == 2 + 4
+
+    async def test_a_run_waits_for_the_store_as_long_as_that_takes(self, place: Store, monkeypatch):
+        """
+        While more events wait to be stored than may, the run does; nobody has to read for it.
+        """
+        monkeypatch.setattr("actorgraph.runtime.system.keeper.WAITING_MAX", 4)
+
+        async def flood(state: Any) -> dict[str, Any]:
+            write = get_stream_writer()
+            for number in range(50):
+                await write.asend(number)
+            return {"bar": ["a"]}
+
+        async with system_of(place, in_a_row({"a": flood})) as system:
+            run = await system.start(
+                "g", "t", {"bar": []}, resumable=True, stream_mode=["custom"]
+            )
+            assert (await run.result())["bar"] == ["a"]
+            told = await kinds(run.events())
+
+        assert told == ["metadata", *["custom"] * 50, "end"]
 
 
 class TestOtherLives:

@@ -14,7 +14,7 @@ SLEEP = {"assistant_id": "sleep", "input": {"done": []}, "if_not_exists": "creat
 
 
 STILL_LOOKS = 10
-PAUSE_S = 0.05
+PAUSE_S = 0.02
 
 
 def until(made: Server, holds: Callable[[Inside], bool]) -> Inside:

@@ -150,7 +150,7 @@ class Journal(Broadcast):
         self.moved()
 
     def moved(self) -> None:
-        """A reader has taken something: who waited for it may go on."""
+        """A reader, or the keeper, has taken something: who waited for it may go on."""
         if self._room and not self.is_full:
             self._make_room()
 
@@ -164,6 +164,11 @@ class Journal(Broadcast):
     @property
     def _is_over(self) -> bool:
         return self.closed and (self.keeper is None or self.keeper.is_idle)
+
+    def kept(self) -> None:
+        """The keeper has stored events: they can be seen, and it has room for more."""
+        self.tell()
+        self.moved()
 
     def tell(self) -> None:
         """Wake the readers that wait."""

@@ -43,7 +43,7 @@ class Keeper:
 
     Args:
         stored: the newest offset that the store has.
-        changed: called when more may be shown.
+        changed: called when more may be shown, and more can be stored; from any thread.
 
     Attributes:
         shown: the newest offset that readers may see. It is above `stored` when it is broken.
