@@ -14,9 +14,9 @@ from typing import Any, Self
 import anyio
 
 from actorgraph.api.reading import Reading
-from actorgraph.errors import ParentCommand, SlowReaderError
+from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.mailbox import Gate, on_trio, wait_through
+from actorgraph.runtime.mailbox import Gate, on_trio, this_loop, wait_through
 from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.statistics import SupervisorStatistics
@@ -35,6 +35,7 @@ class _StreamedRun:
         self._launch = launch
         self._supervisor: Supervisor | None = None
         self._cancelled = False
+        self._loop = this_loop()
         self.broadcast = broadcast
         self.outcome: Outcome | None = None
         self.done = Gate()
@@ -69,8 +70,30 @@ class _StreamedRun:
         if self._supervisor is not None:
             self._supervisor.cancel()
 
+    def refuse_other_loop(self) -> None:
+        """Refuse to wait for the run in another event loop than its own.
+
+        Raises:
+            OtherLoopError: this is another one.
+        """
+        if self._loop is not this_loop() and not self.done.is_open:
+            raise OtherLoopError(
+                "a stream whose run goes on in one event loop is read in another one",
+                do="read it in the loop in which it was begun, or call astream() in this one",
+            )
+
     def raise_outcome(self) -> None:
-        """Raise the error of a run that failed, and what a nested run has for its parent."""
+        """Raise the error of a run that failed, and what a nested run has for its parent.
+
+        Raises:
+            OtherLoopError: the run's event loop has ended before the run.
+        """
+        if self.outcome is None and not self._cancelled:
+            raise OtherLoopError(
+                "the event loop in which this stream was begun has ended, and its run with it",
+                do="read the stream in that loop to its end; astream(None, config) goes on with "
+                "a thread that is stored",
+            )
         match self.outcome:
             case Failed(StopAsyncIteration() as error):  # of a node: the stream has not ended
                 note_end(self._launch.place, error)
@@ -119,6 +142,7 @@ class EventStream(AsyncIterator[Any]):
         Raises:
             StopAsyncIteration: the run has ended, or waits at an interrupt.
             SlowReaderError: `when_full="close"`, and the buffer was full.
+            OtherLoopError: the run goes on in another event loop, or its loop has ended.
             Exception: the run has failed; this is its error.
         """
         try:
@@ -150,6 +174,8 @@ class EventStream(AsyncIterator[Any]):
         if self._ended:
             return None
         run = self._run or self._start()
+        if run.broadcast.is_empty:
+            run.refuse_other_loop()
         item = await run.broadcast.get()
         if item is not None:
             return item

@@ -120,6 +120,10 @@ class RunningLoopError(ActorGraphError, RuntimeError):
     """A blocking method was called where it would block a running event loop."""
 
 
+class OtherLoopError(ActorGraphError, RuntimeError):
+    """Something of one event loop was used in another one, or after its loop had ended."""
+
+
 class NestedRunError(ActorGraphError, RuntimeError):
     """A graph that runs inside of a run has failed; its handle in an event stream says so."""
 

@@ -132,6 +132,11 @@ class Broadcast:
         return own or (self.above is not None and self.above.is_full)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether its reader has to wait."""
+        return not self._chunks
+
+    @property
     def _blocks(self) -> bool:
         return self._open and self._when_full == "block"
 

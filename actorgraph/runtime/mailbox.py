@@ -181,6 +181,15 @@ async def wait_through(wait: Callable[[], Awaitable[T]]) -> T:
             cancelled = error
 
 
+def this_loop() -> object:
+    """What tells the running event loop from others; the caller is inside of it."""
+    if on_trio():
+        import trio
+
+        return trio.lowlevel.current_trio_token()
+    return asyncio.get_running_loop()
+
+
 def running_loop() -> bool:
     """Whether this code runs inside an event loop of this thread."""
     if on_trio():

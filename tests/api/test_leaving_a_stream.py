@@ -7,12 +7,14 @@ all four on both event loops, in each durability mode.
 import asyncio
 import gc
 import threading
+from functools import partial
+from typing import Any
 
 import anyio
 import pytest
 import trio
 
-from actorgraph import START, InMemorySaver, get_stream_writer
+from actorgraph import START, InMemorySaver, OtherLoopError, get_stream_writer
 from actorgraph.runtime.broadcast import BUFFER_MAX
 from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
 from tests.graphs import ab, at, compiled, in_a_row, writer
@@ -301,3 +303,40 @@ class TestTheLoopEnds:
             graph.update_state(at(), {"foo": "free"})
 
         assert (state.values["bar"], state.next) == (["a"], ("slow",))
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_a_stream_does_not_end_silently_with_its_loop(self, backend):
+        """
+        Who reads on in another loop gets what was buffered, then an error that says why.
+        """
+
+        async def begin(graph) -> Any:
+            stream = graph.astream({}, stream_mode="updates")
+            await anext(stream)
+            return stream
+
+        async def go_on(stream) -> None:
+            with pytest.raises(OtherLoopError, match="has ended, and its run with it"):
+                await anext(stream)
+
+        stream = anyio.run(begin, in_a_row({"a": writer("a"), "b": Turnstile()}), backend=backend)
+        anyio.run(go_on, stream, backend=backend)
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    async def test_a_stream_is_not_waited_for_in_another_loop(self, backend):
+        """
+        While its run goes on in one loop it is refused in another one, and left unharmed.
+        """
+        slow = Turnstile({"foo": "end"})
+        stream = in_a_row({"a": writer("a"), "slow": slow}).astream({}, stream_mode="updates")
+
+        async def elsewhere() -> None:
+            with pytest.raises(OtherLoopError, match="read in another one"):
+                await anext(stream)
+
+        async with patient_group():
+            await anext(stream)
+            await slow.entered.wait()
+            await anyio.to_thread.run_sync(partial(anyio.run, elsewhere, backend=backend))
+            slow.out.set()
+            assert [chunk async for chunk in stream] == [{"slow": {"foo": "end"}}]

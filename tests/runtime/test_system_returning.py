@@ -13,7 +13,7 @@ from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.gates import PATIENCE_S, Turnstile, settled
 from tests.graphs import in_a_row, writer
 from tests.stores import Store
-from tests.systems import kinds, place, system_of
+from tests.systems import kinds, place
 
 __all__ = ["place"]
 

@@ -33,6 +33,7 @@ class StreamMux:
         above: the mux of the run that this one runs in.
 
     Attributes:
+        waits: whether showing an event may suspend: transformers of the program are async.
         extensions: every projection, by name. native: those that are attributes of the run.
         log: the events that passed.
     """
@@ -60,6 +61,7 @@ class StreamMux:
         made = [factory(scope) for factory in factories]
         self.transformers = [t for t in made if t.before_builtins]
         self.transformers += [t for t in made if not t.before_builtins]
+        self.waits = any(transformer.may_wait for transformer in self.transformers)
         for transformer in self.transformers:
             self._register(transformer)
 

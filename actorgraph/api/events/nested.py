@@ -32,6 +32,7 @@ class GraphFollower(StreamTransformer):
     """Finds out which graphs inside of the run start and end."""
 
     _native = True
+    _passes_on = True
     required_stream_modes = ("tasks",)
 
     def __init__(self, scope: Namespace = ()) -> None:

@@ -56,10 +56,21 @@ class StreamTransformer(ABC):
     required_stream_modes: ClassVar[tuple[str, ...]] = ()
     before_builtins: ClassVar[bool] = False
     _native: ClassVar[bool] = False
+    _passes_on: ClassVar[bool] = False
 
     def __init__(self, scope: Namespace = ()) -> None:
         self.scope = scope
         self._mux: StreamMux | None = None
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a reader that is cancelled may be so in the middle of an event."""
+        own, plain = type(self), StreamTransformer
+        return not own._passes_on and not (  # noqa: SLF001 - of this class
+            own.aprocess is plain.aprocess
+            and own.afinalize is plain.afinalize
+            and own.afail is plain.afail
+        )
 
     @abstractmethod
     def init(self) -> dict[str, Any]:

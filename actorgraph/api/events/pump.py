@@ -6,13 +6,15 @@ Ends       with the run, or with `abort`. A reader that is cancelled does not en
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import anyio
 
 from actorgraph.api.events.mux import StreamMux, event_of
-from actorgraph.api.events.protocol import TransformerFactory
+from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
 from actorgraph.api.stream import EventStream
+from actorgraph.runtime.unbroken import unbroken
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
 
@@ -74,11 +76,14 @@ class Pump:
 
     async def abort(self) -> None:
         """End the run, and wait until what it did is stored."""
-        assert self._stream is not None
         if not self._ended:
             self._ended = True
-            await self._stream.aclose()
-            await self.mux.close()
+            await unbroken(self._close)
+
+    async def _close(self) -> None:
+        assert self._stream is not None
+        await self._stream.aclose()
+        await self.mux.close()
 
     def abandon(self) -> None:
         """End the run without waiting for it."""
@@ -89,18 +94,27 @@ class Pump:
         assert self._stream is not None
         try:
             part = await self._stream.pull()
-            with anyio.CancelScope(shield=True):  # every transformer sees an event, or none does
-                if part is not None:
-                    self._observe(part)
-                    await self.mux.push(_event(part))
-                elif not self._ended:
-                    self._ended = True
-                    await self.mux.close()
+            if part is not None:
+                self._observe(part)
+                await self._show(_event(part))
+            elif not self._ended:
+                self._ended = True
+                await unbroken(self.mux.close)
         except Exception as error:  # noqa: BLE001 - the readers raise it
             self._ended, self.error = True, error
-            with anyio.CancelScope(shield=True):
-                await self._stream.aclose()
-                await self.mux.fail(error)
+            await unbroken(partial(self._fail, error))
+
+    async def _show(self, event: ProtocolEvent) -> None:
+        """Every transformer sees an event, or none does."""
+        if self.mux.waits:
+            await unbroken(partial(self.mux.push, event))
+        else:  # nobody can be cancelled where nothing waits
+            await self.mux.push(event)
+
+    async def _fail(self, error: Exception) -> None:
+        assert self._stream is not None
+        await self._stream.aclose()
+        await self.mux.fail(error)
 
     def _observe(self, part: dict[str, Any]) -> None:
         if part["type"] == "values" and part["ns"] == self.mux.scope:
