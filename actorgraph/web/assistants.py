@@ -8,8 +8,8 @@ from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.web import answers, bodies
 from actorgraph.web.access import holds
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.finding import assistant_id
 from actorgraph.web.problems import NotFound
-from actorgraph.web.serving import assistant_id
 
 _MADE_BY = {"created_by": "system"}
 _BEGINNING = "1970-01-01T00:00:00+00:00"

@@ -4,7 +4,7 @@ It lives in a store, so that a thread may exist before its first run. A thread t
 the program itself and not through the web is known by its checkpoints.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from actorgraph.web.problems import Conflict, NotFound
 
 NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
+GRAPH = "graph_id"
+"""The key of a thread's metadata that names its graph."""
 
 
 class Stored(Struct):
@@ -23,12 +25,14 @@ class Stored(Struct):
 
     Attributes:
         created_at, updated_at: ISO 8601 UTC.
+        registered: whether the registry has it; else this is what was found of it.
     """
 
     thread_id: str
     created_at: str
     updated_at: str
     metadata: dict[str, Any]
+    registered: bool = True
 
     def must_hold(self, wanted: Mapping[str, Any]) -> None:
         """Refuse it to whoever may only see threads with other metadata.
@@ -45,21 +49,31 @@ class Registry:
 
     Args:
         store: keeps them: `aget`, `aput`, `adelete`, `asearch`.
-        exists: whether a thread that isn't registered has checkpoints.
+        found: what is stored of a thread beside this; None if nothing is.
+        begun: for a store that forgets: the threads of which runs are stored. They are registered
+            when threads are searched for the first time.
     """
 
-    def __init__(self, store: Any, exists: Any) -> None:
+    def __init__(
+        self,
+        store: Any,
+        found: Callable[[str], Awaitable[Stored | None]],
+        begun: Callable[[], Awaitable[Iterable[str]]] | None = None,
+    ) -> None:
         self._store = store
-        self._exists = exists
+        self._found = found
+        self._begun = begun
         self._turn = anyio.Lock()
 
     async def get(self, thread_id: str) -> Stored | None:
         """The thread, or None."""
         item = await self._store.aget(NAMESPACE, thread_id)
-        if item is not None:
-            return _stored(item)
-        created_at = await self._exists(thread_id)
-        return None if created_at is None else Stored(thread_id, created_at, created_at, {})
+        if item is None:
+            return await self._found(thread_id)
+        stored = _stored(item)
+        if GRAPH not in stored.metadata and (found := await self._found(thread_id)) is not None:
+            stored.metadata = {**found.metadata, **stored.metadata}
+        return stored
 
     async def make(
         self, thread_id: str, metadata: Mapping[str, Any], *, if_exists: str = "raise"
@@ -91,6 +105,7 @@ class Registry:
 
     async def all(self, wanted: Mapping[str, Any]) -> list[Stored]:
         """Every registered thread whose metadata holds this."""
+        await self._remember()
         found: list[Stored] = []
         offset = 0
         while True:
@@ -101,6 +116,16 @@ class Registry:
             if len(page) < _PAGE:
                 return found
             offset += _PAGE
+
+    async def _remember(self) -> None:
+        """Register what an earlier process has left, once."""
+        async with self._turn:
+            begun, self._begun = self._begun, None
+            for thread_id in () if begun is None else await begun():
+                if await self._store.aget(NAMESPACE, thread_id) is None:
+                    found = await self._found(thread_id)
+                    if found is not None:
+                        await self._put(found)
 
     async def _put(self, thread: Stored) -> Stored:
         value = {

@@ -12,10 +12,10 @@ from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.finding import assistant_id
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.outcomes import Outcome
 from actorgraph.web.problems import NotFound
-from actorgraph.web.serving import assistant_id
 from actorgraph.web.starting import KEPT, begin, checked, modes_of
 from actorgraph.web.streams import EventStream
 from actorgraph.web.wire import graph_modes

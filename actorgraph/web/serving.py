@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Any, cast
-from uuid import NAMESPACE_OID, UUID, uuid5
 
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.runs import Run
 from actorgraph.api.system import ActorSystem
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.access import Access
+from actorgraph.web.finding import assistant_id, found
 from actorgraph.web.limits import Limits, Rates
 from actorgraph.web.problems import NotFound
-from actorgraph.web.registry import Registry, Stored
+from actorgraph.web.registry import GRAPH, Registry, Stored
 from actorgraph.web.slots import Slots
 
 
@@ -29,7 +29,7 @@ class Serving:
         self.limits = limits
         self.rates = Rates(limits)
         self.store = store
-        self.threads = Registry(store, self._begun)
+        self.threads = Registry(store, self._found, self._begun if forgets(store) else None)
         self.streams = Slots(limits.streams)
 
     @property
@@ -59,7 +59,7 @@ class Serving:
         Raises:
             NotFound: it has had no run, and there are several graphs.
         """
-        name = thread.metadata.get("graph_id")
+        name = thread.metadata.get(GRAPH)
         if isinstance(name, str) and name in self.graphs:
             return name, self.graphs[name]
         if len(self.graphs) == 1:
@@ -76,18 +76,16 @@ class Serving:
         await self.saver.adelete_thread(thread_id)
         await self.threads.forget(thread_id)
 
-    async def _begun(self, thread_id: str) -> str | None:
-        """When an unregistered thread was begun; None if it has no checkpoint."""
-        for graph in self.graphs.values():
-            found = await graph.aget_state({"configurable": {"thread_id": thread_id}})
-            if found.created_at is not None:
-                return found.created_at
-        return None
+    async def _begun(self) -> list[str]:
+        """The threads of which runs are stored."""
+        return list(dict.fromkeys(run.thread_id for run in await self.system.runs()))
+
+    async def _found(self, thread_id: str) -> Stored | None:
+        return await found(self.system, thread_id)
 
 
-def assistant_id(graph: str) -> str:
-    """The id of a graph's assistant: a UUID made of its name."""
-    return str(uuid5(_OURS, graph))
+def forgets(store: Any) -> bool:
+    """Whether what a store has is gone with the process."""
+    from actorgraph.stores import InMemoryStore
 
-
-_OURS: UUID = uuid5(NAMESPACE_OID, "actorgraph.assistants")
+    return isinstance(store, InMemoryStore)

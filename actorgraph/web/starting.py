@@ -9,9 +9,9 @@ import anyio
 from actorgraph.api.runs import Run
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import Call
+from actorgraph.web.finding import about
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.registry import Stored
-from actorgraph.web.serving import assistant_id
+from actorgraph.web.registry import GRAPH, Stored
 from actorgraph.web.standing import check, placed
 from actorgraph.web.supersteps import command_of
 from actorgraph.web.wire import graph_modes
@@ -55,7 +55,7 @@ async def _thread(call: Call, graph: str) -> Stored:
     """The thread that a run is for: that of the path, or one of its own."""
     body: bodies.RunBody = call.body
     threads = call.serving.threads
-    known = {"graph_id": graph, "assistant_id": assistant_id(graph)}
+    known = about(graph)
     if "thread_id" not in call.path:
         return (await threads.make(str(uuid4()), {**known, **call.wanted}))[1]
     if call.thread is None:
@@ -67,8 +67,10 @@ async def _thread(call: Call, graph: str) -> Stored:
         )
         made.must_hold(call.wanted)  # somebody may have been faster
         return made
-    if "graph_id" not in call.thread.metadata:
+    if GRAPH not in call.thread.metadata:
         return await threads.merge(call.thread, known)
+    if not call.thread.registered:
+        return await threads.merge(call.thread, {})
     return call.thread
 
 

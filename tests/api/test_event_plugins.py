@@ -1,6 +1,5 @@
 """StreamTransformer and StreamChannel: projections that a program makes of a run's events."""
 
-import asyncio
 from typing import Any
 
 import anyio
@@ -10,11 +9,9 @@ from actorgraph import (
     InvalidConfigError,
     StreamChannel,
     StreamTransformer,
-    UpdatesTransformer,
     get_stream_writer,
 )
 from tests.api.test_events import items, outer
-from tests.gates import PATIENCE_S, settled
 from tests.graphs import ab, in_a_row, writer
 
 
@@ -363,49 +360,3 @@ class TestChannels:
 
             with pytest.raises(InvalidConfigError, match="closed"):
                 run.extensions["counts"].push(1)
-
-
-class Slow(StreamTransformer):
-    """Stands at a gate in the middle of the first update."""
-
-    required_stream_modes = ("updates",)
-
-    def __init__(self, entered: anyio.Event, out: anyio.Event) -> None:
-        super().__init__()
-        self._entered, self._out = entered, out
-
-    def init(self) -> dict[str, Any]:
-        return {}
-
-    async def aprocess(self, event) -> bool:
-        if event["method"] == "updates":
-            self._entered.set()
-            await self._out.wait()
-        return True
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("cancels", [1, 3])
-async def test_an_event_is_shown_to_all_however_its_reader_is_cancelled(cancels):
-    """
-    `task.cancel()`, which goes through shields, does not keep an event from the transformers that
-    have not seen it yet, nor from the other readers.
-    """
-    entered, out = anyio.Event(), anyio.Event()
-    made = [lambda _: Slow(entered, out), Counter, UpdatesTransformer]
-    with anyio.fail_after(PATIENCE_S):
-        async with ab().astream_events({}, version="v3", transformers=made) as run:
-            updates = aiter(run.updates)
-            task = asyncio.create_task(anext(updates))
-            await entered.wait()
-            for _ in range(cancels):
-                task.cancel()
-                await settled()
-            assert not task.done()
-            out.set()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            told = [update async for update in updates]
-
-    assert [list(update) for update in told] == [["a"], ["b"]]
-    assert run.extensions["counter"].ends == ["finalized"]

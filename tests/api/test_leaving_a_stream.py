@@ -14,7 +14,8 @@ import anyio
 import pytest
 import trio
 
-from actorgraph import START, InMemorySaver, OtherLoopError, get_stream_writer
+from actorgraph import START, InMemorySaver, get_stream_writer
+from actorgraph.errors import OtherLoopError
 from actorgraph.runtime.broadcast import BUFFER_MAX
 from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
 from tests.graphs import ab, at, compiled, in_a_row, writer

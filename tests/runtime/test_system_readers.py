@@ -118,9 +118,7 @@ class TestReaders:
             return {"bar": ["a"]}
 
         async with system_of(place, in_a_row({"a": flood})) as system:
-            run = await system.start(
-                "g", "t", {"bar": []}, resumable=True, stream_mode=["custom"]
-            )
+            run = await system.start("g", "t", {"bar": []}, resumable=True, stream_mode=["custom"])
             assert (await run.result())["bar"] == ["a"]
             told = await kinds(run.events())
 

@@ -14,6 +14,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes, Limits
+from actorgraph.web.limits import Rates
 from tests.web.apps import GRAPHS
 
 
@@ -275,6 +276,7 @@ class TestRates:
         """
         Above the burst a client is told to wait, and for how long.
         """
+        client.app._serving.rates = Rates(Limits(requests_per_s=1, burst=20))  # noqa: SLF001
         answers = [await client.get("/info") for _ in range(60)]
         refused = [answer for answer in answers if answer.status_code == 429]
 

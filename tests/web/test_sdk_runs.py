@@ -93,6 +93,8 @@ class TestRuns:
         stopped = await client.runs.get(identifier, first["run_id"])
         await client.runs.cancel(identifier, second["run_id"], wait=True)
 
+        await client.runs.join(identifier, first["run_id"])  # it may still be leaving
+
         assert stopped["status"] in ("interrupted", "running")
         assert stopped["run_id"] != second["run_id"]
         assert (await client.runs.get(identifier, first["run_id"]))["status"] == "interrupted"

@@ -1,0 +1,61 @@
+"""Threads that nobody has registered here: what is stored of them tells whose they are.
+
+A registry in memory is empty after a restart, and programs begin threads without any.
+"""
+
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from actorgraph.api.system import ActorSystem
+from actorgraph.codec.records import decode_record
+from actorgraph.errors import FormatVersionError
+from actorgraph.runtime.hosting import host_of
+from actorgraph.superstep.snapshot import iso
+from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.registry import GRAPH, Stored
+
+
+async def found(system: ActorSystem, thread_id: str) -> Stored | None:
+    """A thread that has checkpoints, or a run that waits or goes on; None if it has neither.
+
+    Its metadata says only which graph it is of: the one of its oldest known run, else the one
+    that has written its newest checkpoint.
+    """
+    runs = await system.runs(thread_id=thread_id)
+    host = host_of(system.saver)
+    (newest,) = await host.reader.ask(
+        ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
+    ) or (None,)
+    if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
+        return None
+    created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
+    names = [run.graph for run in runs if run.graph in system.graphs]
+    name = names[0] if names else _writer(system, newest)
+    known = {} if name is None else about(name)
+    return Stored(thread_id, created, created, known, registered=False)
+
+
+def about(graph: str) -> dict[str, Any]:
+    """What a thread's metadata says of its graph."""
+    return {GRAPH: graph, "assistant_id": assistant_id(graph)}
+
+
+def assistant_id(graph: str) -> str:
+    """The id of a graph's assistant: a UUID made of its name."""
+    return str(uuid5(_OURS, graph))
+
+
+_OURS: UUID = uuid5(NAMESPACE_OID, "actorgraph.assistants")
+
+
+def _writer(system: ActorSystem, stored: StoredCheckpoint | None) -> str | None:
+    """The graph that has written a checkpoint, if it is one of the system's."""
+    if stored is None:
+        return None
+    try:
+        writer = decode_record(stored.row.record).graph
+    except FormatVersionError:  # whoever reads the state is told
+        return None
+    names = [name for name, graph in system.graphs.items() if graph.graph_id == writer]
+    return names[0] if len(names) == 1 else None
