@@ -34,6 +34,15 @@ BEGIN
     LOOP EXECUTE format('DELETE FROM %I.%I', named, found.tablename); END LOOP;
 END $$;
 
+CREATE FUNCTION copy_schema(source text, target text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE found record;
+BEGIN
+    FOR found IN SELECT tablename FROM pg_tables
+        WHERE schemaname = source AND tablename NOT LIKE '%\_migrations'
+    LOOP EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I',
+        target, found.tablename, source, found.tablename); END LOOP;
+END $$;
+
 CREATE FUNCTION drop_schema(named text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', named); END $$;
 """
@@ -92,6 +101,11 @@ class PostgresServer:
         """Delete every row of a schema's tables, but for the lists of migrations."""
         with self._housekeeping() as connection:
             connection.execute("SELECT empty_schema(%s)", (schema,))
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy the rows of a schema's tables to those of another one."""
+        with self._housekeeping() as connection:
+            connection.execute("SELECT copy_schema(%s, %s)", (source, target))
 
     def drop(self, schema: str) -> None:
         """Remove a schema with all that is in it."""

@@ -12,6 +12,7 @@ import msgspec
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of, where_of
 from actorgraph.api.pages import Pages
+from actorgraph.api.strict_puts import is_stored, refuse_taken, refuse_versions
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
@@ -51,8 +52,7 @@ class CheckpointMethods:
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
         """The addressed checkpoint, or the newest of the namespace; None if there is none."""
         place = address_of(config, needs_thread=True)
-        query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)
-        loaded: Loaded = await self._host().reader.ask(query)
+        loaded = await self._loaded(place.thread_id, place.namespace, place.checkpoint)
         return None if loaded.checkpoint is None else self._tuple(loaded.checkpoint)
 
     async def aget(self, config: Config) -> Checkpoint | None:
@@ -103,41 +103,45 @@ class CheckpointMethods:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: Mapping[str, Any],
+        *,
+        strict: bool = False,
+        expected_versions: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Store a checkpoint whose parent is the one that `config` addresses.
 
+        Of several checkpoints with one id the newest is read. Storing an equal one once more is a
+        no-op.
+
         Args:
             new_versions: the channels whose value changed since the parent.
+            strict: refuse it unless its parent is the newest checkpoint of the namespace (without
+                a parent: unless there is none), and if another checkpoint has its id. So of two
+                writers at once one is refused. Default False: it is stored as a branch.
+            expected_versions: channel -> the version that it must have in the newest checkpoint;
+                None for one without any. Others aren't compared.
         Returns: a config that addresses it.
+        Raises:
+            ConflictError: refused; nothing is stored. It names the newest checkpoint.
         """
         place = address_of(config, needs_thread=True)
-        values = checkpoint["channel_values"]
         del new_versions  # each row names where every value is, so all of them are written
-        versions = {c: int(v) for c, v in checkpoint["channel_versions"].items()}
-        missing = [channel for channel in values if channel not in versions]
-        if missing:
-            raise InvalidConfigError(
-                f"channel {missing[0]!r} has a value and no version", do="give it a version"
-            )
-        deltas = metadata.get(COUNTERS, {})
-        point = NewCheckpoint(
-            id=as_bytes(checkpoint["id"]),
-            parent=place.checkpoint,
-            step=metadata.get("step", -1),
-            source=metadata.get("source", "update"),
-            changed={channel: values.get(channel, EMPTY) for channel in versions},
-            versions=versions,
-            seen=checkpoint["versions_seen"],
-            updated=tuple(checkpoint.get("updated_channels") or ()) or None,
-            next=(),
-            metadata={k: v for k, v in metadata.items() if k not in _NOT_STORED},
-            deltas={c: (n, points) for c, (n, points) in deltas.items() if c not in values},
-            folds=metadata.get("source") == "loop",
-            highest=await self._floor(place.thread_id, place.namespace),
-        )
-        save = Save(0, None, checkpoints=(point,))
-        await self._store(place.thread_id, place.namespace, save, checkpoint["v"])
-        return address_config(place.thread_id, place.namespace, point.id) or {}
+        point = _point(checkpoint, metadata, place.checkpoint)
+        twin = await self._loaded(place.thread_id, place.namespace, point.id)
+        point = msgspec.structs.replace(point, highest=twin.version_floor)
+        address = address_config(place.thread_id, place.namespace, point.id) or {}
+        if is_stored(self.codec, _NO_GRAPH, twin, point, checkpoint["v"]):
+            return address
+        head = place.checkpoint
+        if strict:
+            refuse_taken(place.thread_id, twin)
+        if expected_versions is not None:
+            known = await self._loaded(place.thread_id, place.namespace, None)
+            refuse_versions(place.thread_id, known, expected_versions)
+            head = head if strict else known.head
+        save = Save(0, head, checkpoints=(point,))
+        strict = strict or expected_versions is not None
+        await self._store(place.thread_id, place.namespace, save, checkpoint["v"], strict=strict)
+        return address
 
     async def aput_writes(
         self,
@@ -167,16 +171,13 @@ class CheckpointMethods:
         )
         await self._store(place.thread_id, place.namespace, Save(0, None, ledger=entries))
 
-    async def _floor(self, thread_id: str, namespace: str) -> int:
-        """The highest version of the namespace, which later runs must know."""
-        query = ListCheckpoints(thread_id, namespace, limit=1, bare=True)
-        found: Sequence[StoredCheckpoint] = await self._host().reader.ask(query)
-        return decode_record(found[0].row.record).floor if found else 0
+    async def _loaded(self, thread_id: str, namespace: str, named: bytes | None) -> Loaded:
+        """What the namespace has, and the checkpoint of an id, or the newest."""
+        return await self._host().reader.ask(LoadCheckpoint(thread_id, namespace, named))
 
     async def _next_generation(self, thread_id: str, namespace: str, base: bytes) -> int:
         """The generation of control rows that replace those beside a checkpoint."""
-        query = LoadCheckpoint(thread_id, namespace, base)
-        loaded: Loaded = await self._host().reader.ask(query)
+        loaded = await self._loaded(thread_id, namespace, base)
         rows = loaded.checkpoint.ledger if loaded.checkpoint else ()
         return 1 + max((row.generation for row in rows), default=0)
 
@@ -210,9 +211,15 @@ class CheckpointMethods:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: Mapping[str, Any],
+        *,
+        strict: bool = False,
+        expected_versions: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """`aput`, blocking."""
-        return block_on("aput", lambda: self.aput(config, checkpoint, metadata, new_versions))
+        more: dict[str, Any] = {"strict": strict, "expected_versions": expected_versions}
+        return block_on(
+            "aput", lambda: self.aput(config, checkpoint, metadata, new_versions, **more)
+        )
 
     def put_writes(
         self,
@@ -232,7 +239,13 @@ class CheckpointMethods:
         return host_of(cast("Saver", self))
 
     async def _store(
-        self, thread_id: str, namespace: str, save: Save, shape: int = CHECKPOINT_FORMAT
+        self,
+        thread_id: str,
+        namespace: str,
+        save: Save,
+        shape: int = CHECKPOINT_FORMAT,
+        *,
+        strict: bool = False,
     ) -> None:
         handoff = HandOff(
             self.codec,
@@ -244,7 +257,7 @@ class CheckpointMethods:
             aside=True,
         )
         commit = handoff.commit(save)
-        await self._host().writer.store(_outside_runs(commit, shape))
+        await self._host().writer.store(_outside_runs(commit, shape, strict))
 
     def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
         found = restore(self.codec, _NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))
@@ -279,11 +292,39 @@ class CheckpointMethods:
         )
 
 
-def _outside_runs(commit: Commit, shape: int) -> Commit:
+def _point(
+    checkpoint: Checkpoint, metadata: Mapping[str, Any], parent: bytes | None
+) -> NewCheckpoint:
+    """A checkpoint of LangGraph's shape as one to store."""
+    values = checkpoint["channel_values"]
+    versions = {c: int(v) for c, v in checkpoint["channel_versions"].items()}
+    missing = [channel for channel in values if channel not in versions]
+    if missing:
+        raise InvalidConfigError(
+            f"channel {missing[0]!r} has a value and no version", do="give it a version"
+        )
+    deltas = metadata.get(COUNTERS, {})
+    return NewCheckpoint(
+        id=as_bytes(checkpoint["id"]),
+        parent=parent,
+        step=metadata.get("step", -1),
+        source=metadata.get("source", "update"),
+        changed={channel: values.get(channel, EMPTY) for channel in versions},
+        versions=versions,
+        seen=checkpoint["versions_seen"],
+        updated=tuple(checkpoint.get("updated_channels") or ()) or None,
+        next=(),
+        metadata={k: v for k, v in metadata.items() if k not in _NOT_STORED},
+        deltas={c: (n, points) for c, (n, points) in deltas.items() if c not in values},
+        folds=metadata.get("source") == "loop",
+    )
+
+
+def _outside_runs(commit: Commit, shape: int, strict: bool) -> Commit:
     rows = [msgspec.structs.replace(row, run=None) for row in commit.checkpoints]
     if shape != CHECKPOINT_FORMAT:
         rows = [msgspec.structs.replace(row, record=_shaped(row.record, shape)) for row in rows]
-    return msgspec.structs.replace(commit, run=None, checkpoints=tuple(rows))
+    return msgspec.structs.replace(commit, run=None, checkpoints=tuple(rows), strict=strict)
 
 
 def _shaped(text: str, shape: int) -> str:

@@ -70,9 +70,9 @@ def judge(
 def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictError | None:
     if commit.epoch not in (EPOCH_ANY, thread.epoch):
         return _conflict(commit, "was deleted, or leased by another system, during the run")
-    if commit.run is None:
-        return None
     head = thread.heads.get(commit.namespace)
+    if commit.run is None:
+        return _moved_on(commit, head) if commit.strict and commit.head != head else None
     if commit.claim is not None:
         if thread.leased and thread.owner != commit.owner:
             return _leased(commit)
@@ -83,14 +83,18 @@ def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictErr
                 f"another run has answered the interrupt of thread {commit.thread_id!r}",
                 do="read get_state(config) to see how it went on",
             )
-        return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
+        return _moved_on(commit, head)
     if thread.run != commit.run:
         return _conflict(commit, "has been taken over by another run")
     if commit.head != head:
         if commit.namespace:
             return _used_twice(commit)
-        return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
+        return _moved_on(commit, head)
     return None
+
+
+def _moved_on(commit: Commit, head: bytes | None) -> ConflictError:
+    return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
 
 
 def _lease(commit: Commit, thread: ThreadState) -> None:

@@ -124,6 +124,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
         epoch: the thread's epoch as the run knows it; EPOCH_ANY is not checked.
         number: the run's number of this save.
         head: the head that the thread must have when there are checkpoints or a ledger.
+        strict: whether `head` is compared although the commit belongs to no run.
         ends: the status that the run leaves with.
         owner: the ActorSystem whose run it is; its claim takes the thread's lease for it.
         size: bytes of payload, for the bound of a batch.
@@ -141,6 +142,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     ends: str | None = None
     size: int = 0
     owner: bytes | None = None
+    strict: bool = False
 
 
 Request = SystemRequest | Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum

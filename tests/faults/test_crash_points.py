@@ -20,8 +20,8 @@ async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
 ):
     """
     Whichever storage operation fails, before or after its effect, the caller gets an error and
-    a resume ends right; acknowledged tasks never run again. Promise: S063, S072, S073, S074,
-    S077, S078, B1, B2, B3, B5.
+    a resume ends right; acknowledged tasks never run again. Promise: S063, S072, S078,
+    B1, B2, B3, B5.
     """
     seen: Counter[str] = Counter()
     for scenario in scenarios_of(mode):

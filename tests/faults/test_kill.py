@@ -18,7 +18,7 @@ async def test_a_killed_process_loses_nothing_it_had_acknowledged(
 ):
     """
     After kill -9 at any moment each thread ends with the state of an undisturbed run, and no
-    acknowledged task runs again. Promise: S063, S072, S073, B1, B2, B3.
+    acknowledged task runs again. Promise: S063, S072, B1, B2, B3.
     """
     url = request.getfixturevalue("postgres").url if kind == "postgres" else ""
     seen = await kill_often(tmp_path, anyio_backend, mode, 20, url)

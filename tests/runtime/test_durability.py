@@ -33,14 +33,14 @@ class Loading(GatedSaver):
 
 
 class TestSync:
-    async def test_each_step_is_stored_before_the_next_one_starts(self):
+    async def test_each_step_is_stored_before_the_next_one_starts(self, store):
         """
         put(k) has returned before any node of step k+1 starts, for all k. Promise: S064, S074.
         LangGraph: F-E11.
         """
         log: list[str] = []
         saver = GatedSaver(
-            InMemorySaver(),
+            store.saver(),
             is_open=True,
             on_stored=lambda batch: log.extend(f"step {s}" for s in steps(batch)),
         )
@@ -49,7 +49,7 @@ class TestSync:
 
         assert log == ["step -1", "step 0", "a", "step 1", "b", "step 2", "c", "step 3"]
 
-    async def test_the_steps_of_a_superstep_happen_in_order(self):
+    async def test_the_steps_of_a_superstep_happen_in_order(self, store):
         """
         Load, plan, run, apply and bump versions, update versions seen, checkpoint, put.
         Promise: S064, C12.
@@ -74,7 +74,7 @@ class TestSync:
             log.append(f"run with {state['bar']}")
             return {"bar": ["a"]}
 
-        async with Loading(InMemorySaver(), is_open=True, on_stored=stored) as saver:
+        async with Loading(store.saver(), is_open=True, on_stored=stored) as saver:
             saver.log = log
             await in_a_row({"a": node}, schema=Folded, checkpointer=saver).ainvoke(
                 {"bar": ["in"]}, at()
@@ -90,13 +90,13 @@ class TestSync:
         assert "a" not in before.versions_seen
         assert after.versions_seen["a"][trigger] == before.channel_versions[trigger]
 
-    async def test_a_blocked_saver_holds_the_next_node(self):
+    async def test_a_blocked_saver_holds_the_next_node(self, store):
         """
         By default no node starts while the save before it stands at the gate.
         Promise: S074, S079.
         """
         log: list[str] = []
-        async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
+        async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
             group.start_soon(ab(saver, log).ainvoke, {}, at())
             seen = []
             for _ in range(3):
@@ -127,13 +127,13 @@ class TestSync:
 
 
 class TestAsync:
-    async def test_the_next_node_runs_while_the_save_waits(self):
+    async def test_the_next_node_runs_while_the_save_waits(self, store):
         """
         Steps go on while their saves stand at the gate, and all are stored at the return.
         Promise: S075, S076, C4. LangGraph: F-E12.
         """
         log: list[str] = []
-        async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
+        async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
             box = Box()
             graph = chain("abc", log, checkpointer=saver)
             group.start_soon(lambda: box.fill(graph.ainvoke, {}, at(), durability="async"))

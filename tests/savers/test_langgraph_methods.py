@@ -72,14 +72,16 @@ class TestPutAndGet:
 
     async def test_namespaces_are_apart(self, saver):
         """
-        One thread's namespaces have latest checkpoints of their own. Promise: S008, C22, D8.
+        One thread's namespaces have latest checkpoints of their own; without one "" is meant.
+        Promise: S008, S108, C22, D8.
         """
         root = await put(saver, at(), 0)
         child = await put(saver, at(checkpoint_ns="child:1"), 5)
 
         assert (await saver.aget_tuple(at())).config == root
         assert (await saver.aget_tuple(at(checkpoint_ns="child:1"))).config == child
-        assert child["configurable"]["checkpoint_ns"] == "child:1"
+        named = [c["configurable"]["checkpoint_ns"] for c in (root, child)]
+        assert named == ["", "child:1"]
 
     async def test_a_value_without_a_version_is_refused(self, saver):
         """

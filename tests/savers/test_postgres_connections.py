@@ -89,7 +89,7 @@ class TestConnectionsOfTheProgram:
 
     async def test_a_pool(self, postgres, lent):
         """
-        A program's own pool is used and left open. Promise: S196.
+        A program's own pool is used and left open. Promise: S100, S196.
         """
         with psycopg_pool.ConnectionPool(postgres.url, min_size=1, max_size=3, open=True) as mine:
             async with PostgresSaver(mine, schema=lent) as saver:

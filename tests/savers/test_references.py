@@ -13,7 +13,6 @@ from actorgraph import (
     Command,
     InMemorySaver,
     InvalidConfigError,
-    SqliteSaver,
     StateGraph,
     interrupt,
 )
@@ -68,14 +67,12 @@ async def test_a_state_of_locks_and_functions():
     assert copied is None
 
 
-@pytest.mark.parametrize("saver", [InMemorySaver, lambda: SqliteSaver(":memory:")])
 async def test_other_savers_name_the_channel(saver):
     """
     Savers that encode refuse the state, and name the channel. Promise: S093.
     """
-    async with saver() as opened:
-        with pytest.raises(SerializationError, match="lock"):
-            await graph(opened).ainvoke({"calls": []}, at())
+    with pytest.raises(SerializationError, match="of first: lock has"):
+        await graph(saver).ainvoke({"calls": []}, at())
 
 
 @pytest.mark.parametrize("options", [{"copy": "deep"}, {"copy": "none", "codec": Codec()}])

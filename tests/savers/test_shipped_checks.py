@@ -16,7 +16,7 @@ from tests.savers.places import LogSaver, langgraphs, logs, place_of
 async def test_a_check(store, check):
     """
     Each saver keeps each sentence of the contract.
-    Promise: S081, S100, S108, C22, D3, D8, D15, D16, T31. LangGraph: F-E30.
+    Promise: S081, S100, S108, S111, S117, C22, D3, D8, D15, D16, T31. LangGraph: F-E30.
     """
     if left_out := await check(place_of(store)):
         assert store.kind in {"memory", "sqlite-memory"}, left_out

@@ -1,11 +1,14 @@
-"""The SQLite file itself: tables, indexes, settings, mode, locks, versions."""
+"""The SQLite file itself: settings, mode, locks, versions, and databases in memory."""
 
+import copy
+import gc
 import json
 import os
 import sqlite3
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +17,6 @@ import pytest
 
 from actorgraph import InvalidConfigError, SqliteSaver, interrupt
 from actorgraph.errors import FormatVersionError, StorageBusyError, StorageError
-from actorgraph.savers.sqlite import schema
 from tests.gates import PATIENCE_S
 from tests.graphs import ab, at, count, history, in_a_row, writer
 
@@ -41,126 +43,6 @@ def path(tmp_path):
         ab(saver).invoke({"foo": "x"}, at())
         in_a_row({"ask": ask}, checkpointer=saver).invoke({}, at("w"))
     return file
-
-
-class TestTables:
-    def test_columns_of_a_checkpoint(self, path):
-        """
-        One row per checkpoint, its record as JSON beside projected columns.
-        Promise: S095, S096, S106.
-        """
-        with connected(path) as db:
-            columns = {row[1] for row in db.execute("PRAGMA table_info(checkpoints)")}
-            records = [json.loads(r) for (r,) in db.execute("SELECT record FROM checkpoints")]
-            plain = db.execute("SELECT next, metadata FROM checkpoints").fetchall()
-
-        assert columns >= {
-            *("thread", "namespace", "seq", "id", "parent", "step", "source", "run"),
-            *("next", "has_interrupts", "created", "metadata", "record"),
-        }
-        assert all(record["v"] == 4 for record in records)
-        assert all(isinstance(json.loads(text), (list, dict)) for row in plain for text in row)
-
-    async def test_projected_columns_say_what_the_snapshots_say(self, path):
-        """
-        source, step, next and the interrupts flag can be read with any SQLite client.
-        Promise: S096.
-        """
-        with connected(path) as db:
-            rows = db.execute(
-                "SELECT t.thread_id, c.source, c.step, c.next, c.has_interrupts "
-                "FROM checkpoints c JOIN threads t USING (thread) ORDER BY t.thread_id, c.seq"
-            ).fetchall()
-
-        assert rows == [
-            ("t", "input", -1, '["__start__"]', 0),
-            ("t", "loop", 0, '["a"]', 0),
-            ("t", "loop", 1, '["b"]', 0),
-            ("t", "loop", 2, "[]", 0),
-            ("w", "input", -1, '["__start__"]', 0),
-            ("w", "loop", 0, '["ask"]', 1),
-        ]
-
-    def test_every_table_of_the_design_is_there(self, path):
-        """
-        Tables for later features exist from the first version on.
-        """
-        with connected(path) as db:
-            tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-            threads = {row[1] for row in db.execute("PRAGMA table_info(threads)")}
-
-        assert tables >= {
-            *("threads", "runs", "checkpoints", "blobs", "ranges", "writes", "events"),
-        }
-        assert threads >= {"epoch", "owner", "lease_until", "next_seq", "deleted"}
-
-    @pytest.mark.parametrize(
-        ("query", "values", "index"),
-        [
-            (schema.SELECT_BY_ID, (1, "", b"x"), "idx_checkpoints_lookup"),
-            (schema.SELECT_HEAD, (1, ""), "idx_checkpoints_thread"),
-            (schema.SELECT_FLOOR, (1, ""), "idx_checkpoints_thread"),
-            (schema.COUNT_CHECKPOINTS, {"thread": "t", "namespace": None}, "idx_checkpoints"),
-        ],
-        ids=["by id", "head", "floor", "count"],
-    )
-    def test_lookups_use_an_index(self, path, query, values, index):
-        """
-        Reading the newest checkpoint or one by its id scans no table. Promise: S097, S199.
-        """
-        with connected(path) as db:
-            plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, values)]
-
-        assert any(index in line for line in plan)
-        assert not any(line.startswith("SCAN") for line in plan)
-
-    def test_listing_uses_an_index(self, path):
-        """
-        A page of a thread's history is read along the index. Promise: S097, S199, S216.
-        """
-        names = ("thread", "namespace", "before", "step", "source", "limit")
-        values = {**dict.fromkeys(names), "thread": 1, "limit": 5, "metadata": "{}"}
-        with connected(path) as db:
-            plan = [
-                row[3]
-                for row in db.execute("EXPLAIN QUERY PLAN " + schema.SELECT_PAGE[False], values)
-            ]
-
-        assert any("idx_checkpoints_thread" in line for line in plan)
-        assert not any(line.startswith("SCAN c") for line in plan)
-
-    def test_a_search_by_age_uses_an_index(self, path):
-        """
-        Which threads have something older than a time is asked thread by thread, along the index,
-        not over all checkpoints. Promise: S199.
-        """
-        with connected(path) as db:
-            statement = "EXPLAIN QUERY PLAN " + schema.SELECT_THREADS_OLDER
-            plan = [row[3] for row in db.execute(statement, (1,))]
-
-        assert any("SEARCH c USING INDEX idx_checkpoints" in line for line in plan)
-        assert not any(line.startswith("SCAN c") for line in plan)
-
-    def test_a_finished_run_leaves_no_input_behind(self, path):
-        """
-        The input of a run is kept only until the run has left.
-        """
-        with connected(path) as db:
-            runs = db.execute("SELECT mode, status, input FROM runs ORDER BY run").fetchall()
-
-        assert runs == [("sync", "success", None), ("sync", "interrupted", None)]
-
-    async def test_the_newest_of_two_rows_with_one_id_counts(self, tmp_path):
-        """
-        Rows are ordered by the store's own counter, not by id or clock. Promise: S098, C11, D13.
-        """
-        file = tmp_path / "runs.db"
-        async with SqliteSaver(file) as saver:
-            await ab(saver).ainvoke({}, at())
-        with connected(file) as db:
-            seqs = [s for (s,) in db.execute("SELECT seq FROM checkpoints ORDER BY rowid")]
-
-        assert seqs == [1, 2, 3, 4]
 
 
 class TestSettings:
@@ -318,17 +200,6 @@ class TestVersions:
         with connected(path) as db:
             assert db.execute("PRAGMA user_version").fetchone() == (99,)
 
-    async def test_a_newer_record_is_refused(self, path):
-        """
-        A checkpoint of a later format is not guessed at. Promise: S070.
-        """
-        with connected(path) as db:
-            db.execute("UPDATE checkpoints SET record = json_set(record, '$.v', 99)")
-
-        async with SqliteSaver(path) as saver:
-            with pytest.raises(FormatVersionError, match="format 99"):
-                await ab(saver).aget_state(at())
-
     async def test_a_file_that_is_no_database_is_refused(self, tmp_path):
         """
         Opening something else says so, and changes no byte of it.
@@ -342,15 +213,41 @@ class TestVersions:
 
         assert file.read_text() == "Dear reader, " * 500
 
-    def test_in_memory_ends_with_the_saver(self):
+
+class TestInMemory:
+    def test_it_ends_with_the_saver(self):
         """
-        Each ":memory:" saver is a database of its own. Promise: S094, S107.
+        Each ":memory:" saver is a database of its own, which goes with it. Promise: S107.
         """
         with SqliteSaver(":memory:") as one, SqliteSaver(":memory:") as two:
             ab(one).invoke({}, at())
 
             assert two.get_tuple(at()) is None
         assert not os.path.exists(":memory:")  # noqa: PTH110 - a name, not a path
+        gone = weakref.ref(one)
+        del one
+        gc.collect()
+
+        assert gone() is None
+        with SqliteSaver(":memory:") as new:
+            assert new.list_threads() == []
+
+    def test_clones_share_it(self, tmp_path):
+        """
+        A clone of a saver has what the other one stores, in memory too, and may go before it.
+        Promise: S094.
+        """
+        for path in (":memory:", tmp_path / "runs.db"):
+            with SqliteSaver(path) as one:
+                two = copy.copy(one)
+                ab(one).invoke({}, at("by one"))
+                ab(two).invoke({}, at("by two"))
+                assert two.list_threads() == one.list_threads() == ["by one", "by two"]
+            two.close_blocking()
+            del two
+            gc.collect()
+            with one:
+                assert one.list_threads() == ["by one", "by two"]
 
 
 async def test_blobs_are_written_once_per_version(tmp_path):

@@ -11,6 +11,7 @@ from actorgraph import (
     ConflictError,
     InvalidConfigError,
     StateGraph,
+    StateSnapshot,
     interrupt,
 )
 from tests.graphs import AB, ab, at, chain, compiled, count, history, writer
@@ -32,9 +33,15 @@ async def runs_of(graph, config) -> list[str]:
 async def seen(graph, config) -> list[Any]:
     """Everything that a thread's history shows, but for the thread's id."""
     return [
-        (p.values, p.next, p.metadata, p.created_at, [t.id for t in p.tasks], p.interrupts)
+        (*_places(p), p.values, p.next, p.metadata, p.created_at, p.tasks, p.interrupts)
         for p in await history(graph, config)
     ]
+
+
+def _places(point: StateSnapshot) -> list[tuple[str, str] | None]:
+    """Namespace and id, its own and its parent's."""
+    known = [c and c["configurable"] for c in (point.config, point.parent_config)]
+    return [c and (c["checkpoint_ns"], c["checkpoint_id"]) for c in known]
 
 
 def asking(saver, **options) -> Any:
@@ -190,7 +197,8 @@ class TestDeletingCheckpoints:
 class TestCopying:
     async def test_a_copy_goes_on_from_the_middle(self, saver):
         """
-        A replay in a copy does what it does in the original, which stays as it was.
+        A copy has the ids of the original, and a replay in it does what it does there; the
+        original stays as it was.
         Promise: S117, S118. LangGraph: F-E24.
         """
         graph = chain("abc", checkpointer=saver)
@@ -319,4 +327,5 @@ class TestPruning:
             await saver.aprune(["t"], strategy="oldest")
         with pytest.raises(InvalidConfigError):
             await saver.aprune("t", keep_last=-1)
-        assert all(name in saver.aprune.__doc__ for name in ("keep_latest", "delete", "keep_last"))
+        for method in (saver.prune, saver.aprune):
+            assert all(n in method.__doc__ for n in ("keep_latest", "delete", "keep_last"))

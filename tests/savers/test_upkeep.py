@@ -54,7 +54,7 @@ class TestListings:
 
     async def test_no_value_is_decoded(self, saver, monkeypatch):
         """
-        A listing of metadata and a count read no values. Promise: S018, S020, S211.
+        A listing of metadata and a count read no values. Promise: S018, S020, S097, S211.
         """
         await ab(saver).ainvoke({"foo": "x"}, at())
         monkeypatch.setattr(saver.codec, "decode", None)

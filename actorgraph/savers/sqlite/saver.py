@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import anyio
 
@@ -93,6 +93,15 @@ class SqliteBackend:
         self._keeper: sqlite3.Connection | None = None
         self._place: Whereabouts | None = None
         self._broken: SaverBrokenError | None = None
+
+    def __copy__(self) -> Self:
+        """Another object over the same file; a database in memory has this one alone."""
+        if self.in_memory:
+            return self
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self))
+        made._writer = made._reader = made._place = None  # noqa: SLF001 - its own copy
+        return made
 
     @property
     def in_memory(self) -> bool:

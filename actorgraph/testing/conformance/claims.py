@@ -48,6 +48,26 @@ async def the_head_is_compared_and_set(bench: Bench) -> None:
 
 
 @check("claims")
+async def a_strict_save_names_the_head(bench: Bench) -> None:
+    """A strict save of no run is refused where its head isn't the namespace's newest, alone."""
+    ids = Ids()
+    async with bench.port() as port:
+        outcomes = await stored(
+            port,
+            outside(ids.point(1), strict=True),
+            outside(ids.point(2, 1), strict=True),
+            outside(ids.point(3, 1), head=ids(1), strict=True),
+            outside(ids.point(4), namespace="n", strict=True),
+            outside(ids.point(5, 4), namespace="n", head=ids(4), strict=True),
+            outside(ids.point(6, 4), namespace="n", head=ids(4), strict=True),
+        )
+        wanted = ["stored", CONFLICT, "stored", "stored", "stored", CONFLICT]
+        same(_kinds(outcomes), wanted, "outcomes")
+        found = [f.row.id for f in await page(port, namespace="")]
+        same(found, [ids(3), ids(1)], "the list")
+
+
+@check("claims")
 async def one_run_holds_the_claim(bench: Bench) -> None:
     """A run that has been superseded, or has ended, can store nothing more."""
     ids = Ids()

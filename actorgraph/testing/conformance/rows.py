@@ -71,9 +71,15 @@ class Ids:
         return Commit(run=run, head=known, checkpoints=points, **more)
 
 
-def outside(*points: CheckpointRow, thread: str = THREAD, namespace: str = "") -> Commit:
-    """A save of no run."""
-    return Commit(thread, namespace, None, EPOCH_ANY, 0, None, checkpoints=points)
+def outside(
+    *points: CheckpointRow,
+    thread: str = THREAD,
+    namespace: str = "",
+    head: bytes | None = None,
+    strict: bool = False,
+) -> Commit:
+    """A save of no run; a strict one names the head."""
+    return Commit(thread, namespace, None, EPOCH_ANY, 0, head, checkpoints=points, strict=strict)
 
 
 def grown(lists: dict[str, list[tuple[int, int]]], version: int) -> Record:
