@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from actorgraph.values.commits import CheckpointRow, Commit, ListCheckpoints, Ou
 from tests.codec.test_formats import ALL, text_of
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, NAMED, go_on, run_through
+from tests.gates import PATIENCE_S
 from tests.graphs import ab, at
 from tests.savers.test_thread_operations import asking
 from tests.stores import Store, stored_in
@@ -91,7 +93,8 @@ class TestAfterACrash:
         for when in ("before", "after"):
             for number in count(first, 2):
                 plan = FaultPlan(number, when)
-                await self.crash(lasting, plan)
+                with anyio.fail_after(3 * PATIENCE_S):
+                    await self.crash(lasting, plan)
                 if not plan.fired:
                     break
             assert number > 5
