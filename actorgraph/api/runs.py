@@ -92,6 +92,11 @@ class Run:
         """When it was accepted."""
         return datetime.fromtimestamp(self._job.row.created / 1e6, tz=UTC)
 
+    @property
+    def updated_at(self) -> datetime:
+        """When its status changed last; of a run of another process only that it was accepted."""
+        return datetime.fromtimestamp(self._job.changed / 1e6, tz=UTC)
+
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
     ) -> Events:
@@ -222,6 +227,11 @@ class StoredRun(Run):
     def created_at(self) -> datetime:
         """When it was accepted."""
         return datetime.fromtimestamp(self._row.created / 1e6, tz=UTC)
+
+    @property
+    def updated_at(self) -> datetime:
+        """See `Run.updated_at`."""
+        return self.created_at
 
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"

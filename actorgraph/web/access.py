@@ -6,7 +6,7 @@ thread's metadata must contain. A thread that isn't the principal's looks like o
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -94,5 +94,18 @@ class Stored(Protocol):
 
 
 def holds(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether metadata has all that is wanted."""
-    return all(key in metadata and metadata[key] == value for key, value in wanted.items())
+    """Whether metadata has all that is wanted; true is not 1."""
+    return all(key in metadata and same(metadata[key], value) for key, value in wanted.items())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON."""
+    if isinstance(one, bool) is not isinstance(other, bool):
+        return False
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        return left.keys() == right.keys() and holds(left, right)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        these, those = cast("list[Any]", one), cast("list[Any]", other)
+        return len(these) == len(those) and all(map(same, these, those))
+    return bool(one == other)

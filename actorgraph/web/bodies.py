@@ -174,7 +174,10 @@ class HistoryBody(Struct):
 
 
 class RunsCancel(Struct):
-    """Which runs to cancel: of one thread by their ids, or all with a status."""
+    """Which runs to cancel: of one thread by their ids, or all with a status.
+
+    One that says neither is refused: nobody means all of them by nothing.
+    """
 
     thread_id: str | None = None
     run_ids: list[str] | None = None

@@ -134,8 +134,7 @@ class Endpoint(Struct, frozen=True):
         except Exception:
             _check_rate(serving, address)  # who guesses is held up too
             raise
-        known = str(getattr(principal, "identity", principal))
-        _check_rate(serving, address if principal is None else ("principal", known))
+        _check_rate(serving, _client_of(principal) or address)
         return principal
 
     async def _admit(self, call: Call) -> None:
@@ -185,6 +184,16 @@ class Served:
         finally:
             if endpoint.stays:
                 places.give()
+
+
+def _client_of(principal: Any) -> tuple[str, str] | None:
+    """Whose rate counts; None for one that says nothing that is the same at each request."""
+    known = getattr(principal, "identity", principal)
+    if known is None:
+        return None
+    if type(known).__str__ is object.__str__ and type(known).__repr__ is object.__repr__:
+        return None
+    return ("principal", str(known))
 
 
 def _check_rate(serving: Serving, client: tuple[str, str]) -> None:

@@ -17,6 +17,7 @@ from actorgraph.api.system import ActorSystem
 from actorgraph.errors import CheckpointError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import on_trio
+from actorgraph.web.temporary import sweeping
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -27,7 +28,8 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
 
     Args:
         recovers: whether to take up the runs that a dead or drained process has left: at once,
-            and again and again, because those of a dead one are its own until its lease is over.
+            and again and again, because those of a dead one are its own until its lease is over;
+            and whether to remove threads that such a process had made for one run.
     Raises: what opening the saver raises.
     """
     async with system:
@@ -37,6 +39,7 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
         async with anyio.create_task_group() as group:
             if recovers:
                 group.start_soon(_recover, system)
+                group.start_soon(sweeping, system)
             group.start_soon(_drain, system, told)
             with _heard(_from_outside(told.set)):
                 yield  # nothing: frameworks take what a lifespan yields for their state

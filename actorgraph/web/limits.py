@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from actorgraph.api.runs import check_reading
+from actorgraph.errors import InvalidConfigError
 from actorgraph.values.streams import WhenFull
 
 
@@ -24,6 +26,8 @@ class Limits(Struct, frozen=True):
         requests_per_s: of one principal, or of one address where nobody is known; None (default)
             for no limit. burst: how many may come at once; default 20.
         streams: event streams and waits for runs open at once, of all clients; default 1,000.
+        stream_s: seconds after which an event stream ends, and its client comes back with
+            `Last-Event-ID`; None (default) for as long as it goes on.
         buffer, when_full: what becomes of a stream whose client is so many events behind:
             "drop_oldest" (default) may tell it of a gap, "block" lets the run wait, "close" ends
             the stream, and the client comes back. Default 256.
@@ -37,9 +41,30 @@ class Limits(Struct, frozen=True):
     requests_per_s: float | None = None
     burst: int = 20
     streams: int = 1_000
+    stream_s: float | None = None
     buffer: int = 256
     when_full: WhenFull = "drop_oldest"
     clients: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be.
+
+        Raises:
+            InvalidConfigError: a number is out of range.
+        """
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is None and name in _UNBOUNDED:
+                continue
+            if name != "when_full" and not (isinstance(value, int | float) and value > 0):
+                raise InvalidConfigError(
+                    f"Limits: {name}={value!r}",
+                    do=f"use a number above 0{', or None' if name in _UNBOUNDED else ''}",
+                )
+        check_reading(0, self.buffer, self.when_full)
+
+
+_UNBOUNDED = ("requests_per_s", "stream_s")
 
 
 class Rates:

@@ -106,6 +106,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.ConflictError, 409),
     (errors.CheckpointNotFoundError, 404),
     (errors.SaverRequiredError, 409),
+    (errors.SchemaMismatchError, 409),
     (errors.StorageBusyError, 503),
     (errors.StorageFullError, 507),
     (errors.SaverClosedError, 503),

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actorgraph.web.access import holds
 from actorgraph.web.problems import Conflict, NotFound
@@ -18,6 +19,7 @@ NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
 GRAPH = "graph_id"
 """The key of a thread's metadata that names its graph."""
+_TEMPORARY = "temporary"
 
 
 class Stored(Struct):
@@ -25,7 +27,8 @@ class Stored(Struct):
 
     Attributes:
         created_at, updated_at: ISO 8601 UTC.
-        registered: whether the registry has it; else this is what was found of it.
+        registered: whether it is in the store, and not known by its checkpoints alone.
+        temporary: whether it was made for one run, and goes with it.
     """
 
     thread_id: str
@@ -33,6 +36,7 @@ class Stored(Struct):
     updated_at: str
     metadata: dict[str, Any]
     registered: bool = True
+    temporary: bool = False
 
     def must_hold(self, wanted: Mapping[str, Any]) -> None:
         """Refuse it to whoever may only see threads with other metadata.
@@ -67,16 +71,25 @@ class Registry:
 
     async def get(self, thread_id: str) -> Stored | None:
         """The thread, or None."""
-        item = await self._store.aget(NAMESPACE, thread_id)
-        if item is None:
+        stored = await self.registered(thread_id)
+        if stored is None:
             return await self._found(thread_id)
-        stored = _stored(item)
         if GRAPH not in stored.metadata and (found := await self._found(thread_id)) is not None:
             stored.metadata = {**found.metadata, **stored.metadata}
         return stored
 
+    async def registered(self, thread_id: str) -> Stored | None:
+        """The thread, if it is in the store."""
+        item = await self._store.aget(NAMESPACE, thread_id)
+        return None if item is None else _stored(item)
+
     async def make(
-        self, thread_id: str, metadata: Mapping[str, Any], *, if_exists: str = "raise"
+        self,
+        thread_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        if_exists: str = "raise",
+        temporary: bool = False,
     ) -> tuple[bool, Stored]:
         """Register a thread; returns whether it is new, and the thread.
 
@@ -87,17 +100,31 @@ class Registry:
             known = await self.get(thread_id)
             if known is None:
                 now = moment()
-                return True, await self._put(Stored(thread_id, now, now, dict(metadata)))
+                made = Stored(thread_id, now, now, dict(metadata), temporary=temporary)
+                return True, await self._put(made)
         if if_exists == "raise":
             raise Conflict(f"thread {thread_id!r} exists already")
         return False, known
 
     async def merge(self, thread: Stored, metadata: Mapping[str, Any]) -> Stored:
-        """Add to a thread's metadata."""
+        """Add to a thread's metadata.
+
+        Raises:
+            NotFound: it was removed meanwhile.
+        """
         async with self._turn:
-            now = await self.get(thread.thread_id) or thread
+            now = await self.get(thread.thread_id)
+            if now is None:
+                raise NotFound.thread(thread.thread_id)
             merged = {**now.metadata, **metadata}
-            return await self._put(Stored(now.thread_id, now.created_at, moment(), merged))
+            return await self._put(replace(now, updated_at=moment(), metadata=merged))
+
+    async def is_still(self, thread: Stored) -> bool:
+        """Whether a thread was neither removed since it was read, nor made anew."""
+        now = await self.registered(thread.thread_id)
+        if now is None or not thread.registered:
+            return not thread.registered
+        return now.created_at == thread.created_at
 
     async def forget(self, thread_id: str) -> None:
         """Take a thread out."""
@@ -106,16 +133,19 @@ class Registry:
     async def all(self, wanted: Mapping[str, Any]) -> list[Stored]:
         """Every registered thread whose metadata holds this."""
         await self._remember()
+        return [one for one in await self._listed() if holds(one.metadata, wanted)]
+
+    async def temporary(self) -> list[Stored]:
+        """Every thread that goes with its run."""
+        return await self._listed(filter={_TEMPORARY: True})
+
+    async def _listed(self, **options: Any) -> list[Stored]:
         found: list[Stored] = []
-        offset = 0
         while True:
-            page = await self._store.asearch(NAMESPACE, limit=_PAGE, offset=offset)
-            found.extend(
-                stored for item in page if holds((stored := _stored(item)).metadata, wanted)
-            )
+            page = await self._store.asearch(NAMESPACE, limit=_PAGE, offset=len(found), **options)
+            found.extend(_stored(item) for item in page)
             if len(page) < _PAGE:
                 return found
-            offset += _PAGE
 
     async def _remember(self) -> None:
         """Register what an earlier process has left, once."""
@@ -128,13 +158,15 @@ class Registry:
                         await self._put(found)
 
     async def _put(self, thread: Stored) -> Stored:
-        value = {
+        value: dict[str, Any] = {
             "created_at": thread.created_at,
             "updated_at": thread.updated_at,
             "metadata": thread.metadata,
         }
+        if thread.temporary:
+            value[_TEMPORARY] = True
         await self._store.aput(NAMESPACE, thread.thread_id, value)
-        return thread
+        return replace(thread, registered=True)
 
 
 def moment() -> str:
@@ -144,4 +176,10 @@ def moment() -> str:
 
 def _stored(item: Any) -> Stored:
     value = item.value
-    return Stored(item.key, value["created_at"], value["updated_at"], value["metadata"])
+    return Stored(
+        item.key,
+        value["created_at"],
+        value["updated_at"],
+        value["metadata"],
+        temporary=value.get(_TEMPORARY, False),
+    )

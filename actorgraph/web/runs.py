@@ -1,13 +1,15 @@
 """Routes about runs: start one, wait for it, stream it, join it, cancel it."""
 
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal
 from urllib.parse import quote
 
 import anyio
 from msgspec import Struct
 from starlette.responses import Response
 
-from actorgraph.api.runs import Run
+from actorgraph.api.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
@@ -15,10 +17,14 @@ from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.finding import assistant_id
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.outcomes import Outcome
-from actorgraph.web.problems import NotFound
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.standing import UNREADABLE, check, config_of
 from actorgraph.web.starting import KEPT, begin, checked, modes_of
 from actorgraph.web.streams import EventStream
 from actorgraph.web.wire import graph_modes
+
+LOOKS_BACK = 100
+"""Checkpoints of a thread in which to look for what a run did last."""
 
 # Statuses that LangGraph's clients don't know.
 _STATUS = {"cancelled": "interrupted", "parked": "error"}
@@ -86,6 +92,7 @@ async def stream(call: Call) -> Response:
         subgraphs=body.stream_subgraphs,
         buffer=limits.buffer,
         when_full=limits.when_full,
+        lasts_s=limits.stream_s,
     )
     return _located(run, made)
 
@@ -111,15 +118,17 @@ async def listed(call: Call) -> list[answers.Run]:
     """The runs of a thread that the system knows, newest first."""
     query: ListQuery = call.query
     runs = await call.serving.system.runs(thread_id=call.thread_id)
-    found = [_shown(run) for run in runs]
-    found = [run for run in found if query.status in (None, run.status)]
+    found = [run for run in runs if query.status in (None, _status(run))]
     found.sort(key=lambda run: run.created_at, reverse=True)
-    return found[query.offset : query.offset + query.limit]
+    page = found[query.offset : query.offset + query.limit]
+    changed = await _changes(call, page)
+    return [_shown(run, changed.get(run.id, "")) for run in page]
 
 
 async def read(call: Call) -> answers.Run:
     """One run."""
-    return _shown(await _run(call))
+    run = await _run(call)
+    return _shown(run, (await _changes(call, [run])).get(run.id, ""))
 
 
 async def join(call: Call) -> Response:
@@ -147,6 +156,7 @@ async def join_stream(call: Call) -> Response:
         subgraphs=bool(said.get("subgraphs")),
         buffer=limits.buffer,
         when_full=limits.when_full,
+        lasts_s=limits.stream_s,
     )
     return _located(run, made)
 
@@ -162,6 +172,10 @@ async def cancel(call: Call) -> Response:
 async def cancel_many(call: Call) -> None:
     """Stop several runs: of one thread by their ids, or all that wait or go on."""
     body: bodies.RunsCancel = call.body
+    if body.status is None and (body.thread_id is None or body.run_ids is None):
+        raise Unprocessable("say which runs: a status, or a thread_id with run_ids")
+    if body.thread_id is not None:
+        check(body.thread_id)
     for run in await call.serving.system.runs(thread_id=body.thread_id, statuses=OPEN_STATUSES):
         if body.run_ids is not None and run.id not in body.run_ids:
             continue
@@ -214,18 +228,38 @@ def _located(run: Run, response: Response) -> Response:
     return response
 
 
-def _shown(run: Run) -> answers.Run:
+def _shown(run: Run, changed: str = "") -> answers.Run:
     return answers.Run(
         run_id=run.id,
         thread_id=run.thread_id,
         assistant_id=assistant_id(run.graph),
         created_at=run.created_at.isoformat(),
-        updated_at=run.created_at.isoformat(),
-        status=cast("Any", _STATUS.get(run.status, run.status)),
+        updated_at=max(run.updated_at.isoformat(), changed),
+        status=_status(run),
         metadata={k: v for k, v in run.metadata.items() if k != KEPT},
         kwargs={},
         multitask_strategy=run.metadata.get(KEPT, {}).get("if_busy", "reject"),
     )
+
+
+def _status(run: Run) -> Any:
+    return _STATUS.get(run.status, run.status)
+
+
+async def _changes(call: Call, runs: Sequence[Run]) -> dict[str, str]:
+    """When runs that another process has had did something last, as far as their thread tells."""
+    found: dict[str, str] = {}
+    for run in (one for one in runs if isinstance(one, StoredRun) and one.status != "pending"):
+        graph = call.serving.graphs.get(run.graph)
+        if graph is None or run.id in found:
+            continue
+        with suppress(*UNREADABLE):
+            config = config_of(run.thread_id, {})
+            async for one in graph.aget_state_history(config, limit=LOOKS_BACK):
+                by = (one.metadata or {}).get("run_id", "")
+                found.setdefault(by, one.created_at or "")
+        found.setdefault(run.id, "")
+    return found
 
 
 _T = "/threads/{thread_id}/runs"

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.runs import Run
 from actorgraph.api.system import ActorSystem
-from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.access import Access
 from actorgraph.web.finding import assistant_id, found
 from actorgraph.web.limits import Limits, Rates
 from actorgraph.web.problems import NotFound
 from actorgraph.web.registry import GRAPH, Registry, Stored
 from actorgraph.web.slots import Slots
+from actorgraph.web.temporary import Temporary
 
 
 class Serving:
@@ -21,6 +20,7 @@ class Serving:
     Attributes:
         threads: what is known of threads beside their checkpoints.
         streams: places for event streams.
+        temporary: the threads that go with their runs.
     """
 
     def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
@@ -31,6 +31,7 @@ class Serving:
         self.store = store
         self.threads = Registry(store, self._found, self._begun if forgets(store) else None)
         self.streams = Slots(limits.streams)
+        self.temporary = Temporary(system, self.threads)
 
     @property
     def saver(self) -> Any:
@@ -65,16 +66,6 @@ class Serving:
         if len(self.graphs) == 1:
             return next(iter(self.graphs.items()))
         raise NotFound(f"thread {thread.thread_id!r} has no state yet: no run has told its graph")
-
-    def removes(self, run: Run, thread_id: str) -> None:
-        """Remove a thread that was made for one run, when that has left."""
-        self.system.spawn(self._remove_after, run, thread_id)
-
-    async def _remove_after(self, run: Run, thread_id: str) -> None:
-        if await run.wait() in OPEN_STATUSES:
-            return  # the system closes, and another one goes on with it
-        await self.saver.adelete_thread(thread_id)
-        await self.threads.forget(thread_id)
 
     async def _begun(self) -> list[str]:
         """The threads of which runs are stored."""

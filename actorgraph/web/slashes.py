@@ -17,7 +17,7 @@ def with_slashes(scope: Scope) -> Scope:
     """The scope with a path in which only what separates its parts is a slash."""
     raw: bytes = scope.get("raw_path") or b""
     text = raw.decode("latin-1")
-    if "%2f" not in text.lower() or unquote(text) != scope["path"]:
+    if "%2f" not in text.lower() or "%00" in text or unquote(text) != scope["path"]:
         return scope
     told = text.replace("%2F", "%00").replace("%2f", "%00")
     return {**scope, "path": unquote(told), SLASHES: True}

@@ -1,8 +1,15 @@
 """A thread as it stands, and what addresses it."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
+from actorgraph.errors import (
+    EncryptionError,
+    FormatVersionError,
+    SchemaMismatchError,
+    UnknownTypeError,
+)
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
@@ -12,14 +19,20 @@ from actorgraph.web.serving import Serving
 
 Config = dict[str, Any]
 
+UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
+
 
 async def shown(serving: Serving, thread: Stored) -> answers.Thread:
     """A thread with the state that it is in."""
     busy = bool(await serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+    broken: str | None = None
     try:
         _, graph = serving.graph_for(thread)
         snapshot = await graph.aget_state(config_of(thread.thread_id, {}))
     except NotFound:
+        snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
+    except UNREADABLE as error:  # a list of threads is shown all the same
+        broken = str(error)
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     failed = [task.error for task in snapshot.tasks if task.error is not None]
     return answers.Thread(
@@ -28,19 +41,34 @@ async def shown(serving: Serving, thread: Stored) -> answers.Thread:
         updated_at=max(thread.updated_at, snapshot.created_at or ""),
         state_updated_at=snapshot.created_at or thread.created_at,
         metadata=thread.metadata,
-        status=cast("Any", states.status(snapshot, busy=busy)),
+        status="error" if broken else cast("Any", states.status(snapshot, busy=busy)),
         values=snapshot.values,
         interrupts=states.questions(snapshot),
-        error=failed[0] if failed else None,
+        error=broken or (failed[0] if failed else None),
     )
 
 
 async def remove(serving: Serving, thread_id: str) -> None:
-    """Stop what runs on a thread, and remove its checkpoints and its registration."""
-    for run in await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES):
-        await run.cancel()
+    """Stop what runs on a thread, and remove its checkpoints and its registration.
+
+    A run that was let in meanwhile either is seen here at the second look, or sees itself that
+    the thread is gone.
+    """
+    await _stop(serving, thread_id)
     await serving.saver.adelete_thread(thread_id)
     await serving.threads.forget(thread_id)
+    late = await _stop(serving, thread_id, before=datetime.now(UTC))
+    if late and await serving.threads.registered(thread_id) is None:
+        await serving.saver.adelete_thread(thread_id)
+
+
+async def _stop(serving: Serving, thread_id: str, before: datetime | None = None) -> int:
+    """Cancel what runs on a thread, and was started before a moment; how many runs that were."""
+    found = await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+    found = [run for run in found if before is None or run.created_at <= before]
+    for run in found:
+        await run.cancel("its thread is removed")
+    return len(found)
 
 
 def check(thread_id: str) -> None:

@@ -31,7 +31,7 @@ async def begin(call: Call) -> Run:
     name, _ = call.serving.graph_of(body.assistant_id)
     given, options = _input(body), _options(body)
     thread = await _thread(call, name)
-    alone = "thread_id" not in call.path
+    alone = "thread_id" not in call.path  # its thread is nobody's yet
     try:
         run = await call.serving.system.start(name, thread.thread_id, given, **options)
     except BaseException:
@@ -39,8 +39,13 @@ async def begin(call: Call) -> Run:
             with anyio.CancelScope(shield=True):
                 await call.serving.threads.forget(thread.thread_id)
         raise
-    if alone and body.on_completion == "delete":
-        call.serving.removes(run, thread.thread_id)
+    if thread.temporary:
+        call.serving.temporary.removes(run)
+    elif not await call.serving.threads.is_still(thread):
+        await run.cancel("its thread was removed")
+        if await call.serving.threads.registered(thread.thread_id) is None:
+            await call.serving.saver.adelete_thread(thread.thread_id)
+        raise NotFound.thread(thread.thread_id)
     return run
 
 
@@ -57,7 +62,8 @@ async def _thread(call: Call, graph: str) -> Stored:
     threads = call.serving.threads
     known = about(graph)
     if "thread_id" not in call.path:
-        return (await threads.make(str(uuid4()), {**known, **call.wanted}))[1]
+        goes = body.on_completion == "delete"
+        return (await threads.make(str(uuid4()), {**known, **call.wanted}, temporary=goes))[1]
     if call.thread is None:
         if body.if_not_exists == "reject":
             raise NotFound.thread(call.thread_id)

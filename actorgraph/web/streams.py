@@ -42,6 +42,7 @@ class EventStream(Response):
             `Run.events`: "drop_oldest" may tell it of a gap, "block" lets the run wait for it,
             "close" ends the stream, and the client comes back.
         ping_s: seconds after which a stream sends a comment, so that proxies keep it open.
+        lasts_s: seconds after which the stream ends, and the client comes back; default never.
     Raises:
         InvalidConfigError: `buffer` or `when_full` can't be.
     """
@@ -59,6 +60,7 @@ class EventStream(Response):
         buffer: int = 256,
         when_full: WhenFull = "drop_oldest",
         ping_s: float = PING_S,
+        lasts_s: float | None = None,
     ) -> None:
         check_reading(0, buffer, when_full)
         super().__init__(headers=HEADERS)
@@ -69,13 +71,16 @@ class EventStream(Response):
         self._buffer = buffer
         self._when_full: WhenFull = when_full
         self._ping_s = ping_s
+        self._lasts_s = lasts_s
         self._after = offset_of(request.headers.get("last-event-id"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run has ended, or the client has gone."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._frames(headers_only=scope["method"] == "HEAD")
-        stayed = await told(parts, start, receive, send, ping=PING, ping_s=self._ping_s)
+        stayed = await told(
+            parts, start, receive, send, ping=PING, ping_s=self._ping_s, lasts_s=self._lasts_s
+        )
         if not stayed and self._cancels:
             await give_up(self._run)
 

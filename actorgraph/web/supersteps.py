@@ -1,11 +1,14 @@
 """Commands and updates as clients write them, as those of a graph."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from actorgraph.errors import ActorGraphError
+from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
-from actorgraph.web.problems import Unprocessable
+from actorgraph.web.problems import HttpProblem, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
 from actorgraph.web.standing import config_of
@@ -22,7 +25,25 @@ async def write_supersteps(
     """
     _, graph = serving.graph_for(thread)
     steps = [[_update(one) for one in step.updates] for step in supersteps]
-    await graph.abulk_update_state(config_of(thread.thread_id, {}), steps)
+    with told_by_the_graph():
+        await graph.abulk_update_state(config_of(thread.thread_id, {}), steps)
+
+
+@contextmanager
+def told_by_the_graph() -> Generator[None]:
+    """What the graph's own code raises about a client's values is told to the client.
+
+    Raises:
+        Unprocessable: a reducer, or whatever else reads the values, has failed.
+    """
+    try:
+        yield
+    except (ActorGraphError, HttpProblem, OSError):
+        raise
+    except Exception as error:
+        event("warning", "web.update_failed", error=repr(error))
+        text = f"the graph can't take the values: {type(error).__name__}: {error}"
+        raise Unprocessable(text) from error
 
 
 def _update(said: bodies.SuperstepUpdate) -> StateUpdate:

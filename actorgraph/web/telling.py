@@ -27,6 +27,7 @@ async def told(
     *,
     ping: bytes,
     ping_s: float,
+    lasts_s: float | None = None,
 ) -> bool:
     """Send parts of a body as they come; returns whether the client was there to the end.
 
@@ -35,6 +36,7 @@ async def told(
     Args:
         start: the message that begins the response.
         ping: a part that means nothing, sent after each `ping_s` seconds.
+        lasts_s: seconds after which the answer ends, whatever would come; None for no bound.
     """
     lock = anyio.Lock()
     gone = False
@@ -56,8 +58,9 @@ async def told(
         group.start_soon(_listen, receive, leave)
         group.start_soon(_repeat, say, _body(ping), ping_s)
         try:
-            async for part in parts:
-                await say(_body(part))
+            with anyio.move_on_after(lasts_s):
+                async for part in parts:
+                    await say(_body(part))
         except SlowReaderError:
             pass  # as configured; it comes back behind the last event that it has
         except Exception as error:  # noqa: BLE001 - the status is sent; there is only the log

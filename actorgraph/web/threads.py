@@ -14,7 +14,7 @@ from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.standing import Config, check, config_of, placed, remove, shown
-from actorgraph.web.supersteps import write_supersteps
+from actorgraph.web.supersteps import told_by_the_graph, write_supersteps
 
 
 class StateQuery(Struct):
@@ -74,8 +74,14 @@ async def read(call: Call) -> answers.Thread:
 async def patch(call: Call) -> answers.Thread:
     """Merge metadata into a thread's."""
     body: bodies.ThreadPatch = call.body
-    merged = {**(body.metadata or {}), **call.wanted}
-    return await shown(call.serving, await call.serving.threads.merge(_thread(call), merged))
+    thread = _thread(call)
+    said = {**(body.metadata or {}), **call.wanted}
+    will_be = {**thread.metadata, **said}  # nobody gives a thread what it may not have
+    wanted = await call.serving.access.ask(
+        call.principal, "threads.update", thread.thread_id, will_be
+    )
+    merged = {**said, **wanted}
+    return await shown(call.serving, await call.serving.threads.merge(thread, merged))
 
 
 async def delete(call: Call) -> None:
@@ -86,9 +92,14 @@ async def delete(call: Call) -> None:
 async def copy(call: Call) -> answers.Thread:
     """A thread with the same checkpoints and metadata, and another id."""
     thread = _thread(call)
-    target = str(uuid4())
-    _, made = await call.serving.threads.make(target, {**thread.metadata, **call.wanted})
-    await call.serving.saver.acopy_thread(thread.thread_id, target)
+    target, threads = str(uuid4()), call.serving.threads
+    _, made = await threads.make(target, {**thread.metadata, **call.wanted})
+    try:
+        await call.serving.saver.acopy_thread(thread.thread_id, target)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await threads.forget(target)
+        raise
     return await shown(call.serving, made)
 
 
@@ -136,7 +147,8 @@ async def update(call: Call) -> answers.Updated:
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config = config_of(call.thread_id, place)
-    made = await graph.aupdate_state(config, body.values, as_node=body.as_node)
+    with told_by_the_graph():
+        made = await graph.aupdate_state(config, body.values, as_node=body.as_node)
     address = states.address(made)
     assert address is not None
     return answers.Updated(address, made["configurable"], address.checkpoint_id)

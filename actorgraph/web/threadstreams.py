@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from msgspec import Struct
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -17,7 +16,6 @@ from actorgraph.errors import RunNotFoundError
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
-from actorgraph.web.serving import Serving
 from actorgraph.web.standing import config_of
 from actorgraph.web.starting import KEPT
 from actorgraph.web.streams import HEADERS, PING, frame, frames, offset_of
@@ -43,7 +41,7 @@ async def thread_stream(call: Call) -> Response:
             served = ", ".join(MODES)
             raise Unprocessable(f"stream_mode {mode!r} is not served; the modes are {served}")
     assert call.thread is not None
-    return ThreadStream(call.serving, call.thread, call.request, modes)
+    return ThreadStream(call, call.thread, modes)
 
 
 class ThreadStream(Response):
@@ -55,21 +53,21 @@ class ThreadStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self, serving: Serving, thread: Stored, request: Request, modes: Sequence[str]
-    ) -> None:
+    def __init__(self, call: Call, thread: Stored, modes: Sequence[str]) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
-        self._serving = serving
+        self._serving = call.serving
+        self._principal = call.principal
         self._thread = thread
         self._chunks = "run_modes" in modes
-        self._seen = request.headers.get("last-event-id", "")
+        self._seen = call.request.headers.get("last-event-id", "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client has gone, or the system drains."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._frames(headers_only=scope["method"] == "HEAD")
-        await told(parts, start, receive, send, ping=PING, ping_s=PING_S)
+        lasts_s = self._serving.limits.stream_s
+        await told(parts, start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s)
 
     async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:
@@ -89,6 +87,8 @@ class ThreadStream(Response):
             async for run in coming:
                 if run.id <= last:
                     continue
+                if not await self._may_go_on():
+                    return
                 async with aclosing(self._of(run, 0)) as parts:
                     async for part in parts:
                         yield part
@@ -123,6 +123,14 @@ class ThreadStream(Response):
             when_full=limits.when_full,
             prefix=f"{run.id}.",
         )
+
+    async def _may_go_on(self) -> bool:
+        """Whether it is the same thread still, and the reader's."""
+        threads, access = self._serving.threads, self._serving.access
+        if not await threads.is_still(self._thread):
+            return False
+        now = await threads.get(self._thread.thread_id)
+        return now is not None and await access.allows(self._principal, "threads.read", now)
 
     async def _values(self) -> object:
         try:

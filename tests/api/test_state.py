@@ -206,6 +206,9 @@ class TestHistory:
         assert await steps(filter={"step": 1}) == [1]
         assert await steps(limit=0) == []
         assert await steps(filter={"source": "nothing"}) == []
+        for odd in ([1], {"a": 1}, "1", 10**30, True):
+            assert await steps(filter={"step": odd}) == []
+            assert await steps(filter={"source": odd}) == []
 
     async def test_pages_are_seamless(self, saver):
         """

@@ -6,10 +6,13 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from actorgraph import RunCancelledError
 from actorgraph.runtime.system import cancels
-from tests.gates import Turnstile
+from actorgraph.values.ids import as_text
+from actorgraph.values.systems import PutRun
+from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import at, in_a_row, writer
 from tests.stores import Store
 from tests.systems import place, system_of, turnstile_first
@@ -69,6 +72,31 @@ class TestCancelElsewhere:
 
         assert (queued.status, queued.reason) == ("cancelled", "one")
         assert result["bar"] == ["x", "a", "b"]
+
+    async def test_a_run_that_its_owner_does_not_know_is_over(self, place: Store):
+        """
+        An open row of which its living owner knows nothing is cancelled when somebody asks.
+        """
+        async with system_of(place, in_a_row({"a": writer("a")}), lease_s=30.0) as system:
+            run = await system.start("g", "t", {"bar": ["x"]})
+            await run.result()
+            await run.cancel()
+            row = await system._row(run._job.id)
+            lost = replace(row, run=b"\x01" * 16, status="pending", owner=system._actor.owner)
+            await system._host.writer.store(PutRun(lost, "t"))
+
+            assert await system.cancel(as_text(lost.run), "nobody knows it") == "cancelled"
+
+    async def test_a_run_with_nothing_to_do_has_left(self, place: Store):
+        """
+        Its end is stored too, though it saved nothing: nobody waits for it elsewhere.
+        """
+        async with two(place, in_a_row({"a": writer("a")})) as (owner, other):
+            await (await owner.start("g", "t", {"bar": ["x"]})).result()
+            run = await owner.start("g", "t", None)
+            await run.result()
+
+            assert await (await other.run(run.id)).wait(PATIENCE_S) == "success"
 
     async def test_a_run_that_nobody_has_is_cancelled_at_once(self, place: Store):
         """

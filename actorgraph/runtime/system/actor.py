@@ -237,8 +237,7 @@ class SystemActor:
     def _spawn(self, job: Job) -> None:
         assert self.group is not None
         self.active += 1
-        job.begun = True
-        job.status = "running"
+        job.begin()
         self.group.start_soon(self._serve, job)
 
     async def _serve(self, job: Job) -> None:
@@ -337,11 +336,13 @@ class SystemActor:
         job.end(reason)
         self._withdraw(job)
 
-    def cancel_by_id(self, run: bytes, reason: str) -> None:
-        """End a run if it is here."""
-        job = self.jobs.get(run)
-        if job is not None:
+    def cancel_by_id(self, run: bytes, reason: str) -> bool:
+        """End a run if it is here; whether it is, or was lately: its status is stored again."""
+        if (job := self.jobs.get(run)) is not None:
             self.cancel(job, reason)
+        elif (job := self.ended.get(run)) is not None:
+            store_status(job, self._keeping, self.owner)
+        return job is not None
 
     # --- the end ---
 

@@ -12,7 +12,7 @@ import anyio
 from actorgraph.errors import CheckpointError
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.values.systems import ListRuns, RunRow
+from actorgraph.values.systems import ListRuns, RunRow, SetRun
 
 LOOKS = 3
 """Looks per lease."""
@@ -22,7 +22,8 @@ class CancelWatch:
     """See the module's text.
 
     Args:
-        owner: who the system is now. cancel: ends a run of it, with a reason.
+        owner: who the system is now.
+        cancel: ends a run of it, with a reason; whether the system knows the run.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class CancelWatch:
         lease_s: float,
         *,
         owner: Callable[[], bytes],
-        cancel: Callable[[bytes, str], None],
+        cancel: Callable[[bytes, str], bool],
     ) -> None:
         self._host = host
         self._pause_s = lease_s / LOOKS
@@ -50,9 +51,15 @@ class CancelWatch:
     async def look(self) -> None:
         """Cancel what is asked for now.
 
+        A run that the store has as open, and that isn't here, is over: its end wasn't stored.
+
         Raises:
             StorageError: the store can't be read.
         """
-        rows: list[RunRow] = await self._host.reader.ask(ListRuns(asked_of=self._owner()))
+        owner = self._owner()
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(asked_of=owner))
         for row in rows:
-            self._cancel(row.run, row.cancel or "")
+            reason = row.cancel or ""
+            if not self._cancel(row.run, reason):
+                request = SetRun(row.run, row.thread_id, owner, "cancelled", reason)
+                await self._host.writer.store(request)

@@ -33,6 +33,7 @@ class Job:
     Attributes:
         outcome: how it left; None while it goes on, or has never begun.
         reason: why it was cancelled, or the text of its error.
+        changed: when its status did, in microseconds since 1970-01-01 UTC.
         stored: whether its own saves say how it has left. lost: whether another system has it.
         left_to_others: whether the system's lease was over before it had left.
         requeued: whether the system has left it for `recover()`.
@@ -60,6 +61,7 @@ class Job:
         self.metadata = metadata
         self.attempt = row.attempts
         self.status: RunStatus = "pending"
+        self.changed = row.created
         self.reason = ""
         self.outcome: Outcome | None = None
         self.requeued = False
@@ -99,6 +101,11 @@ class Job:
         """How many it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
 
+    def begin(self) -> None:
+        """Note that it goes on."""
+        self.begun, self.status = True, "running"
+        self.changed = time.time_ns() // 1000
+
     def end(self, reason: str) -> None:
         """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
         if self._ending or self.done.is_open:
@@ -112,6 +119,7 @@ class Job:
     def left(self, outcome: Outcome, draining: str | None) -> None:
         """Note how it left."""
         self.outcome = outcome
+        self.changed = time.time_ns() // 1000
         match outcome:
             case Succeeded():
                 self.status = "success"

@@ -39,8 +39,8 @@ def store_status(job: Job, host: Host | None, owner: bytes) -> None:
     """Store what the run's own saves have not said, soon."""
     if host is None or job.lost:
         return
-    if job.stored and job.status in ("success", "interrupted"):
-        return  # so says the save with which the run has left
+    if job.stored and job.supersteps and job.status in ("success", "interrupted"):
+        return  # so says the save with which the run has left; one that did nothing has none
     host.writer.post(_status(job, owner), Receipts(_told_nobody))
 
 

@@ -164,11 +164,17 @@ def _checkpoint(
     )
 
 
+def _is_a_step(wanted: Any) -> bool:
+    return type(wanted) is int and -(2**63) <= wanted < 2**63
+
+
 def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[StoredCheckpoint]:
     names = [query.thread_id]
     if query.thread_id is None:
         names = [name for (name,) in connection.execute(sql.SELECT_ALL_THREADS)]
     where = dict(query.where)
+    if not (_is_a_step(where.get("step", 0)) and isinstance(where.get("source", ""), str)):
+        return []
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     limit = _ALL if query.limit is None else query.limit
     statements = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
