@@ -14,7 +14,6 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes, Limits
-from actorgraph.web.limits import Rates
 from tests.web.apps import GRAPHS
 
 
