@@ -13,6 +13,7 @@ import pytest
 
 from actorgraph import InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from tests.postgres import PostgresServer
+from tests.promises import ids_in
 
 KINDS = ["memory", "sqlite", "sqlite-memory", "jsonl", "postgres"]
 
@@ -26,12 +27,15 @@ ON_SLOWER = {
     "test_system_taking_over",
 }
 """The modules outside of tests/savers that run on PostgreSQL and on files too, on asyncio: they
-take time, and what they show needs one store of each kind."""
+take time, and what they show needs one store of each kind. A test that shows a promise runs on
+each kind wherever it is."""
 
 
 def left_out(item: pytest.Item) -> bool:
-    """Whether a test would run on PostgreSQL or on files and needn't."""
+    """Whether a test would run on a kind of store that needn't show it, or not on each loop."""
     ids = item.name.rpartition("[")[2].rstrip("]").split("-")
+    if "-sqlite-memory" in item.name and "store" in getattr(item, "fixturenames", ()):
+        return "trio" in ids and item.path.parent.name not in {"savers", "long_term"}
     if not any(kind in ids for kind in SLOWER) or item.path.parent.name == "faults":
         return False
     if item.path.stem == "test_system_crash":  # it says itself what runs where
@@ -40,7 +44,13 @@ def left_out(item: pytest.Item) -> bool:
         return "trio" in ids and item.path.stem != "test_places"
     if item.path.parent.name == "savers":
         return "trio" in ids and "TestRandomThreads" in item.nodeid
-    return "trio" in ids or item.path.stem not in ON_SLOWER
+    return "trio" in ids or not (item.path.stem in ON_SLOWER or _shows_a_promise(item))
+
+
+def _shows_a_promise(item: pytest.Item) -> bool:
+    """Whether the test or its class names a promise or a defect: it must hold on every saver."""
+    shown = (getattr(item, "function", None), getattr(item, "cls", None))
+    return any(i[0] in "SD" for part in shown for i in ids_in(getattr(part, "__doc__", None)))
 
 
 class Store:
@@ -58,24 +68,24 @@ class Store:
         """Whether what is stored outlives the saver object."""
         return self.kind in {"sqlite", "jsonl", "postgres"}
 
-    def saver(self) -> Any:
-        """The saver over this place."""
+    def saver(self, **options: Any) -> Any:
+        """The saver over this place, made with `options` when first asked for."""
         if self._saver is None:
-            self._saver = self._make()
+            self._saver = self._make(**options)
         return self._saver
 
     def again(self) -> Any:
         """A new saver object over the same place, where the kind has such; else the same one."""
         return self._make() if self.on_disk else self.saver()
 
-    def _make(self) -> Any:
+    def _make(self, **options: Any) -> Any:
         if self.kind == "memory":
-            return InMemorySaver()
+            return InMemorySaver(**options)
         if self.kind == "jsonl":
-            return JsonlSaver(self.path.with_name("threads"))
+            return JsonlSaver(self.path.with_name("threads"), **options)
         if self.kind == "postgres":
-            return PostgresSaver(self.url, schema=self.schema)
-        return SqliteSaver(self.path if self.on_disk else ":memory:")
+            return PostgresSaver(self.url, schema=self.schema, **options)
+        return SqliteSaver(self.path if self.on_disk else ":memory:", **options)
 
 
 @pytest.fixture(params=KINDS)

@@ -4,6 +4,7 @@ import os
 
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.savers.jsonl.saver import JsonlBackend
 
 
@@ -20,12 +21,15 @@ class JsonlSaver(HostedSaver, JsonlBackend):
     Args:
         path: the folder, made with mode 0700 if it doesn't exist; its files have 0600.
         codec: how values are stored; default one with no types beyond the graph's own. Its values
-            are JSON text, whatever its form.
+            are JSON text, whatever its form. A serializer of LangGraph's kind, with `dumps_typed`
+            and `loads_typed`, will do; its bytes stand in base64.
     Raises:
         InvalidConfigError: the path is empty.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, codec: Codec | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, codec: Codec | SerializerProtocol | None = None
+    ) -> None:
         JsonlBackend.__init__(self, path, codec=codec)
 
 

@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.runtime.mailbox import running_loop
 from actorgraph.savers.postgres.saver import PostgresBackend
 
@@ -36,7 +37,8 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         synchronous_commit: PostgreSQL's setting. Default: the server's own, but never "off": an
             acknowledged commit survives a crash of the server.
         codec: how values are stored; default one with no types beyond the graph's own, which
-            compresses values above 256 bytes.
+            compresses values above 256 bytes. A serializer of LangGraph's kind, with `dumps_typed`
+            and `loads_typed`, will do.
     Raises:
         InvalidConfigError: an argument is out of range, or `conn` can't be used.
         MissingExtraError: psycopg isn't installed.
@@ -53,7 +55,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         answer_timeout_s: float = 30.0,
         reconnect_timeout_s: float = 30.0,
         synchronous_commit: str | None = None,
-        codec: Codec | None = None,
+        codec: Codec | SerializerProtocol | None = None,
     ) -> None:
         PostgresBackend.__init__(
             self,

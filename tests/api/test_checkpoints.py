@@ -3,6 +3,7 @@
 import pytest
 
 from actorgraph import END, START
+from actorgraph.values.ids import as_text
 from tests.graphs import ab, at, chain, count, history
 
 FOUR = [
@@ -18,7 +19,7 @@ class TestTheFourCheckpoints:
     async def test_two_nodes_leave_exactly_four(self, saver, durability):
         """
         START -> a -> b -> END stores the empty state, the input, a's output and b's output.
-        Promise: S002, S143, S144, D7. LangGraph: F-E1, F-C1.
+        Promise: S002, S034, S043, S143, S144, D7. LangGraph: F-E1, F-C1.
         """
         graph = ab(saver)
 
@@ -101,7 +102,7 @@ class TestTheFourCheckpoints:
 class TestThreads:
     async def test_a_second_run_goes_on_from_the_first(self, saver):
         """
-        Invoking a thread again starts from its stored state. Promise: S009, D11.
+        Invoking a thread again starts from its stored state. Promise: S003, S009, D11.
         """
         graph = ab(saver)
 
@@ -112,15 +113,23 @@ class TestThreads:
 
     async def test_threads_do_not_see_each_other(self, saver):
         """
-        Two threads on one saver share nothing. Promise: S005, S010.
+        Two threads on one saver share no value, no checkpoint, no writes. Promise: S005, S009.
         """
         graph = ab(saver)
 
         await graph.ainvoke({"bar": ["1"]}, at("one"))
         result = await graph.ainvoke({"bar": ["2"]}, at("two"))
+        second = await history(graph, at("two"))
+        await saver.aput_writes(second[0].config, [("foo", "?")], as_text(b"a" * 16))
+        found = {c.checkpoint["id"]: c async for c in saver.alist(at("one"))}
+        (there, *_) = [c async for c in saver.alist(at("two"))]
 
         assert result["bar"] == ["2", "a", "b"]
         assert (await graph.aget_state(at("one"))).values["bar"] == ["1", "a", "b"]
+        assert len(found) == len(second) == 4
+        assert not {s.config["configurable"]["checkpoint_id"] for s in second} & {*found}
+        assert (await saver.aget_tuple(at("one"))).pending_writes == []
+        assert [write[1:] for write in there.pending_writes] == [("foo", "?")]
 
     async def test_a_run_without_a_saver_keeps_nothing(self):
         """

@@ -5,6 +5,8 @@ import pytest
 from actorgraph import Command
 from tests.graphs import AB, ab, at, chain, history, in_a_row
 
+PLACE = {"deep": [1, None, True, {"é": 0.5}], "empty": {}}
+
 
 class TestSources:
     async def test_each_kind_of_checkpoint_says_what_made_it(self, saver):
@@ -79,11 +81,12 @@ class TestWrites:
         """
         graph = ab(saver)
 
-        await graph.ainvoke({}, {**at(), "metadata": {"user": "ada", "try": 2}})
+        await graph.ainvoke({}, {**at(), "metadata": {"user": "ada", "try": 2, "at": PLACE}})
         newest = await graph.aget_state(at())
 
         assert list(newest.metadata["writes"]) == ["b"]
         assert (newest.metadata["user"], newest.metadata["try"]) == ("ada", 2)
+        assert newest.metadata["at"] == PLACE
 
 
 class TestNext:

@@ -91,7 +91,7 @@ class TestRuns:
     async def test_a_node_may_feed_itself(self):
         """
         It runs again for as long as it writes to the channel that it subscribes to.
-        LangGraph: F-A18.
+        Promise: S060. LangGraph: F-A18.
         """
 
         def grow(text):

@@ -147,16 +147,16 @@ class TestPrimitives:
 
 
 class TestSerializers:
-    async def test_our_savers_take_one(self):
+    async def test_our_savers_take_one(self, store):
         """
         A saver of ours stores what a serializer of the user's makes of values. Promise: S022.
         """
-        saver = InMemorySaver(codec=Vault())
-        graph = in_a_row({"a": lambda _: {"foo": Odd(1), "bar": [Odd(2)]}}, checkpointer=saver)
+        async with store.saver(codec=Vault()) as saver:
+            graph = in_a_row({"a": lambda _: {"foo": Odd(1), "bar": [Odd(2)]}}, checkpointer=saver)
 
-        await graph.ainvoke({"bar": []}, at())
+            await graph.ainvoke({"bar": []}, at())
 
-        assert (await graph.aget_state(at())).values == {"foo": Odd(1), "bar": [Odd(2)]}
+            assert (await graph.aget_state(at())).values == {"foo": Odd(1), "bar": [Odd(2)]}
         with pytest.raises(SerializationError, match="Odd"):
             await in_a_row({"a": lambda _: {"foo": Odd(1)}}, checkpointer=InMemorySaver()).ainvoke(
                 {}, at()

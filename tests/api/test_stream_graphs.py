@@ -102,7 +102,8 @@ class TestLevels:
 
     async def test_custom_chunks_come_from_below_when_asked_for(self):
         """
-        With `subgraphs` a child's custom chunks carry its namespace. LangGraph: F-D4, L100.
+        With `subgraphs` a child's custom chunks carry its namespace. Promise: D12.
+        LangGraph: F-D4, L100.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, stream_mode="custom", subgraphs=True)
 

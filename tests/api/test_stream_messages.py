@@ -80,7 +80,8 @@ class TestModels:
 
     async def test_a_sync_node_streams_its_models_tokens(self):
         """
-        The same for a node in a worker thread. LangGraph: F-D3.
+        The same for a node in a worker thread. Promise: D12.
+        LangGraph: F-D3.
         """
         speaker = model()
 

@@ -261,7 +261,7 @@ class TestRouteToTheParent:
     async def test_a_command_for_the_parent(self, saver, durability):
         """
         Command(graph=PARENT) ends the child; only its update lands, and its goto is the parent's.
-        LangGraph: F-C6, L32.
+        Promise: D12. LangGraph: F-C6, L32.
         """
         seen: list[str] = []
 

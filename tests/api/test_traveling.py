@@ -70,7 +70,7 @@ class TestResume:
     async def test_a_replayed_question_is_asked_again(self, saver):
         """
         Without an answer the replay pauses at the question, and a plain resume answers it there.
-        Promise: S162, S038. LangGraph: F-G7, L66.
+        Promise: S162. LangGraph: F-G7, L66.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at())
@@ -119,7 +119,7 @@ class TestResume:
     async def test_several_forks_of_one_checkpoint(self, saver):
         """
         Each update of an old checkpoint is a branch; going on from one leaves the others alone.
-        Promise: S162. LangGraph: F-G11, L66.
+        Promise: S003, S162. LangGraph: F-G11, L66.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())

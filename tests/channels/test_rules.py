@@ -17,7 +17,9 @@ from actorgraph.channels import (
     Channel,
     EphemeralValue,
     LastValue,
+    LastValueAfterFinish,
     NamedBarrierValue,
+    NamedBarrierValueAfterFinish,
     Topic,
     UntrackedValue,
 )
@@ -244,20 +246,35 @@ CELLS: list[tuple[Channel[Any], list[Any]]] = [
     (ONCE, ["x", "x"]),
     (ONCE_LOG, ["x", "y"]),
     (JOIN, ["a", "b"]),
+    (LastValueAfterFinish(int), [3]),
+    (NamedBarrierValueAfterFinish(str, ["a", "b"]), ["a", "b"]),
 ]
 
 
 @pytest.mark.parametrize(("channel", "writes"), CELLS)
 def test_a_stored_cell_comes_back(channel, writes):
     """
-    What a channel dumps it can load, and it reads as before. Promise: S049, S051.
+    What a channel dumps it can load, and it reads as before; also once the rest of the graph has
+    nothing to do. Promise: S049.
     """
     cell = channel.fold("key", channel.initial(), writes)
-    loaded = channel.load(channel.dump(cell))
+    ended = channel.finish(cell)
+    cells = [cell] if ended is UNCHANGED else [cell, ended]
+    loaded = [channel.load(channel.dump(one)) for one in cells]
 
     assert channel.stored
-    assert loaded == cell
-    assert channel.read(loaded) == channel.read(cell)
+    assert loaded == cells
+    assert [channel.read(one) for one in loaded] == [channel.read(one) for one in cells]
+    assert channel.read(loaded[-1]) is not EMPTY
+
+
+def test_a_last_value_is_stored_as_it_is():
+    """
+    What a LastValue stores is the value itself. Promise: S051.
+    """
+    value = {"a": [1]}
+
+    assert LastValue(dict).dump(LastValue(dict).fold("key", EMPTY, [value])) is value
 
 
 def test_an_untracked_value_is_never_stored():

@@ -1,12 +1,17 @@
 """Checkpoint ids across levels; durability without a saver and below a parent; retries."""
 
+import itertools
+import sys
 from typing import Any
 from uuid import UUID
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from actorgraph import START, Command, InMemorySaver, RetryPolicy, StateGraph, interrupt
-from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.clock import IdSource
+from actorgraph.values.ids import GREGORIAN_OFFSET
 from tests.graphs import AB, ab, at, compiled, in_a_row, writer
 
 
@@ -15,16 +20,50 @@ def with_child(child: Any, **options: Any) -> Any:
     return in_a_row({"a": writer("a"), "child": child, "b": writer("b")}, **options)
 
 
-class TestIds:
-    def test_they_rise_however_fast_they_are_made(self):
-        """
-        A thousand ids made in one go are all different and sort as they were made, as bytes and as
-        text. Promise: S024. LangGraph: F-E9, L8.
-        """
-        made = [IDS.checkpoint(step, None) for step in range(1000)]
+class Coarse:
+    """A clock that stands still for many ids, and goes back now and then."""
 
-        assert made == sorted(set(made))
-        assert [m.hex() for m in made] == sorted({m.hex() for m in made})
+    def __init__(self) -> None:
+        self.calls = itertools.count(1)
+
+    def ticks(self) -> int:
+        """See `ports.Clock.ticks`."""
+        call = next(self.calls)
+        return GREGORIAN_OFFSET + call // 50 - (0 if call % 500 else 100)
+
+
+class TestIds:
+    async def test_they_rise_however_fast_they_are_made(self):
+        """
+        Ids that two tasks and two threads make in one go are all different and sort as they were
+        made, as bytes and as text, whatever step they carry, and however rarely the clock moves.
+        Promise: S024, S048. LangGraph: F-E9, L8.
+        """
+        ids, elsewhere = IdSource(Coarse()), IdSource(Coarse()).checkpoint(0, None)
+        made: list[bytes] = []
+        each: list[list[bytes]] = []
+
+        async def task() -> None:
+            for step in range(5_000):
+                made.append(ids.checkpoint(-step % 3, None))
+                if step % 100 == 0:
+                    await anyio.lowlevel.checkpoint()
+
+        def thread() -> None:
+            each.append([ids.checkpoint(-step % 3, elsewhere) for step in range(5_000)])
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(task)
+                group.start_soon(anyio.to_thread.run_sync, thread)
+        sys.setswitchinterval(interval)
+
+        assert made == sorted(made)
+        assert [m.hex() for m in made] == sorted(m.hex() for m in made)
+        assert all(one == sorted(one) for one in each)
+        assert len({*made, *each[0], *each[1]}) == 20_000
 
     async def test_they_rise_across_namespaces(self):
         """

@@ -199,7 +199,7 @@ class TestStream:
         """
         A call starts, sends parts of its output, and finishes or fails.
 
-        LangGraph: F-D8.
+        Promise: D12. LangGraph: F-D8.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:

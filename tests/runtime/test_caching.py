@@ -59,7 +59,7 @@ class TestHits:
     async def test_the_same_input_is_not_computed_again(self, cache):
         """
         A second run with the same input takes the first one's result; another input does not.
-        LangGraph: F-K1, F-K2.
+        Promise: D12. LangGraph: F-K1, F-K2.
         """
         calls = Calls()
         graph = one(calls.node(), cache)

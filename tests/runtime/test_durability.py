@@ -169,21 +169,29 @@ class TestAsync:
         assert ahead == ["a", "b", "c", "d"]
         assert log == list("abcdefgh")
 
-    async def test_both_modes_store_the_same(self):
+    async def test_both_modes_store_the_same(self, saver):
         """
-        The ledger and the checkpoints of an async run are those of a sync one. Promise: D5.
+        The ledger and the checkpoints of an async run are those of a sync one, and in a list they
+        are what they are one by one. Promise: D3, D5.
         """
-        rows = {}
+        stored = {}
         for mode in ("sync", "async"):
-            async with GatedSaver(InMemorySaver(), is_open=True) as saver:
-                await chain("abc", checkpointer=saver).ainvoke({"foo": "x"}, at(), durability=mode)
-                stored = [r for batch in saver.batches for r in batch]
-            ledger = [(row.path, row.index, row.payload) for r in stored for row in r.ledger]
-            points = [(row.step, row.next) for r in stored for row in r.checkpoints]
-            rows[mode] = (ledger, points)
+            graph = chain("abc", checkpointer=saver)
+            await graph.ainvoke({"foo": "x"}, at(mode), durability=mode)
+            found = [point async for point in saver.alist(at(mode))]
+            assert [await saver.aget_tuple(point.config) for point in found] == found
+            stored[mode] = [
+                (
+                    p.metadata["step"],
+                    p.checkpoint["channel_values"],
+                    [w[1:] for w in p.pending_writes],
+                )
+                for p in found
+            ]
 
-        assert rows["sync"] == rows["async"]
-        assert len(rows["sync"][0]) == 4
+        assert stored["sync"] == stored["async"]
+        ledger = [{name for name, _ in writes} for _, _, writes in stored["sync"]]
+        assert [{"foo", "bar"} <= names for names in ledger] == [False, *[True] * 3, False]
 
 
 def holding(saver: GatedSaver):

@@ -57,7 +57,7 @@ class TestInItsPlace:
     async def test_its_update_stands_for_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
-        LangGraph: F-C12, L44.
+        Promise: D12. LangGraph: F-C12, L44.
         """
         handler = Handler()
         graph = handled(Flaky(9), handler, saver=saver)

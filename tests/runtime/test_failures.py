@@ -6,7 +6,7 @@ import pytest
 from actorgraph import END, START, GraphRecursionError, InMemorySaver, StateGraph
 from actorgraph.testing import FaultPlan, FaultySaver
 from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, compiled, count, history, in_a_row, side_by_side, writer
+from tests.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
 
 ORDERS = [("good", "bad"), ("bad", "good")]
 both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -88,21 +88,35 @@ class TestSiblings:
 
     async def test_the_state_shows_the_error_and_the_result(self, saver):
         """
-        After a failure the snapshot names the failed task's error and its sibling's result.
-        Promise: S037, S140.
+        After a failure each task of the step has its error or its result; what the finished ones
+        wrote waits beside the checkpoint until the step is done. Promise: S036, S037, S140.
         """
-        good = Good()
-        bad = Flaky(after=good.done)
-        graph = side_by_side({"good": good, "bad": bad}, checkpointer=saver)
+        good, fine = Good(), Good()
+
+        async def later(state):
+            await good.done.wait()
+            return await fine(state)
+
+        nodes = {"bad": Flaky(after=fine.done), "fine": later, "good": good}
+        graph = side_by_side(nodes, checkpointer=saver)
 
         with pytest.raises(ValueError, match="boom"):
             await graph.ainvoke({}, at())
-        tasks = {task.name: task for task in (await graph.aget_state(at())).tasks}
+        tasks = (await graph.aget_state(at())).tasks
+        waiting = (await saver.aget_tuple(at())).pending_writes
+        await graph.ainvoke(None, at())
+        after = await saver.aget_tuple(at())
 
-        assert tasks["bad"].error == "ValueError('boom')"
-        assert tasks["bad"].result is None
-        assert tasks["good"].result == {"bar": ["good"]}
-        assert tasks["good"].error is None
+        assert {t.name: (t.error, t.result) for t in tasks} == {
+            "bad": ("ValueError('boom')", None),
+            "fine": (None, {"bar": ["good"]}),
+            "good": (None, {"bar": ["good"]}),
+        }
+        ids = {task.id: task.name for task in tasks}
+        assert sorted((ids[task], channel) for task, channel, _ in waiting) == [
+            *(("bad", "__error__"), ("fine", "bar"), ("good", "bar")),
+        ]
+        assert after.pending_writes == []
 
     async def test_a_late_success_of_a_cancelled_sibling_is_dropped_or_kept_whole(self, saver):
         """
@@ -168,19 +182,21 @@ class TestResuming:
         assert (len(first), len(second)) == (3, 6)
         assert rows == (1 if durability == "exit" else 5)
 
-    async def test_a_reducer_that_fails_leaves_the_writes(self, saver):
+    @pytest.mark.parametrize("durability", ["sync", "exit"])
+    async def test_a_reducer_that_fails_leaves_the_writes(self, saver, durability):
         """
-        A reducer's error ends the run; the nodes' work is kept and not done again. Promise: D10.
-        LangGraph: L20.
+        A reducer's error ends the run; the nodes' work is kept and not done again, in exit mode
+        too. Promise: D10, C8. LangGraph: L20.
         """
         log: list[str] = []
         graph = side_by_side({n: writer(n, log) for n in "ab"}, checkpointer=saver)
 
         for _ in range(2):
             with pytest.raises(Exception, match="only one value per step"):
-                await graph.ainvoke({} if not log else None, at())
+                await graph.ainvoke({} if not log else None, at(), durability=durability)
 
         assert sorted(log) == ["a", "b"]
+        assert await count(graph, at()) == (1 if durability == "exit" else 2)
 
     async def test_killed_in_exit_then_resumed_in_async(self, store):
         """
@@ -231,24 +247,28 @@ class TestGroups:
 
         assert any("'bad'" in note for note in raised.value.__notes__)
 
-    async def test_a_conditional_edge_that_fails_fails_its_node(self, saver):
+    @pytest.mark.parametrize("durability", ["sync", "exit"])
+    async def test_a_conditional_edge_that_fails_fails_its_node(self, saver, durability):
         """
-        An error of a router is its node's: nothing of the task is kept. LangGraph: L106.
+        An error of a router is its node's: nothing of the task is kept, and what was done before
+        is stored, in exit mode as one row. Promise: D10, C8. LangGraph: L106.
         """
+        log: list[str] = []
 
         def route(state):
             raise LookupError("no way")
 
-        builder = StateGraph(AB).add_node("a", writer("a")).add_edge(START, "a")
-        builder.add_conditional_edges("a", route, [END])
+        builder = StateGraph(AB).add_node("a", writer("a", log)).add_node("b", writer("b"))
+        builder.add_edge(START, "a").add_edge("a", "b").add_conditional_edges("b", route, [END])
         graph = builder.compile(checkpointer=saver)
 
-        with pytest.raises(LookupError, match="no way"):
-            await graph.ainvoke({}, at())
+        for given in ({}, None):
+            with pytest.raises(LookupError, match="no way"):
+                await graph.ainvoke(given, at(), durability=durability)
         state = await graph.aget_state(at())
 
-        assert (state.values, state.next) == ({"bar": []}, ("a",))
-        assert len(await history(graph, at())) == 2
+        assert (state.values["bar"], state.next, log) == (["a"], ("b",), ["a"])
+        assert await count(graph, at()) == (1 if durability == "exit" else 3)
 
     async def test_a_failed_run_leaves_no_task(self):
         """

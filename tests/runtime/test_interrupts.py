@@ -24,7 +24,7 @@ class TestPausing:
     async def test_a_question_and_its_answer(self, saver, node, durability):
         """
         The first call returns the question, the resume gives its answer to the node.
-        Promise: S003, S141, S171. LangGraph: F-F1, F-F3.
+        Promise: S003, S038, S141, S171. LangGraph: F-F1, F-F3.
         """
         graph = in_a_row({"a": writer("a"), "ask": node}, checkpointer=saver)
 
@@ -58,7 +58,7 @@ class TestPausing:
     async def test_a_pause_before_a_node_and_after_one(self, saver):
         """
         `interrupt_before` and `interrupt_after` on neighbours pause once.
-        Promise: S168, S169, S170.
+        Promise: S061, S168, S169, S170, D12.
         """
         log: list[str] = []
         graph = ab(saver, log, interrupt_before=["b"], interrupt_after=["a"])

@@ -160,7 +160,7 @@ class TestContext:
 class TestThreads:
     async def test_a_sync_node_does_not_block_the_loop(self):
         """
-        While a sync node works in its thread, other tasks of the loop run. Promise: D14.
+        While a sync node works in its thread, other tasks of the loop run.
         """
         node = ThreadTurnstile({"foo": "done"})
         ticks = 0

@@ -84,17 +84,22 @@ class TestTwentyAtOnce:
 
     async def test_other_threads_are_not_held_up(self, saver):
         """
-        A run that waits on one thread doesn't delay runs on others. Promise: S010.
+        A run that waits on one thread doesn't delay runs on others, and each ends as it would
+        have alone. Promise: S010.
         """
         slow = Turnstile({"bar": ["slow"]})
-        waits = in_a_row({"slow": slow}, checkpointer=saver)
+        waits = in_a_row({"slow": slow, "z": writer("z")}, checkpointer=saver)
+        box = Box()
         async with patient_group() as group:
-            group.start_soon(waits.ainvoke, {}, at("one"))
+            group.start_soon(box.fill, waits.ainvoke, {"bar": ["1"]}, at("one"))
             await slow.entered.wait()
-            result = await ab(saver).ainvoke({}, at("two"))
+            result = await ab(saver).ainvoke({"bar": ["2"]}, at("two"))
             slow.out.set()
 
-        assert result["bar"] == ["a", "b"]
+        assert result == {"foo": "b", "bar": ["2", "a", "b"]}
+        assert box.value == {"foo": "z", "bar": ["1", "slow", "z"]}
+        assert (await waits.aget_state(at("one"))).values == box.value
+        assert (await ab(saver).aget_state(at("two"))).values == result
 
     def test_blocking_calls_race_the_same_way(self, store):
         """

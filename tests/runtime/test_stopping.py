@@ -18,7 +18,7 @@ from actorgraph.api.limits import recursion_limit_in
 from actorgraph.errors import InvalidConfigError, StepTimeoutError
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
 from tests.gates import Turnstile
-from tests.graphs import AB, ab, at, chain, in_a_row, side_by_side, writer
+from tests.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
 from tests.nested import Log, parent, says
 
 
@@ -156,9 +156,11 @@ class TestDrain:
 
 
 class TestDeadline:
-    async def test_no_superstep_begins_after_it(self, saver):
+    @pytest.mark.parametrize("durability", ["sync", "exit"])
+    async def test_no_superstep_begins_after_it(self, saver, durability):
         """
-        A run whose time is over finishes its superstep and can be gone on with. Promise: E11.
+        A run whose time is over finishes its superstep and can be gone on with, in exit mode from
+        one row. Promise: E11, D10, C8.
         """
 
         async def slow(state):
@@ -167,9 +169,10 @@ class TestDeadline:
 
         graph = in_a_row({"slow": slow, "b": writer("b")}, checkpointer=saver)
         with pytest.raises(GraphDrained) as raised:
-            await graph.ainvoke({}, at(), deadline_s=0.01)
+            await graph.ainvoke({}, at(), deadline_s=0.01, durability=durability)
 
         assert raised.value.reason == "deadline"
+        assert durability != "exit" or await count(graph, at()) == 1
         assert (await graph.ainvoke(None, at()))["bar"] == ["slow", "b"]
 
     async def test_a_graph_inside_has_no_more_time_than_its_parent(self):

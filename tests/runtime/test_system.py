@@ -200,7 +200,6 @@ class TestBusyThreads:
     async def test_reject(self, place: Store):
         """
         The second run is refused with the id of the first, and writes nothing.
-        Promise: S131.
         """
         slow = Turnstile({"bar": ["a"]})
         async with system_of(place, turnstile_first(slow)) as system:

@@ -33,11 +33,14 @@ async def put(saver, config, step: int, **more):
     return await saver.aput(config, point, metadata(step, **more), point["channel_versions"])
 
 
+FIVE = ("config", "checkpoint", "metadata", "parent_config", "pending_writes")
+
+
 class TestPutAndGet:
     async def test_what_was_put_comes_back(self, saver):
         """
-        The returned config addresses an equal checkpoint. Promise: S004, S011, S013, S015, S024.
-        LangGraph: F-E2, F-E5, F-E27, F-E28.
+        The returned config addresses an equal checkpoint; a tuple has five parts.
+        Promise: S004, S011, S013, S015. LangGraph: F-E2, F-E5, F-E27, F-E28.
         """
         point = checkpoint(0, {"foo": "x", "bar": [1, (2, b"3")], "n": None, "d": {"k": 1.5}})
 
@@ -45,6 +48,7 @@ class TestPutAndGet:
         found = await saver.aget_tuple(config)
 
         assert isinstance(found, CheckpointTuple)
+        assert found._fields == FIVE
         assert found.config == config
         assert found.checkpoint["channel_values"] == point["channel_values"]
         for key in ("id", "v", "channel_versions", "versions_seen", "updated_channels"):
@@ -55,7 +59,7 @@ class TestPutAndGet:
     async def test_the_latest_and_the_named_one(self, saver):
         """
         Without an id the newest, with one that one, None for what isn't there.
-        Promise: S007, S011, S019. LangGraph: F-E4.
+        Promise: S007, S011. LangGraph: F-E4.
         """
         first = await put(saver, at(), 0)
         second = await put(saver, first, 1)
@@ -72,16 +76,26 @@ class TestPutAndGet:
 
     async def test_namespaces_are_apart(self, saver):
         """
-        One thread's namespaces have latest checkpoints of their own; without one "" is meant.
+        One id in two namespaces of a thread is two checkpoints, each the latest of its own; what
+        is deleted in one is there in the other; without a namespace "" is meant.
         Promise: S008, S108, C22, D8.
         """
-        root = await put(saver, at(), 0)
-        child = await put(saver, at(checkpoint_ns="child:1"), 5)
+        points = {name: checkpoint(0, {"foo": name}) for name in ("", "child:1")}
+        points["child:1"]["id"] = points[""]["id"]
+        for name, point in points.items():
+            where = at(checkpoint_ns=name) if name else at()
+            config = await saver.aput(where, point, metadata(0), point["channel_versions"])
+            assert config["configurable"]["checkpoint_ns"] == name
+        for name, point in points.items():
+            for config in ({}, {"checkpoint_id": point["id"]}):
+                found = await saver.aget_tuple(at(checkpoint_ns=name, **config))
+                assert found.checkpoint["channel_values"] == {"foo": name}
 
-        assert (await saver.aget_tuple(at())).config == root
-        assert (await saver.aget_tuple(at(checkpoint_ns="child:1"))).config == child
-        named = [c["configurable"]["checkpoint_ns"] for c in (root, child)]
-        assert named == ["", "child:1"]
+        assert await saver.adelete_checkpoints("t", [points[""]["id"]]) == 1
+
+        assert await saver.aget_tuple(at()) is None
+        kept = await saver.aget_tuple(at(checkpoint_ns="child:1"))
+        assert kept.checkpoint["channel_values"] == {"foo": "child:1"}
 
     async def test_a_value_without_a_version_is_refused(self, saver):
         """
@@ -205,7 +219,7 @@ class TestList:
 class TestTogetherWithRuns:
     async def test_a_run_can_be_read(self, saver):
         """
-        get_tuple of a thread that a graph ran is its latest checkpoint. Promise: S028, S036.
+        get_tuple of a thread that a graph ran is its latest checkpoint.
         """
         await ab(saver).ainvoke({"foo": "x"}, at())
 

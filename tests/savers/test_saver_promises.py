@@ -1,20 +1,25 @@
 """What the guides say of savers: clones, imports, concurrency, layers, channels, compression."""
 
 import copy
+import operator
 import re
 import subprocess
 import sys
 import threading
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import anyio
+import pytest
 from anyio.from_thread import start_blocking_portal
 
-from actorgraph import END, START, InMemorySaver, SqliteSaver, StateGraph
+from actorgraph import END, START, InMemorySaver, Send, SqliteSaver, StateGraph
+from actorgraph.channels import Topic
 from actorgraph.codec import Codec
 from actorgraph.codec.records import Record
+from actorgraph.errors import SaverBrokenError
+from actorgraph.testing import FaultPlan, FaultySaver
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import AB, ab, at, compiled
+from tests.graphs import AB, ab, at, compiled, in_a_row
 from tests.savers.test_langgraph_methods import checkpoint, metadata, put
 from tests.savers.test_sqlite_file import connected
 from tests.source import ROOT
@@ -127,23 +132,84 @@ async def test_values_are_compressed_and_tagged(store, tmp_path):
 
 
 class TestChannels:
-    async def test_what_was_never_written_is_left_out(self, saver):
+    async def test_what_was_never_written_is_left_out(self, store):
         """
-        A channel that nobody wrote has no value in the checkpoint. Promise: S050.
+        A channel that nobody wrote has no value in the checkpoint, and is read as its default
+        after a restart. Promise: S050.
         """
 
         class State(TypedDict, total=False):
             foo: str
             never: str
+            none: Annotated[list, operator.add]
 
-        nodes = {"a": lambda _: {"foo": "a"}}
-        graph = compiled(nodes, [(START, "a")], schema=State, checkpointer=saver)
-        await graph.ainvoke({"foo": "x"}, at())
+        seen: list[dict] = []
 
-        found = (await saver.aget_tuple(at())).checkpoint["channel_values"]
-        state = await graph.aget_state(at())
-        assert "never" not in found
-        assert state.values == {"foo": "a"}
+        def node(state):
+            seen.append(state)
+            return {"foo": "a"}
+
+        for makes in (store.saver, store.again):
+            async with makes() as saver:
+                graph = compiled({"a": node}, [(START, "a")], schema=State, checkpointer=saver)
+                await graph.ainvoke({"foo": "x"}, at())
+                found = (await saver.aget_tuple(at())).checkpoint["channel_values"]
+                assert found == {"foo": "a"}
+                assert (await graph.aget_state(at())).values == {"foo": "a", "none": []}
+
+        assert seen == [{"foo": "x", "none": []}] * 2
+
+    async def test_a_unique_topic_remembers(self, store):
+        """
+        A topic stores what it has published: a new process drops the same value. Promise: S052.
+        """
+
+        class State(TypedDict, total=False):
+            log: Annotated[list, Topic(str, accumulate=True, unique=True)]
+
+        for makes, says in ((store.saver, "ab"), (store.again, "bc")):
+            async with makes() as saver:
+                graph = in_a_row(
+                    {"a": lambda _, says=says: {"log": [*says]}}, schema=State, checkpointer=saver
+                )
+                result = await graph.ainvoke({}, at())
+
+        assert result["log"] == ["a", "b", "c"]
+
+    async def test_sends_survive_a_crash(self, store):
+        """
+        When a process dies after the node that fans out, a new one delivers each packet once.
+        Promise: S035, S063.
+        """
+
+        class Work(TypedDict, total=False):
+            doc: int
+            done: Annotated[list, operator.add]
+
+        def fan(saver, delivered):
+            def work(packet):
+                delivered.append(packet["doc"])
+                return {"done": [packet["doc"]]}
+
+            builder = StateGraph(Work).add_node("fan", lambda _: {}).add_node("work", work)
+            builder.add_edge(START, "fan").add_conditional_edges(
+                "fan", lambda _: [Send("work", {"doc": doc}) for doc in (1, 2, 3)]
+            )
+            return builder.compile(checkpointer=saver)
+
+        plan = FaultPlan(fail_at=5)
+        async with FaultySaver(store.saver(), plan, immediate=False) as dies:
+            with pytest.raises(SaverBrokenError):
+                await fan(dies, []).ainvoke({}, at())
+        delivered: list[int] = []
+        async with store.again() as saver:
+            graph = fan(saver, delivered)
+            stored = await graph.aget_state(at())
+            result = await graph.ainvoke(None, at())
+
+        assert plan.operations == ["open", "query", *["commit"] * 3]
+        assert (stored.next, stored.values) == (("work",) * 3, {"done": []})
+        assert (sorted(delivered), result["done"]) == ([1, 2, 3], [1, 2, 3])
 
 
 def test_the_page_names_the_five_layers(tmp_path):

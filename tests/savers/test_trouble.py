@@ -170,7 +170,7 @@ class TestClocks:
     async def test_order_is_the_stores(self, saver, monkeypatch, jump):
         """
         Whatever the clock does between and during runs, the newest checkpoint is the one stored
-        last, and ids rise. Promise: T16, C11, D13, S226.
+        last, and ids and times rise. Promise: T16, C11, D13, S024, S029, S226.
         """
         hands = Hands(IDS._clock.ticks())  # noqa: SLF001 - the process's own
         monkeypatch.setattr(IDS, "_last", IDS._last)  # noqa: SLF001
@@ -179,12 +179,15 @@ class TestClocks:
         for n in range(4):
             await graph.ainvoke({"foo": str(n)}, at())
             hands.now += jump if n % 2 == 0 else -jump
-        steps = [s.metadata["step"] for s in await history(graph, at())]
-        ids = [s.config["configurable"]["checkpoint_id"] for s in await history(graph, at())]
+        found = await history(graph, at())
+        steps = [s.metadata["step"] for s in found]
+        ids = [s.config["configurable"]["checkpoint_id"] for s in found]
+        times = [s.created_at for s in found]
 
         assert steps == [*range(14, -2, -1)]
         assert ids == sorted(ids, reverse=True)
-        assert (await graph.aget_state(at())).values["bar"] == ["a", "b"] * 4
+        assert times == sorted(times, reverse=True)
+        assert found[0].values["bar"] == ["a", "b"] * 4
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import InvalidConfigError, SaverClosedError
 from actorgraph.savers.jsonl.backup import copy_folder
 from actorgraph.savers.jsonl.batch import run_batch
@@ -32,7 +33,8 @@ class JsonlBackend:
         path: the folder, made with mode 0700 if it doesn't exist; its files have 0600. One process
             at a time may have it open.
         codec: how values are stored; default one with no types beyond the graph's own. Its values
-            are JSON text, whatever its form.
+            are JSON text, whatever its form; what a serializer of LangGraph's kind makes of them
+            stands in base64.
     Raises:
         InvalidConfigError: the path is empty.
     """
@@ -43,8 +45,10 @@ class JsonlBackend:
     files_class: type[Files] = Files
     """What changes files; a test's subclass may fail on purpose."""
 
-    def __init__(self, path: str | os.PathLike[str], *, codec: Codec | None = None) -> None:
-        self.codec = (codec or Codec()).in_form("json")
+    def __init__(
+        self, path: str | os.PathLike[str], *, codec: Codec | SerializerProtocol | None = None
+    ) -> None:
+        self.codec = codec_of(codec).in_form("json")
         self.path = os.fspath(path)
         if not self.path:
             raise InvalidConfigError("the folder's path is empty", do="name a folder")

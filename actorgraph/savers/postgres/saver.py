@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import (
     InvalidConfigError,
     MissingExtraError,
@@ -51,9 +52,9 @@ class PostgresBackend:
         answer_timeout_s: float = 30.0,
         reconnect_timeout_s: float = 30.0,
         synchronous_commit: str | None = None,
-        codec: Codec | None = None,
+        codec: Codec | SerializerProtocol | None = None,
     ) -> None:
-        self.codec = codec or Codec(compress_above=COMPRESS_ABOVE)
+        self.codec = codec_of(codec or Codec(compress_above=COMPRESS_ABOVE))
         _check(schema, read_connections, synchronous_commit)
         _check_seconds("busy_timeout_s", busy_timeout_s)
         _check_seconds("answer_timeout_s", answer_timeout_s)

@@ -5,7 +5,7 @@ from functools import partial
 import anyio
 
 from actorgraph.testing.conformance.bench import Bench, Public
-from actorgraph.testing.conformance.checks import check, same
+from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.points import (
     at,
     chain,
@@ -85,20 +85,30 @@ async def a_slow_reader_holds_up_nobody(bench: Bench) -> None:
 
 @check("concurrent")
 async def removals_while_others_store(bench: Bench) -> None:
-    """Removing from one thread while others are stored loses nothing of those."""
+    """Removing from a thread loses nothing of others, nor what it has stored meanwhile."""
     async with bench.public() as saver:
         await saver.ask("delete_thread", "nothing")
         await saver.ask("prune", ["nothing"], strategy="keep_latest")
-        await chain(saver, 20, at("t"))
+        await chain(saver, 10, at("t"))
+        stored = anyio.Event()
 
         async def remove() -> None:
-            for _ in range(5):
+            while not stored.is_set():
                 await saver.ask("prune", ["t"], strategy="keep_latest")
-                await chain(saver, 2, at("t"))
+                await anyio.lowlevel.checkpoint()
             await saver.ask("delete_thread", "t")
+
+        async def store() -> None:
+            for turn in range(20):
+                (config,) = await chain(saver, 1, at("t"), turn=turn)
+                await anyio.lowlevel.checkpoint()
+                found = await saver.get(config)
+                holds(found is not None, f"number {turn} that was stored during a prune is gone")
+            stored.set()
 
         async with anyio.create_task_group() as group:
             group.start_soon(remove)
+            group.start_soon(store)
             for number in range(5):
                 group.start_soon(partial(chain, saver, 10, at(f"t{number}")))
         for number in range(5):

@@ -58,11 +58,14 @@ class DictSaver(BaseCheckpointSaver):
 
 
 class AsyncDictSaver(BaseCheckpointSaver):
-    """The same with async methods only."""
+    """The same with async methods only; versions are floats."""
 
     def __init__(self) -> None:
         super().__init__()
         self.inner = DictSaver()
+
+    def get_next_version(self, current, channel):
+        return 0.5 if current is None else current + 1.0
 
     async def aget_tuple(self, config):
         return self.inner.get_tuple(config)

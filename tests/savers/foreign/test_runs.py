@@ -34,6 +34,13 @@ def says(text):
     return lambda _: {"log": [text]}
 
 
+async def _stored(saver) -> list:
+    try:
+        return [point async for point in saver.alist(at())]
+    except NotImplementedError:
+        return [*saver.list(at())]
+
+
 def over_items(checkpointer):
     """Fan out over three items, one of which asks."""
 
@@ -52,8 +59,8 @@ class TestRuns:
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_thread_goes_on_in_every_mode(self, foreign, durability):
         """
-        Two nodes leave LangGraph's checkpoints, and a second call goes on from them.
-        Promise: S190. LangGraph: F-E1.
+        Two nodes leave LangGraph's checkpoints, and a second call goes on from them, whether the
+        saver counts versions in text, integers or floats. Promise: S054, S190. LangGraph: F-E1.
         """
         graph = ab(foreign)
 
@@ -64,6 +71,9 @@ class TestRuns:
         assert (await graph.aget_state(at())).values == result
         steps = [s.metadata["step"] for s in await history(graph, at())]
         assert steps == ([6, 2] if durability == "exit" else list(range(6, -2, -1)))
+        counted = [point.checkpoint["channel_versions"] for point in await _stored(foreign)]
+        first = foreign.get_next_version(None, None)
+        assert {type(v) for versions in counted for v in versions.values()} == {type(first)}
 
     async def test_threads_do_not_see_each_other(self, foreign):
         """
@@ -145,7 +155,7 @@ class TestRuns:
 class TestQuestions:
     async def test_two_questions_of_one_node(self, foreign):
         """
-        Each answer reaches its question, in calls of their own. Promise: S190, S022.
+        Each answer reaches its question, in calls of their own. Promise: S190.
         """
         graph = in_a_row({"asks": asks, "end": says("end")}, schema=Log, checkpointer=foreign)
 

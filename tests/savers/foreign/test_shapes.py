@@ -4,6 +4,7 @@ import operator
 import sqlite3
 import typing
 from contextlib import closing
+from itertools import pairwise
 from typing import Annotated, TypedDict
 
 import pytest
@@ -122,6 +123,29 @@ class TestLangGraphReads:
         assert isinstance(asked[0][0], lg_types.Interrupt)
         assert found.metadata["source"] == "loop"
         graph.checkpointer.close_blocking()
+
+    async def test_new_versions_are_what_changed(self):
+        """
+        A put names as new the channels whose version isn't the parent's, and no others.
+        Promise: S013.
+        """
+        told: list[tuple[dict, dict]] = []
+
+        class Telling(DictSaver):
+            def put(self, config, checkpoint, metadata, new_versions):
+                told.append((checkpoint["channel_versions"], new_versions))
+                return super().put(config, checkpoint, metadata, new_versions)
+
+        with quietly():
+            graph = ab(Telling())
+        await graph.ainvoke({"foo": "in"}, at())
+        await shut(graph)
+
+        assert len(told) == 4
+        assert told[0][1] == told[0][0]
+        for (before, _), (after, new) in pairwise(told):
+            assert new == {c: v for c, v in after.items() if before.get(c) != v}
+        assert set(told[-1][1]) == {"foo", "bar", "branch:to:b"}
 
     def test_langgraph_goes_on_with_a_finished_thread(self, plain):
         """
