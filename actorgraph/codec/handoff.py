@@ -22,6 +22,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
 from actorgraph.superstep.tasks import path_key
 from actorgraph.values.commits import (
+    HOLDER_ANY,
     BlobRow,
     CheckpointRow,
     Claim,
@@ -49,6 +50,7 @@ class HandOff:
         placed: channel -> where its value is stored, by the loaded checkpoint.
         stamped: whether checkpoints carry the run's id; updates from outside don't.
         owner: the ActorSystem whose run it is.
+        holder: the run that has the thread's claim, as loaded.
         aside: whether values stand apart from those of their version, which others may have given
             to other values: what a program puts has the program's own versions.
     """
@@ -66,6 +68,7 @@ class HandOff:
         stamped: bool = True,
         owner: bytes | None = None,
         aside: bool = False,
+        holder: bytes | None = HOLDER_ANY,
     ) -> None:
         self._codec = codec
         self._sealed = codec.encrypts
@@ -77,6 +80,7 @@ class HandOff:
         self._epoch = epoch
         self._owner = owner
         self._aside = aside
+        self._holder = holder
         self._placed = placed or Placement()
         self._encoded = self._yielded = 0
         self._whole: frozenset[str] = frozenset()
@@ -186,7 +190,7 @@ class HandOff:
         given: bytes | None = None
         if claim.has_input:
             given = self._codec.encode(claim.input, "input", input_of(self._thread_id, self._run))
-        return Claim(claim.head, claim.mode, given, ",".join(claim.resumes))
+        return Claim(claim.head, claim.mode, given, ",".join(claim.resumes), self._holder)
 
     def _ledger(self, entry: LedgerEntry) -> LedgerRow:
         key = (

@@ -17,6 +17,7 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import NodeTimeoutError
+from actorgraph.errors.telling import shown
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.log import event as log_event
@@ -182,7 +183,7 @@ async def wait_again(
         task_id=scope.task.id,
         attempt=scope.attempt,
         delay_s=round(delay, 3),
-        error=repr(error),
+        error=shown(error),
     )
     await anyio.sleep(delay)
     return True

@@ -20,7 +20,7 @@ import anyio.from_thread
 import msgspec
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.runtime.mailbox import Gate, Mailbox, running_loop
+from actorgraph.runtime.mailbox import Gate, Mailbox, running_loop, wait_in
 from actorgraph.values.streams import Item, Namespace, WhenFull
 
 BUFFER_MAX = 256
@@ -146,11 +146,7 @@ class Broadcast:
             if self.above is not None and self.above.is_full:
                 await self.above.wait_room()
                 continue
-            gate = Gate()
-            self._room.append(gate)
-            if not self.is_full:
-                return
-            await gate.wait()
+            await wait_in(self._room, lambda: not self.is_full)
 
     async def get(self) -> Item | None:
         """The next chunk; None at the end.

@@ -17,6 +17,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphInterrupt, LostErrorWarning, NodeCancelledError
+from actorgraph.errors.telling import shown
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.futures import TaskFuture
@@ -160,7 +161,7 @@ class Calls:
             called = self._called.pop(effect.task, None)
         if called is None:
             return
-        error = effect.error or effect.drained
+        error = effect.drained if effect.error is None else effect.error
         if effect.interrupts is not None:
             error = GraphInterrupt(effect.interrupts)
         elif effect.gone:
@@ -181,8 +182,8 @@ def warn_of_lost_errors(caller: TaskScope) -> None:
     for future in failed:
         if not future.looked_at:
             warnings.warn(
-                f"task {future.name!r} raised {future.exception()!r}, and {caller.task.name!r} "
-                "returned without waiting for it; the run goes on\n"
+                f"task {future.name!r} raised {shown(future.exception())}, and "
+                f"{caller.task.name!r} returned without waiting for it; the run goes on\n"
                 "  Do this: await the future, or call its result()",
                 LostErrorWarning,
                 stacklevel=2,

@@ -155,18 +155,22 @@ async def call_function(
     if is_async:
         return await function(given, **extra)
 
-    def work() -> tuple[Any]:  # trio lets no thread return a bare coroutine
+    def work() -> tuple[Any, GeneratorExit | None]:  # trio lets no thread return a bare coroutine
         thread = get_ident()
         _BUSY[thread] = CURRENT.get(None)
         try:
-            return (function(given, **extra) if extra else function(given),)
+            return (function(given, **extra) if extra else function(given)), None
+        except GeneratorExit as error:  # thrown into asyncio's task it would end the actor
+            return None, error
         finally:
             del _BUSY[thread]
 
     # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
-    (returned,) = await anyio.to_thread.run_sync(
+    returned, exited = await anyio.to_thread.run_sync(
         work, abandon_on_cancel=True, limiter=thread_limiter()
     )
+    if exited is not None:
+        raise exited
     return await returned if inspect.isawaitable(returned) else returned
 
 

@@ -141,7 +141,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._opened = False
-        self._waiting: list[Mailbox[None]] = []
+        self._waiting: dict[Mailbox[None], None] = {}
 
     @property
     def is_open(self) -> bool:
@@ -151,15 +151,34 @@ class Gate:
     def open(self) -> None:
         """Let everybody through, now and later."""
         self._opened = True
-        for box in self._waiting:
+        for box in list(self._waiting):  # whoever comes meanwhile sees that it is open
             box.put(None)
 
     async def wait(self) -> None:
         """Wait until it is open."""
         box: Mailbox[None] = Mailbox()
-        self._waiting.append(box)
-        if not self._opened:
-            await box.get()
+        self._waiting[box] = None
+        try:
+            if not self._opened:
+                await box.get()
+        finally:
+            del self._waiting[box]
+
+
+async def wait_in(gates: "list[Gate]", needless: Callable[[], bool]) -> None:
+    """Wait until whoever empties the list opens what this adds to it.
+
+    Args:
+        needless: whether there is nothing to wait for; asked when the gate is in the list.
+    """
+    gate = Gate()
+    gates.append(gate)
+    try:
+        if not needless():
+            await gate.wait()
+    finally:
+        with suppress(ValueError):  # it has been taken out
+            gates.remove(gate)
 
 
 async def wait_through(wait: Callable[[], Awaitable[T]]) -> T:

@@ -6,7 +6,6 @@ Order      a task that comes while another one runs is run beside it, as a child
 Ends       when the run ends; `cancel` stops what runs, and each task still sends its event
 """
 
-import math
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, ParentCommand
+from actorgraph.errors.telling import note
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
 from actorgraph.runtime.attempts import guard, hear, wait_again, within
@@ -28,6 +28,7 @@ from actorgraph.runtime.interop import Inherit, runnable_here
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.stray import is_stopped
 from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
     Event,
@@ -138,15 +139,19 @@ class NodeActor:
             self._scopes.add(scope)
             inbox = self._inbox
             while True:
-                start = inbox.get_nowait() if inbox else await inbox.get()
-                if start is None:
-                    return
-                await self._perform(start, first=True)
-                # A node that never waits must not keep the event loop from everybody else.
-                unbroken += 1
-                if unbroken == UNBROKEN_CALLS_MAX:
-                    unbroken = 0
-                    await anyio.lowlevel.checkpoint()
+                try:
+                    start = inbox.get_nowait() if inbox else await inbox.get()
+                    if start is None:
+                        return
+                    await self._perform(start, first=True)
+                    # A node that never waits must not keep the event loop from everybody else.
+                    unbroken += 1
+                    if unbroken == UNBROKEN_CALLS_MAX:
+                        unbroken = 0
+                        await anyio.lowlevel.checkpoint()
+                except self._cancellation:
+                    if is_stopped():
+                        raise
 
     async def _child(self, start: StartTask) -> None:
         if self._cancelled:
@@ -167,28 +172,36 @@ class NodeActor:
         """Call the node, again if its policy says so; whatever happens, send exactly one event."""
         task, around = start.task, self._around
         scope: TaskScope | None = None
-        while True:
-            scope, calling = self._attempt(start, scope)
-            try:
-                made = calling if task.timeout is None else within(task.timeout, scope, calling)
-                event = self._event(task, scope, await made)
-            except self._cancellation as error:
-                scope.cancelled = True
-                self._abandoned += not self._node.is_async
-                if anyio.current_effective_deadline() == -math.inf:
-                    self._end(TaskCancelled(task.id))
-                    raise
-                event = TaskFailed(task.id, _own_cancellation(task, error))
-            except BaseException as error:  # noqa: BLE001 - the run decides what an error means
-                event = self._verdict(task, scope, error)
-            if not self._node.retry or not await self._retries(scope, event):
-                break
-        scope.over = task.timeout is not None or scope.has_called
+        try:
+            while True:
+                scope, calling = self._attempt(start, scope)
+                try:
+                    made = calling if task.timeout is None else within(task.timeout, scope, calling)
+                    event = self._event(task, scope, await made)
+                except self._cancellation as error:
+                    scope.cancelled = True
+                    self._abandoned += not self._node.is_async
+                    if is_stopped():
+                        self._end(TaskCancelled(task.id))
+                        raise
+                    event = TaskFailed(task.id, _own_cancellation(task, error))
+                except BaseException as error:  # noqa: BLE001 - the run decides what it means
+                    event = self._verdict(task, scope, error)
+                if not self._node.retry or not await self._retries(scope, event):
+                    break
+            scope.over = task.timeout is not None or scope.has_called
+        except self._cancellation:
+            raise
+        except BaseException as error:  # noqa: BLE001 - of a policy's function, or of a callback
+            event = TaskFailed(task.id, error)
         if around.live is None:
             self._end(event, first=first)
             return
         try:
             await around.live.pace()
+        except self._cancellation:
+            if is_stopped():
+                raise
         finally:
             self._end(event, first=first)
 
@@ -232,8 +245,10 @@ class NodeActor:
         try:
             return await wait_again(self._node.retry, scope, event.error)
         except self._cancellation:
-            self._end(TaskCancelled(event.task))
-            raise
+            if is_stopped():
+                self._end(TaskCancelled(event.task))
+                raise
+            return False
 
     def _event(self, task: Task, scope: TaskScope, made: Made) -> Event:
         """What a call that returned means."""
@@ -263,7 +278,7 @@ class NodeActor:
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
-            counts.add_note(f"During task with name {task.name!r} and id {task.id!r}")
+            note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 
 

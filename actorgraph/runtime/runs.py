@@ -67,6 +67,7 @@ class Found(msgspec.Struct, frozen=True):
         restored: None when it has no checkpoint.
         elsewhere: whether that is of another namespace, to be taken over into this one.
         again: whether to begin with it whatever the input is.
+        holder: the run that has the thread's claim.
     """
 
     epoch: int
@@ -74,6 +75,7 @@ class Found(msgspec.Struct, frozen=True):
     placement: Placement | None
     elsewhere: bool = False
     again: bool = False
+    holder: bytes | None = None
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -122,6 +124,7 @@ async def load(
         await leaving.wait()
     query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint, ancestors=True)
     loaded = await host.reader.ask(query)
+    holder = None if loaded.open_run is None else loaded.open_run.run
     found = restore(codec, plan, loaded)
     if found is None:
         if address.checkpoint is not None:
@@ -131,12 +134,13 @@ async def load(
                 do=near or "take an id from get_state_history()",
             )
         # The claim that a nested run finds is that of the run that it belongs to.
-        return Found(loaded.epoch, None if nested else _unsaved(codec, loaded, address), None)
+        unsaved = None if nested else _unsaved(codec, loaded, address)
+        return Found(loaded.epoch, unsaved, None, holder=holder)
     check_fits(plan, found[0], address.thread_id)
     strange = other_graph(plan, found[0], address.thread_id)
     if strange is not None:
         warnings.warn(strange, OtherGraphWarning, stacklevel=2)
-    return Found(loaded.epoch, *found)
+    return Found(loaded.epoch, *found, holder=holder)
 
 
 def _leaving(host: Host, thread_id: str) -> Gate | None:
@@ -207,6 +211,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             epoch=found.epoch,
             owner=launch.owner,
             placed=found.placement,
+            holder=found.holder,
         )
     loaded = found.restored.id if found.restored else None
     try:

@@ -24,6 +24,7 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
 from actorgraph.errors import GraphDrained
+from actorgraph.errors.telling import said
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.log import event as log_event
@@ -261,7 +262,7 @@ def enter(span: Span) -> None:
 def fail(span: Span, error: BaseException) -> None:
     """Say that a span ended with an error, and which."""
     span.record_exception(error)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {said(error)}"))
 
 
 def close(span: Span, status: str, end_ns: int | None) -> None:

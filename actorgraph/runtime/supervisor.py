@@ -19,6 +19,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
+from actorgraph.errors.telling import shown
 from actorgraph.runtime.actors import Actors
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.calls import thread_limiter
@@ -102,7 +103,7 @@ class Supervisor:
         self._slices: Iterator[None] | None = None
         self._thread = 0
         self._parked = self._stepping = False
-        self._crash: Exception | None = None
+        self._crash: BaseException | None = None
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
@@ -186,7 +187,9 @@ class Supervisor:
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
                 raise
-            except Exception as error:  # noqa: BLE001 - a bug of ours must not hang the run
+            except GeneratorExit:  # the loop is gone, and nothing can be awaited
+                raise
+            except BaseException as error:  # noqa: BLE001 - a bug of ours must not hang the run
                 self._crash = error
                 self._group.cancel_scope.cancel()
             finally:
@@ -251,7 +254,7 @@ class Supervisor:
             try:
                 # In the caller's context, not in that of whoever brings the event.
                 self._context.run(self._handle, event)
-            except Exception as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
+            except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
             if self._todo or self._crash is not None:
                 self._inbox.put(None)
@@ -325,7 +328,7 @@ class Supervisor:
         assert self._handoff is not None
         try:
             commit = self._encoded(self._handoff, save)
-        except Exception as error:  # noqa: BLE001 - user types may raise anything while encoded
+        except BaseException as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._slices, self._unsendable = None, True
             self._host.writer.lose(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
@@ -362,7 +365,7 @@ class Supervisor:
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
                 ids = ids_of(self._around.lineage)
-                log_event("error", "run.lost", **ids, error=repr(outcome.error))
+                log_event("error", "run.lost", **ids, error=shown(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
 

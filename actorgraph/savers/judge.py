@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from actorgraph.errors import AlreadyResumedError, ConflictError, StorageError, ThreadBusyError
-from actorgraph.values.commits import EPOCH_ANY, Commit, LedgerRow, Outcome, Refused, Request
+from actorgraph.values.commits import (
+    EPOCH_ANY,
+    HOLDER_ANY,
+    Claim,
+    Commit,
+    LedgerRow,
+    Outcome,
+    Refused,
+    Request,
+)
 from actorgraph.values.constants import CONTROL_INDEX, ONE_AT_A_TIME, RESUME, ROUTED
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import CopyThread
@@ -77,7 +86,7 @@ def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictErr
         if thread.leased and thread.owner != commit.owner:
             return _leased(commit)
         if commit.claim.head == head and not answered:
-            return None
+            return _overtaken(commit, commit.claim, thread)
         if commit.claim.resumes:
             return AlreadyResumedError(
                 f"another run has answered the interrupt of thread {commit.thread_id!r}",
@@ -95,6 +104,13 @@ def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictErr
 
 def _moved_on(commit: Commit, head: bytes | None) -> ConflictError:
     return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
+
+
+def _overtaken(commit: Commit, claim: Claim, thread: ThreadState) -> ConflictError | None:
+    """Of runs that have read the same claim one may follow it, also where claims move no head."""
+    if claim.holder == HOLDER_ANY or thread.run in (claim.holder, commit.run):
+        return None
+    return _conflict(commit, "was taken by another run since this one read it")
 
 
 def _lease(commit: Commit, thread: ThreadState) -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
+from actorgraph.errors.telling import shown
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.deltas import counters_of
@@ -218,7 +219,7 @@ def hold_task(
     payload: dict[str, Any] = {
         "id": task.id,
         "name": task.name,
-        "error": None if error is None else repr(error),
+        "error": None if error is None else shown(error),
         "result": {} if result is None else result,
         "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
     }

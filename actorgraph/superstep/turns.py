@@ -18,12 +18,14 @@ class Lane(msgspec.Struct, frozen=True):
         active: the run that has the thread; None if it is free.
         ending: whether that was told to end, so that another one may have its place.
         rollback: whether what it stored is removed when it has left.
+        erasing: whether it has left, and what it stored is being removed.
         waiting: the runs that come after it, in order.
     """
 
     active: bytes | None = None
     ending: bool = False
     rollback: bool = False
+    erasing: bool = False
     waiting: tuple[bytes, ...] = ()
 
 
@@ -48,7 +50,7 @@ class Drop(msgspec.Struct, frozen=True):
 
 
 class Erase(msgspec.Struct, frozen=True):
-    """Remove what the run, which has left, stored; before the next one begins."""
+    """Remove what the run, which has left, stored; the next one begins after `erased`."""
 
     run: bytes
 
@@ -80,9 +82,11 @@ def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
     active = lane.active
     if active is None:
         return msgspec.structs.replace(lane, active=run), (Begin(run),)
+    if lane.erasing and not lane.waiting:
+        return msgspec.structs.replace(lane, waiting=(run,)), ()
     match if_busy:
         case "reject":
-            return lane, (Busy(active),)
+            return lane, (Busy(lane.waiting[0] if lane.erasing else active),)
         case "enqueue":
             if len(lane.waiting) >= waiting_max:
                 return lane, (Full(len(lane.waiting)),)
@@ -98,10 +102,9 @@ def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
     dropped = tuple(Drop(waiting, run) for waiting in lane.waiting)
     end = () if lane.ending else (End(active, run),)
     # Who was promised to go on from before the active run's checkpoints still does.
-    return Lane(active, ending=True, rollback=rollback or lane.rollback, waiting=(run,)), (
-        *dropped,
-        *end,
-    )
+    rollback = rollback or lane.rollback
+    then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
+    return then, (*dropped, *end)
 
 
 def left(lane: Lane, run: bytes) -> Turn:
@@ -109,8 +112,18 @@ def left(lane: Lane, run: bytes) -> Turn:
     if lane.active != run:
         waiting = tuple(other for other in lane.waiting if other != run)
         return msgspec.structs.replace(lane, waiting=waiting), ()
-    erased = (Erase(run),) if lane.rollback else ()
+    if lane.rollback:
+        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (Erase(run),)
+    return _following(lane)
+
+
+def erased(lane: Lane) -> Turn:
+    """What the run that had the thread stored is removed, or can't be."""
+    return _following(lane)
+
+
+def _following(lane: Lane) -> Turn:
     if not lane.waiting:
-        return FREE, erased
+        return FREE, ()
     following, *rest = lane.waiting
-    return Lane(following, waiting=tuple(rest)), (*erased, Begin(following))
+    return Lane(following, waiting=tuple(rest)), (Begin(following),)

@@ -20,6 +20,8 @@ from actorgraph.values.systems import SystemQuery, SystemRequest
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
+HOLDER_ANY = b""
+"""The holder of a claim that is not compared with the run that has the thread."""
 
 
 class BlobRow(msgspec.Struct, frozen=True, gc=False):
@@ -107,12 +109,16 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         input: the encoded input when no checkpoint of the same commit holds it.
         resumes: ids of the interrupts that the run answers, comma separated.
+        holder: the run that had the thread's claim when this one read the thread, dead or not;
+            None for none. If another run has it now, this one is refused. HOLDER_ANY is not
+            checked.
     """
 
     head: bytes | None
     mode: str
     input: bytes | None = None
     resumes: str = ""
+    holder: bytes | None = HOLDER_ANY
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):

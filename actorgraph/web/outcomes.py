@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.runs import Run
+from actorgraph.errors.telling import said
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.telling import PING_S, give_up, told
 
@@ -53,5 +54,5 @@ class Outcome(Response):
         try:
             output = await self._run.result()
         except Exception as error:  # noqa: BLE001 - the client is told what the run raised
-            output = {"__error__": {"error": type(error).__name__, "message": str(error)}}
+            output = {"__error__": {"error": type(error).__name__, "message": said(error)}}
         yield dumps(output if self._shows else None)

@@ -36,6 +36,21 @@ class Unremovable(GatedSaver):
         return await super().commit(batch)
 
 
+class SlowRemovals(GatedSaver):
+    """A saver whose removals of runs wait: `asked` says that one does, `allowed` lets it go on."""
+
+    def __init__(self):
+        super().__init__(InMemorySaver(), is_open=True)
+        self.asked, self.allowed = anyio.Event(), anyio.Event()
+
+    async def commit(self, batch):
+        """Hold removals."""
+        if any(isinstance(request, DeleteRuns) for request in batch):
+            self.asked.set()
+            await self.allowed.wait()
+        return await super().commit(batch)
+
+
 class TestRuns:
     async def test_a_run_outlives_who_started_it(self, place: Store):
         """
@@ -288,6 +303,33 @@ class TestBusyThreads:
                     await second.result()
 
         assert told == ["error", "end"]
+
+    @pytest.mark.parametrize("cancelled_first", [True, False])
+    async def test_who_comes_during_a_rollback_waits_for_it(self, cancelled_first):
+        """
+        If the run that asked for a rollback is cancelled, the next one still begins after it.
+        """
+        slow = Turnstile()
+        async with SlowRemovals() as saver:
+            graph = in_a_row({"a": writer("a"), "b": slow})
+            with anyio.fail_after(PATIENCE_S):
+                async with ActorSystem({"g": graph}, saver=saver) as system:
+                    first = await system.start("g", "t", {"bar": ["x"]})
+                    await slow.entered.wait()
+                    slow.out.set()
+                    second = await system.start("g", "t", {"bar": ["y"]}, if_busy="rollback")
+                    if cancelled_first:
+                        await second.cancel()
+                    await saver.asked.wait()
+                    await second.cancel()
+                    third = await system.start("g", "t", {"bar": ["z"]})
+                    with pytest.raises(ThreadBusyError, match=third.id):
+                        await system.start("g", "t", {"bar": ["w"]})
+                    saver.allowed.set()
+                    result = await third.result()
+
+        assert (first.status, second.status) == ("cancelled", "cancelled")
+        assert result["bar"] == ["z", "a"]
 
     async def test_threads_know_nothing_of_each_other(self, place: Store):
         """

@@ -13,6 +13,7 @@ from actorgraph.superstep.turns import (
     Full,
     Lane,
     arrived,
+    erased,
     left,
 )
 from actorgraph.values.systems import RunRow
@@ -20,6 +21,7 @@ from actorgraph.values.systems import RunRow
 A, B, C, D = b"a", b"b", b"c", b"d"
 BUSY = Lane(A)
 ENDING = Lane(A, ending=True, waiting=(B,))
+ERASING = Lane(A, ending=True, erasing=True)
 
 
 class TestArrived:
@@ -57,6 +59,19 @@ class TestArrived:
                 Lane(A, ending=True, rollback=True, waiting=(C,)),
                 (Drop(B, C),),
             ),
+            (ERASING, "reject", Lane(A, ending=True, erasing=True, waiting=(C,)), ()),
+            (
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                "reject",
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                (Busy(B),),
+            ),
+            (
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                "interrupt",
+                Lane(A, ending=True, erasing=True, waiting=(C,)),
+                (Drop(B, C),),
+            ),
         ],
     )
     def test_a_busy_thread(self, lane, if_busy, then, steps):
@@ -77,10 +92,11 @@ class TestLeft:
             (
                 Lane(A, ending=True, rollback=True, waiting=(B,)),
                 A,
-                Lane(B),
-                (Erase(A), Begin(B)),
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                (Erase(A),),
             ),
-            (Lane(A, ending=True, rollback=True), A, FREE, (Erase(A),)),
+            (Lane(A, ending=True, rollback=True), A, ERASING, (Erase(A),)),
+            (Lane(A, ending=True, erasing=True, waiting=(B,)), B, ERASING, ()),
         ],
     )
     def test_the_next_one_begins(self, lane, run, then, steps):
@@ -88,6 +104,18 @@ class TestLeft:
         First in, first out; what is rolled back is removed before the next one begins.
         """
         assert left(lane, run) == (then, steps)
+
+    @pytest.mark.parametrize(
+        ("waiting", "then", "steps"),
+        [((), FREE, ()), ((B, C), Lane(B, waiting=(C,)), (Begin(B),))],
+    )
+    def test_who_waits_for_a_removal_begins_after_it(self, waiting, then, steps):
+        """
+        A thread whose last run is rolled back is free, or the next one's, when that is removed.
+        """
+        lane = Lane(A, ending=True, erasing=True, waiting=waiting)
+
+        assert erased(lane) == (then, steps)
 
 
 def row(**fields):

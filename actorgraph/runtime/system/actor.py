@@ -21,7 +21,7 @@ from actorgraph.runtime.calls import SYSTEM_LIMITER
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.mailbox import Gate, wait_in
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.handing import handed_over
@@ -41,6 +41,7 @@ from actorgraph.superstep.turns import (
     Lane,
     Step,
     arrived,
+    erased,
     left,
 )
 from actorgraph.values.ids import as_text
@@ -192,39 +193,33 @@ class SystemActor:
     # --- runs go on ---
 
     def _carry_out(self, thread_id: str, steps: tuple[Step, ...]) -> None:
-        erased: Erase | None = None
         for step in steps:
             match step:
                 case Begin(run):
-                    if erased is None:
-                        self._begin(self.jobs[run])
+                    self._begin(self.jobs[run])
                 case End(run, by):
                     self.jobs[run].end(f"run {as_text(by)} took its place")
                     self._withdraw(self.jobs[run])
                 case Drop(run, by):
                     self.jobs[run].end(f"run {as_text(by)} took its place")
                     self._settle_unbegun(self.jobs[run])
-                case Erase():
-                    erased = step
+                case Erase(run):
+                    assert self.group is not None
+                    self.group.start_soon(self._erase, thread_id, run)
                 case _:
                     pass
-        if erased is not None:
-            following = next((s.run for s in steps if isinstance(s, Begin)), None)
-            assert self.group is not None
-            self.group.start_soon(self._erase, thread_id, erased.run, following)
 
-    async def _erase(self, thread_id: str, run: bytes, following: bytes | None) -> None:
+    async def _erase(self, thread_id: str, run: bytes) -> None:
         """Remove what a run stored, then let the next one begin."""
-        job = None if following is None else self.jobs.get(following)
         try:
             if self.host is not None:
                 await self.host.writer.store(DeleteRuns(thread_id, frozenset({as_text(run)})))
         except Exception as error:  # noqa: BLE001 - the run that waits for it reports it
-            if job is not None and not job.done.is_open:
-                self._settle_unbegun(job, Failed(error))
-            return
-        if job is not None and not job.done.is_open:
-            self._begin(job)
+            for following in self.lanes[thread_id].waiting[:1]:
+                self._settle_unbegun(self.jobs[following], Failed(error))
+        lane, steps = erased(self.lanes[thread_id])
+        self._note_lane(thread_id, lane)
+        self._carry_out(thread_id, steps)
 
     def _begin(self, job: Job) -> None:
         if job.ending or self.draining is not None:
@@ -313,10 +308,7 @@ class SystemActor:
         while len(self.ended) > self.limits.keep_ended:
             self.ended.popitem(last=False)
         lane, steps = left(self.lanes.get(job.thread_id, FREE), job.id)
-        if lane.active is None and not lane.waiting:
-            self.lanes.pop(job.thread_id, None)
-        else:
-            self.lanes[job.thread_id] = lane
+        self._note_lane(job.thread_id, lane)
         job.forget()
         job.done.open()
         for hear in self.on_left:
@@ -330,6 +322,12 @@ class SystemActor:
             idle, self._idle = self._idle, []
             for gate in idle:
                 gate.open()
+
+    def _note_lane(self, thread_id: str, lane: Lane) -> None:
+        if lane == FREE:
+            self.lanes.pop(thread_id, None)
+        else:
+            self.lanes[thread_id] = lane
 
     def cancel(self, job: Job, reason: str) -> None:
         """End a run, whether it has begun or not."""
@@ -369,10 +367,7 @@ class SystemActor:
             await self._wait_idle()
 
     async def _wait_idle(self) -> None:
-        if self.jobs:
-            gate = Gate()
-            self._idle.append(gate)
-            await gate.wait()
+        await wait_in(self._idle, lambda: not self.jobs)
 
 
 def _too_busy(what: str, how: str, limits: SystemLimits) -> SystemBusyError:

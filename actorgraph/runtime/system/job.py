@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
+from actorgraph.errors.telling import said
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.runs import Launch
 from actorgraph.runtime.stopping import DEADLINE
@@ -136,7 +137,7 @@ class Job:
                 self.requeued = draining is not None and error.reason == draining
             case Failed(error):
                 self.status = "error"
-                self.reason = f"{type(error).__name__}: {error}"
+                self.reason = f"{type(error).__name__}: {said(error)}"
                 self.lost = self.lost or isinstance(error, LeaseLostError)
             case _:
                 self.status = "error"
@@ -157,7 +158,7 @@ class Job:
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":
                 error = self.outcome.error
-                told = {"error": type(error).__name__, "message": str(error)}
+                told = {"error": type(error).__name__, "message": said(error)}
                 journal.add("error", told)
             journal.add("end", {"status": self.status, "reason": self.reason})
         journal.close()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.mailbox import Gate, wait_in
 from actorgraph.values.streams import Item
 from actorgraph.values.systems import RunEvent
 
@@ -156,10 +156,7 @@ class Journal(Broadcast):
 
     async def wait_after(self, offset: int) -> None:
         """Wait until an event behind the offset can be seen, or the journal is closed."""
-        gate = Gate()
-        self._gates.append(gate)
-        if self.visible <= offset and not self._is_over:
-            await gate.wait()
+        await wait_in(self._gates, lambda: self.visible > offset or self._is_over)
 
     @property
     def _is_over(self) -> bool:

@@ -21,7 +21,7 @@ from actorgraph.codec.places import event_of
 from actorgraph.errors import SerializationError
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.mailbox import Gate, wait_in
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
@@ -101,10 +101,7 @@ class Keeper:
 
     async def wait_idle(self) -> None:
         """Wait until all is stored, or can't be."""
-        gate = Gate()
-        self._idle.append(gate)
-        if not self.is_idle:
-            await gate.wait()
+        await wait_in(self._idle, lambda: self.is_idle)
 
     async def page(self, after: int) -> list[RunEvent]:
         """The stored events that follow an offset; some of them."""
