@@ -180,9 +180,9 @@ def warn_of_lost_errors(caller: TaskScope) -> None:
     """Tell of calls that failed and of which the caller, which has returned, never heard."""
     failed, caller.failed_calls = caller.failed_calls, ()
     for future in failed:
-        if not future.looked_at:
+        if not future.looked_at and (error := future.exception()) is not None:
             warnings.warn(
-                f"task {future.name!r} raised {shown(future.exception())}, and "
+                f"task {future.name!r} raised {shown(error)}, and "
                 f"{caller.task.name!r} returned without waiting for it; the run goes on\n"
                 "  Do this: await the future, or call its result()",
                 LostErrorWarning,

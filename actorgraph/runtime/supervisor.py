@@ -384,7 +384,7 @@ class Supervisor:
         error = str(late(self._state, self._drain_timeout_s))
         log_event("error", "run.undrained", **ids, error=error)
 
-    def _release(self, outcome: Outcome | Exception) -> None:
+    def _release(self, outcome: Outcome | BaseException) -> None:
         self._left = True
         if self._spans is not None:
             self._spans.end(outcome)
