@@ -39,6 +39,7 @@ class _Page:
     def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
         self._at, self._where = at, where
         self._bound, self._left, self._full = before, limit, True
+        self._after: tuple[bytes, str, int] | None = None
         self._beyond: list[StoredCheckpoint] = []
 
     async def page(self) -> list[StateSnapshot]:
@@ -53,12 +54,20 @@ class _Page:
             return []
         place = self._at.address
         query = ListCheckpoints(
-            place.thread_id, place.namespace, self._bound, self._where, size + 1, ancestors=True
+            place.thread_id,
+            place.namespace,
+            None if self._after else self._bound,
+            self._where,
+            size + 1,
+            ancestors=True,
+            after=self._after,
         )
         read: list[StoredCheckpoint] = await self._at.host.reader.ask(query)
         found, self._beyond = read[:size], read[size:]
         self._full = bool(self._beyond)
-        self._bound = found[-1].row.id if found else self._bound
+        if found:  # a place, and no id: what is removed meanwhile ends nothing
+            last = found[-1]
+            self._after = (last.row.id, last.thread_id, last.sequence)
         self._left = None if self._left is None else self._left - len(found)
         return found
 

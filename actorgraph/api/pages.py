@@ -6,7 +6,7 @@ trio, and between two items this one holds nothing that needs closing.
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -16,11 +16,17 @@ class Pages(AsyncIterator[T], Generic[T]):
 
     Args:
         read: the next page; an empty one is the end.
+        shown: makes the item of what a page has, when it is its turn; default it is the item.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[Sequence[T]]]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Sequence[Any]]],
+        shown: Callable[[Any], T] | None = None,
+    ) -> None:
         self._read = read
-        self._items: deque[T] = deque()
+        self._shown = shown
+        self._items: deque[Any] = deque()
         self._ended = False
 
     def __aiter__(self) -> Self:
@@ -33,7 +39,8 @@ class Pages(AsyncIterator[T], Generic[T]):
             self._items.extend(await self._read())
             self._ended = not self._items
         if self._items:
-            return self._items.popleft()
+            item = self._items.popleft()
+            return item if self._shown is None else self._shown(item)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

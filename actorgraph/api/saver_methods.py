@@ -11,6 +11,7 @@ import msgspec
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of, where_of
+from actorgraph.api.listing import Listing
 from actorgraph.api.pages import Pages
 from actorgraph.api.strict_puts import is_stored, refuse_taken, refuse_versions
 from actorgraph.channels import EMPTY
@@ -33,6 +34,7 @@ from actorgraph.values.commits import (
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
+    Query,
     StoredCheckpoint,
 )
 from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
@@ -70,6 +72,9 @@ class CheckpointMethods:
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, newest first.
 
+        They are read a page at a time, at most 100 or some 4 MB, so that a list of any length takes
+        little memory, and whoever pauses between two of them holds up nobody.
+
         Args:
             config: the thread, and the namespace if it has the key `checkpoint_ns`; None for
                 all threads.
@@ -78,6 +83,15 @@ class CheckpointMethods:
         Raises:
             InvalidConfigError: one of them can't be.
         """
+        return Pages(self._listing(config, filter, before, limit).page, self._tuple)
+
+    def _listing(
+        self,
+        config: Config | None,
+        filter: Mapping[str, Any] | None,
+        before: Config | None,
+        limit: int | None,
+    ) -> Listing:
         place = address_of(config, needs_thread=False)
         named = "checkpoint_ns" in ((config or {}).get("configurable") or {})
         query = ListCheckpoints(
@@ -87,15 +101,7 @@ class CheckpointMethods:
             where=where_of(filter),
             limit=limit_of(limit),
         )
-        waiting = [query]
-
-        async def page() -> Sequence[CheckpointTuple]:
-            if not waiting:
-                return ()
-            found = await self._host().reader.ask(waiting.pop())
-            return [self._tuple(stored) for stored in found]
-
-        return Pages(page)
+        return Listing(self._asked, query)
 
     async def aput(
         self,
@@ -197,13 +203,17 @@ class CheckpointMethods:
         before: Config | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """`alist`, blocking."""
+        """`alist`, blocking at the call and where a page begins."""
+        listing = self._listing(config, filter, before, limit)
+        first = block_on("alist", listing.page)
 
-        async def collect() -> Sequence[CheckpointTuple]:
-            found = self.alist(config, filter=filter, before=before, limit=limit)
-            return [item async for item in found]
+        def rest() -> Iterator[CheckpointTuple]:
+            page = first
+            while page:
+                yield from map(self._tuple, page)
+                page = block_on("alist", listing.page)
 
-        return iter(block_on("alist", collect))
+        return rest()
 
     def put(
         self,
@@ -234,6 +244,9 @@ class CheckpointMethods:
     def get_next_version(self, current: int | None, channel: None = None) -> int:
         """The version after this one; the first is 1."""
         return 1 if current is None else current + 1
+
+    async def _asked(self, query: Query) -> Any:
+        return await self._host().reader.ask(query)
 
     def _host(self) -> Any:
         return host_of(cast("Saver", self))

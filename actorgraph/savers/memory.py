@@ -8,6 +8,7 @@ later doesn't change what was saved.
 import threading
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +40,7 @@ from actorgraph.savers.memory_threads import (
     is_left_over,
     remove,
 )
+from actorgraph.savers.paging import in_order
 from actorgraph.savers.sqlite.filling import new_database
 from actorgraph.values.commits import (
     Commit,
@@ -248,18 +250,19 @@ class MemoryBackend:
         )
 
     def _page(self, query: ListCheckpoints) -> list[StoredCheckpoint]:
-        found: list[StoredCheckpoint] = []
-        for thread in self._threads.values():
-            if query.thread_id not in (None, thread.state.thread_id):
-                continue
-            settled(thread)
-            places = thread.places if query.oldest_first else reversed(thread.places)
-            wanted = (p for p in places if _matches(thread, p, query))
-            read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
-            found.extend(read(thread, p) for p in wanted)
+        names = sorted(self._threads) if query.thread_id is None else [query.thread_id]
+        threads = (thread for name in names if (thread := self._known(name)) is not None)
+        found = (
+            (thread, place)
+            for thread in threads
+            for place in in_order(thread.places, query, thread.state.thread_id, _id_of)
+            if _matches(thread, place, query)
+        )
         if query.thread_id is None:
-            found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
-        return found[: query.limit] if query.limit is not None else found
+            ordered = sorted(found, key=lambda f: _id_of(f[1]), reverse=not query.oldest_first)
+            found = iter(ordered)
+        read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
+        return [read(thread, place) for thread, place in islice(found, query.limit)]
 
 
 def _resealed(thread: MemoryThread, resealer: Resealer) -> Refused | None:
@@ -334,6 +337,10 @@ def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoin
     )
 
 
+def _id_of(place: Place) -> bytes:
+    return place.row.id
+
+
 def _matches(thread: MemoryThread, place: Place, query: ListCheckpoints) -> bool:
     if query.namespace not in (None, place.namespace):
         return False
@@ -341,6 +348,8 @@ def _matches(thread: MemoryThread, place: Place, query: ListCheckpoints) -> bool
         bound = thread.by_id.get((place.namespace, query.before))
         if bound is None or place.sequence >= bound.sequence:
             return False
+    if not query.where:
+        return True
     columns = {"source": place.row.source, "step": place.row.step}
     metadata = decode_json(place.row.metadata)
     shown = {**metadata, **columns}

@@ -3,6 +3,8 @@
 Everything here is bytes, text and integers. A saver stores rows; it decodes none of them.
 """
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
@@ -196,6 +198,9 @@ class LoadCheckpoint(msgspec.Struct, frozen=True, gc=False):
 class ListCheckpoints(msgspec.Struct, frozen=True):
     """Read a page of checkpoints, newest first.
 
+    Those of one thread are in the order in which they were stored. Those of all threads are in the
+    order of their ids; of equal ids that of the first thread by its id comes first.
+
     Attributes:
         thread_id, namespace: None for all of them.
         before: an id; only checkpoints with a lower sequence.
@@ -204,6 +209,8 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
         ancestors: as in `LoadCheckpoint`.
         bare: whether without values and ledgers.
         oldest_first: whether in the order in which they were stored; the limit counts from there.
+        after: id, thread id and sequence of the last row of the page before; only what comes behind
+            it, also if that row is gone.
     """
 
     thread_id: str | None = None
@@ -214,6 +221,7 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     ancestors: bool = False
     bare: bool = False
     oldest_first: bool = False
+    after: tuple[bytes, str, int] | None = None
 
 
 Query = SystemQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
@@ -248,6 +256,19 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     ends: dict[tuple[str, int], int]
     ledger: tuple[LedgerRow, ...]
     ancestors: "tuple[StoredCheckpoint, ...]" = ()
+
+
+class PageOfSome(list[StoredCheckpoint]):
+    """A page without those of its rows that may not be shown.
+
+    Attributes:
+        read: how many rows it had. last: the last one of them.
+    """
+
+    def __init__(self, shown: Iterable[StoredCheckpoint], page: Sequence[StoredCheckpoint]) -> None:
+        super().__init__(shown)
+        self.read = len(page)
+        self.last = page[-1] if page else None
 
 
 class OpenRun(msgspec.Struct, frozen=True, gc=False):

@@ -66,7 +66,7 @@ def test_a_planted_bug_is_found(bug, store, request, anyio_backend, tmp_path):
 
 
 @pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
-def test_a_bug_of_one_saver_is_found(own, request, tmp_path):
+def test_a_bug_of_one_saver_is_found(own, request, anyio_backend, tmp_path):
     """
     With a word changed in the code of one saver the machine finds a difference.
     """
@@ -80,7 +80,7 @@ def test_a_bug_of_one_saver_is_found(own, request, tmp_path):
         with pytest.raises(BaseException) as found:  # noqa: PT011 - which, depends on the bug
             run_machine(
                 place,
-                "asyncio",
+                anyio_backend,
                 tmp_path / "machine",
                 sequences=max(SEQUENCES, 200),
                 steps=STEPS,
@@ -89,8 +89,9 @@ def test_a_bug_of_one_saver_is_found(own, request, tmp_path):
             )
 
     assert not isinstance(found.value, KeyboardInterrupt | SystemExit)
-    report(request.config, "planted bugs", row(own.bug, own.kind, "asyncio", _kind(found.value)))
+    line = row(own.bug, own.kind, anyio_backend, _kind(found.value))
+    report(request.config, "planted bugs", line)
 
 
 def _kind(error):
-    return type(error).__name__
+    return " ".join([type(error).__name__, str(error)[:60].partition("\n")[0]])

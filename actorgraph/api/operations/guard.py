@@ -3,14 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from actorgraph.api.operations.principals import current_principal
 from actorgraph.api.operations.requests import name_of
 from actorgraph.api.operations.wrapping import WrappedSaver
 from actorgraph.errors import AccessDeniedError
 from actorgraph.ports import Saver
-from actorgraph.values.commits import Commit, ListCheckpoints, Query, Request, StoredCheckpoint
+from actorgraph.values.commits import (
+    Commit,
+    ListCheckpoints,
+    PageOfSome,
+    Query,
+    Request,
+    StoredCheckpoint,
+)
 from actorgraph.values.retention import CopyThread, ListThreads, Vacuum
 from actorgraph.values.systems import ListRuns
 
@@ -69,9 +74,8 @@ class GuardedSaver(WrappedSaver):
 
     def asked(self, query: Query) -> Query:
         """See `ports.Watch`."""
-        if isinstance(query, ListCheckpoints) and query.thread_id is None:
-            query = msgspec.structs.replace(query, limit=None)  # it counts what may be shown
-        elif not isinstance(query, ListThreads):
+        everywhere = isinstance(query, ListCheckpoints) and query.thread_id is None
+        if not everywhere and not isinstance(query, ListThreads):
             thread_id: str | None = getattr(query, "thread_id", None)
             if thread_id:
                 self._check(thread_id, _op(query))
@@ -88,7 +92,7 @@ class GuardedSaver(WrappedSaver):
         if isinstance(query, ListCheckpoints) and query.thread_id is None:
             rows: list[StoredCheckpoint] = answer
             may = {t: self._may(t, "list") for t in {row.thread_id for row in rows}}
-            return [row for row in rows if may[row.thread_id]][: query.limit]
+            return PageOfSome((row for row in rows if may[row.thread_id]), rows)
         return answer
 
     @property

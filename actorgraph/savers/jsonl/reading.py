@@ -6,6 +6,7 @@ error concerns its query alone: the batch is other people's.
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import groupby, islice
 from typing import Any, Self
 
 import msgspec
@@ -16,6 +17,7 @@ from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import Place, ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, payload_of
 from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.paging import in_order
 from actorgraph.savers.retention import stored_by
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -231,28 +233,32 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
 
 
 def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
-    threads = folder.threads() if query.thread_id is None else (query.thread_id,)
-    found: list[StoredCheckpoint] = []
-    for thread_id in threads:
-        index = folder.index(thread_id, keep=query.thread_id is not None)
-        with _Reader(index) as reader:
-            found.extend(_rows(reader, query))
-    if query.thread_id is None:
-        found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
-    return found if query.limit is None else found[: query.limit]
+    if query.thread_id is not None:
+        with _Reader(folder.index(query.thread_id)) as reader:
+            return [_read(reader, p, query) for p in islice(_places(reader, query), query.limit)]
+    places: dict[bytes, list[tuple[str, Place]]] = {}
+    for thread_id in sorted(folder.threads()):
+        with _Reader(folder.index(thread_id, keep=False)) as reader:
+            for place in _places(reader, query):
+                places.setdefault(place.id, []).append((thread_id, place))
+    ids = sorted(places, reverse=not query.oldest_first)
+    found = islice((one for id_ in ids for one in places[id_]), query.limit)
+    rows: list[StoredCheckpoint] = []
+    for thread_id, those in groupby(found, key=lambda one: one[0]):
+        with _Reader(folder.index(thread_id, keep=False)) as reader:
+            rows += [_read(reader, place, query) for _, place in those]
+    return rows
 
 
-def _rows(reader: _Reader, query: ListCheckpoints) -> Iterable[StoredCheckpoint]:
-    left = query.limit
-    places = reader.index.places if query.oldest_first else reversed(reader.index.places)
-    for place in places:
-        if left == 0:
-            return
-        if not _matches(reader, place, query):
-            continue
-        left = None if left is None else left - 1
-        whole = not query.bare
-        yield reader.whole(place, ancestors=query.ancestors) if whole else reader.bare(place)
+def _read(reader: _Reader, place: Place, query: ListCheckpoints) -> StoredCheckpoint:
+    return reader.bare(place) if query.bare else reader.whole(place, ancestors=query.ancestors)
+
+
+def _places(reader: _Reader, query: ListCheckpoints) -> Iterable[Place]:
+    """What a thread has of a listing, in its order."""
+    index = reader.index
+    here = in_order(index.places, query, index.thread_id, lambda place: place.id)
+    return (place for place in here if _matches(reader, place, query))
 
 
 def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:

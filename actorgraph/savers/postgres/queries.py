@@ -42,7 +42,8 @@ _THREAD: LiteralString = """c.thread = (
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
 _PAGE: LiteralString = f"""
 SELECT {COLUMNS} FROM checkpoints c JOIN threads t USING (thread) WHERE {_WHERE}"""  # noqa: S608
-_ONE: LiteralString = f"{_PAGE} AND {_THREAD}"
+_ONE: LiteralString = f"""{_PAGE} AND {_THREAD}
+    AND c.seq < %(under)s::bigint AND c.seq > %(above)s::bigint"""
 _OF_NAMESPACE: LiteralString = f"{_ONE} AND {_NAMESPACE}"
 _OF_ALL_THREADS: LiteralString = f"{_PAGE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
 _BY_SEQ: dict[bool, LiteralString] = {
@@ -50,8 +51,12 @@ _BY_SEQ: dict[bool, LiteralString] = {
     True: " ORDER BY c.seq LIMIT %(limit)s",
 }
 _BY_ID: dict[bool, LiteralString] = {
-    False: " ORDER BY c.id DESC, c.thread, c.seq DESC LIMIT %(limit)s",
-    True: " ORDER BY c.id, c.thread, c.seq LIMIT %(limit)s",
+    False: """ AND (%(id)s::bytea IS NULL OR c.id < %(id)s OR c.id = %(id)s AND (
+            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq < %(seq)s::bigint))
+        ORDER BY c.id DESC, t.thread_id, c.seq DESC LIMIT %(limit)s""",
+    True: """ AND (%(id)s::bytea IS NULL OR c.id > %(id)s OR c.id = %(id)s AND (
+            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq > %(seq)s::bigint))
+        ORDER BY c.id, t.thread_id, c.seq LIMIT %(limit)s""",
 }
 SELECT_PAGE: dict[bool, LiteralString] = {o: _OF_NAMESPACE + by for o, by in _BY_SEQ.items()}
 SELECT_PAGE_OF_ALL: dict[bool, LiteralString] = {o: _ONE + by for o, by in _BY_SEQ.items()}

@@ -34,6 +34,7 @@ from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
+_HIGHEST = 2**63 - 1
 _COLUMNS = frozenset({"source", "step"})
 
 
@@ -156,6 +157,7 @@ class _Reader:
         else:
             one = query.namespace is not None
             statement = sql.SELECT_PAGE if one else sql.SELECT_PAGE_OF_ALL
+        identifier, named, seq = query.after or (None, None, None)
         values = {
             "thread": query.thread_id,
             "namespace": query.namespace,
@@ -165,6 +167,11 @@ class _Reader:
             "keys": Texts(key.replace("\0", sql.NUL) for key in metadata),
             "values": Texts(_compared(value) for value in metadata.values()),
             "limit": query.limit,
+            "under": _HIGHEST if seq is None or query.oldest_first else seq,
+            "above": seq if seq is not None and query.oldest_first else -1,
+            "id": identifier,
+            "named": named,
+            "seq": seq,
         }
         rows = self.ask((statement[query.oldest_first], values))
         if query.bare:

@@ -31,6 +31,7 @@ from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
 _ALL = -1
+_HIGHEST = 2**63 - 1
 _COLUMNS = frozenset({"source", "step"})
 
 
@@ -169,36 +170,36 @@ def _is_a_step(wanted: Any) -> bool:
 
 
 def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[StoredCheckpoint]:
-    names = [query.thread_id]
     if query.thread_id is None:
-        names = [name for (name,) in connection.execute(sql.SELECT_ALL_THREADS)]
+        statement = sql.SELECT_PAGE_OF_THREADS
+    else:
+        statement = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
+    rows = connection.execute(statement[query.oldest_first], _values(query)).fetchall()
+    if query.bare:
+        return [_checkpoint(connection, row, Record(), ()) for row in rows]
+    if query.ancestors and any('"deltas"' in row[-1] for row in rows):
+        return [_whole(connection, row, ancestors=True) for row in rows]
+    return read_whole(connection, rows)
+
+
+def _values(query: ListCheckpoints) -> dict[str, Any]:
+    """What the statement of a page compares with."""
     where = dict(query.where)
     if not (_is_a_step(where.get("step", 0)) and isinstance(where.get("source", ""), str)):
         return []
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
-    limit = _ALL if query.limit is None else query.limit
-    statements = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
-    statement = statements[query.oldest_first]
-    found: list[StoredCheckpoint] = []
-    for name in names:
-        rows = connection.execute(
-            statement,
-            {
-                "thread": name,
-                "namespace": query.namespace,
-                "before": query.before,
-                "step": where.get("step"),
-                "source": where.get("source"),
-                "metadata": encode_json(metadata),
-                "limit": limit,
-            },
-        ).fetchall()
-        if query.bare:
-            found.extend(_checkpoint(connection, row, Record(), ()) for row in rows)
-        elif query.ancestors and any('"deltas"' in row[-1] for row in rows):
-            found.extend(_whole(connection, row, ancestors=True) for row in rows)
-        else:
-            found.extend(read_whole(connection, rows))
-    if query.thread_id is None:
-        found.sort(key=lambda c: c.row.id, reverse=not query.oldest_first)
-    return found if query.limit is None else found[: query.limit]
+    identifier, named, seq = query.after or (None, None, None)
+    return {
+        "thread": query.thread_id,
+        "namespace": query.namespace,
+        "before": query.before,
+        "step": where.get("step"),
+        "source": where.get("source"),
+        "metadata": encode_json(metadata),
+        "limit": _ALL if query.limit is None else query.limit,
+        "under": _HIGHEST if seq is None or query.oldest_first else seq,
+        "above": seq if seq is not None and query.oldest_first else -1,
+        "id": identifier,
+        "named": named,
+        "seq": seq,
+    }

@@ -295,23 +295,40 @@ _THREAD = "(SELECT n.thread FROM threads n WHERE n.thread_id = :thread)"
 _PAGE = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = {_THREAD} AND c.namespace = :namespace
-    AND c.seq < CASE WHEN :before IS NULL THEN {2**63 - 1} ELSE (
+    AND c.seq < min(:under, CASE WHEN :before IS NULL THEN {2**63 - 1} ELSE (
         SELECT max(b.seq) FROM checkpoints b
-        WHERE b.thread = {_THREAD} AND b.namespace = :namespace AND b.id = :before) END
-    AND {_WHERE}
+        WHERE b.thread = {_THREAD} AND b.namespace = :namespace AND b.id = :before) END)
+    AND c.seq > :above AND {_WHERE}
 """  # noqa: S608 - the only things put in are constants of this file
 _PAGE_OF_ALL = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
-WHERE c.thread = {_THREAD}
+WHERE c.thread = {_THREAD} AND c.seq < :under AND c.seq > :above
     AND (:before IS NULL OR c.seq < (
         SELECT max(b.seq) FROM checkpoints b
         WHERE b.thread = {_THREAD} AND b.namespace = c.namespace AND b.id = :before))
     AND {_WHERE}
 """  # noqa: S608 - as above
+_PAGE_OF_THREADS = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE (:namespace IS NULL OR c.namespace = :namespace)
+    AND (:before IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM checkpoints b
+        WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = :before))
+    AND {_WHERE}
+"""  # noqa: S608 - as above
+_BEHIND = {
+    False: """AND (:id IS NULL OR c.id < :id OR c.id = :id AND (t.thread_id > :named
+    OR t.thread_id = :named AND c.seq < :seq))
+    ORDER BY c.id DESC, t.thread_id, c.seq DESC LIMIT :limit""",
+    True: """AND (:id IS NULL OR c.id > :id OR c.id = :id AND (t.thread_id > :named
+    OR t.thread_id = :named AND c.seq > :seq))
+    ORDER BY c.id, t.thread_id, c.seq LIMIT :limit""",
+}
 _ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMIT :limit"}
 SELECT_PAGE = {oldest: f"{_PAGE} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_ALL = {oldest: f"{_PAGE_OF_ALL} {order}" for oldest, order in _ORDERS.items()}
-SELECT_ALL_THREADS = "SELECT thread_id FROM threads WHERE deleted = 0 ORDER BY thread"
+SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BEHIND.items()}
+"""Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
 SELECT_VALUES = f"""

@@ -75,8 +75,9 @@ class Model:
         limit: int | None,
     ) -> list[Point]:
         points = self.there(thread, namespace)
-        if before is not None:
-            points = points[: [p.id for p in points].index(before)]
+        if before is not None:  # in each namespace it is another one
+            bounds = {p.namespace: number for number, p in enumerate(points) if p.id == before}
+            points = [p for n, p in enumerate(points) if n < bounds.get(p.namespace, 0)]
         shown = [
             p for p in reversed(points) if {**p.about, "source": p.source}.items() >= about.items()
         ]

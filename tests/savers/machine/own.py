@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from actorgraph.codec.frames import frame, frames
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.values.ids import as_bytes
 
@@ -81,6 +82,55 @@ def _no_parents(function: Any) -> Any:
     return change
 
 
+def _ids_without_namespace(put: Any) -> Any:
+    def change(thread: Any, places: Any) -> None:
+        put(thread, places)
+        for place in places:
+            for namespace in ("", "n"):
+                thread.by_id[namespace, place.row.id] = place
+
+    return change
+
+
+def _ids_of_a_file(add: Any) -> Any:
+    def change(index: Any, line: Any, start: int, end: int) -> None:
+        add(index, line, start, end)
+        for place in index.places[len(index.places) - len(line.checkpoints) :]:
+            index.by_id.setdefault(("n", place.id), place)
+
+    return change
+
+
+def _backwards(read: Any) -> Any:
+    """The rows of a list, the last one first."""
+
+    def change(*arguments: Any, **options: Any) -> Any:
+        found = read(*arguments, **options)
+        if isinstance(found, list):
+            return found[::-1]
+        ranges = {key: rows[::-1] for key, rows in found.ranges.items()}
+        return msgspec.structs.replace(found, ranges=ranges)
+
+    return change
+
+
+def _items_backwards(read: Any) -> Any:
+    """The items of a row, what was added last first."""
+
+    def change(*arguments: Any) -> Any:
+        return [
+            msgspec.structs.replace(row, payload=b"".join(map(frame, [*frames(row.payload)][::-1])))
+            for row in read(*arguments)
+        ]
+
+    return change
+
+
+def _thread_as_it_was(_: Any) -> Any:
+    """A removal or a copy leaves the thread's own row alone."""
+    return lambda cursor, thread: None
+
+
 def _bounds_by_id_alone(matches: Any) -> Any:
     def change(thread: Any, place: Any, query: Any) -> bool:
         return matches(thread, place, msgspec.structs.replace(query, namespace=None))
@@ -127,9 +177,15 @@ _SQLITE = {
     "a copy without writes": ("COPY_THREAD", less(3)),
     "a copy without values": ("COPY_THREAD", less(2)),
     "the last write wins": ("INSERT_WRITE", instead({"IGNORE": "REPLACE"})),
-    "a page has its bound": ("SELECT_PAGE", instead({"c.seq < CASE": "c.seq <= CASE"})),
+    "a page has its bound": ("SELECT_PAGE", instead({"c.seq < min": "c.seq <= min"})),
     "a filter of keys alone": ("SELECT_PAGE", instead({"AND d.value IS m.value": ""})),
     "any namespace": ("SELECT_BY_ID", instead({"c.namespace = ?": "? IS NOT NULL"})),
+    "removed writes of any namespace": (
+        "DELETE_WRITES",
+        instead({"namespace = ?": "? IS NOT NULL"}),
+    ),
+    "items put in front": ("EXTEND_RANGE", instead({"payload || ?": "? || payload"})),
+    "rows put together backwards": ("SELECT_MERGED", instead({"BY start": "BY start DESC"})),
     "dangling parents": ("UPDATE_PARENT", instead({"parent = ?": "parent = coalesce(parent, ?)"})),
     "a deleted thread's writes": ("DELETE_THREAD", less(3)),
 }
@@ -152,6 +208,49 @@ _POSTGRES = {
         "SELECT_LOADS",
         instead({"c.namespace = w.namespace AND c.id": "c.id"}),
     ),
+    "removed writes of any namespace": (
+        "removals",
+        "DELETE_WRITES",
+        instead({"r.namespace = w.namespace": "w.namespace IS NOT NULL"}),
+    ),
+    "removed checkpoints of any namespace": (
+        "removals",
+        "DELETE_CHECKPOINTS",
+        instead({"c.namespace = w.namespace AND c.seq = w.seq": "c.seq >= w.seq"}),
+    ),
+    "values of any version removed": (
+        "removals",
+        "DELETE_BLOBS",
+        instead({"AND b.version = w.version": ""}),
+    ),
+    "whole lists removed": ("removals", "DELETE_RANGES", instead({"AND r.start = w.start": ""})),
+    "the last write wins": (
+        "statements",
+        "INSERT_WRITES",
+        instead(
+            {
+                "DO NOTHING": "(thread, namespace, checkpoint, task, idx, generation) "
+                "DO UPDATE SET payload = excluded.payload"
+            }
+        ),
+    ),
+    "items put in front": (
+        "statements",
+        "EXTEND_RANGES",
+        instead({"r.payload || w.payload": "w.payload || r.payload"}),
+    ),
+    "rows put together backwards": (
+        "statements",
+        "MERGE_RANGES",
+        instead({"ORDER BY start": "ORDER BY start DESC"}),
+    ),
+    "lists read backwards": ("values", "Values.checkpoint", _backwards),
+    "the head of any namespace": (
+        "queries",
+        "SELECT_LOADS",
+        instead({"AND h.namespace = w.namespace": ""}),
+    ),
+    "a stale head": ("retention", "_update", _thread_as_it_was),
     "dangling parents": (
         "removals",
         "UPDATE_PARENTS",
@@ -163,13 +262,18 @@ _MEMORY = {
     "a copy without writes": ("memory", "copied", _no_writes_copied),
     "a stale head": ("memory_threads", "_take_out", _no_heads),
     "dangling parents": ("memory_threads", "_take_out", _no_parents),
+    "any namespace": ("memory_threads", "_put", _ids_without_namespace),
     "a page of any namespace": ("memory", "_matches", _bounds_by_id_alone),
+    "lists read backwards": ("memory", "_read", _backwards),
 }
 _JSONL = {
     "a lost last line": ("folder", "load", _last_line_lost),
     "a stale index": ("folder", "Folder.remember", _stale_index),
     "dangling parents": ("rewriting", "_left", _no_parents),
     "one task's writes": ("index", "ThreadIndex.add", _ledger_of_a_file_once),
+    "any namespace": ("index", "ThreadIndex.add", _ids_of_a_file),
+    "lists read backwards": ("reading", "_Reader._ranges", _backwards),
+    "items read backwards": ("reading", "_Reader._ranges", _items_backwards),
 }
 
 OWN = [

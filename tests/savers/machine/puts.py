@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing.conformance.points import checkpoint, metadata, new_id
 from tests.graphs import at
-from tests.savers.machine.base import RUNS, TASKS, Machine, pick
+from tests.savers.machine.base import RAW, RUNS, TASKS, Machine, pick
 from tests.savers.machine.draws import failures, given_values, given_writes, namespaces, picks, raw
 from tests.savers.machine.model import CONTROL, Point
 
@@ -30,8 +30,8 @@ class Puts(Machine):
     def put(self, thread, namespace, at_, values, run, twin, taken, fails) -> None:  # noqa: PLR0917
         there = self.model.there(thread, namespace)
         parent = pick([None, *there[::-1]], at_)
-        others = {p.id for p in self.model.there(thread)} - {p.id for p in there}
-        named = min(others) if twin and others else new_id()
+        others = sorted(self.elsewhere(thread, namespace))
+        named = pick(others, at_) if twin and others else new_id()
         step = at_ - 1
         about = {"run_id": run} if run else {"tag": at_}
         version = self.next_version(taken=taken)
@@ -63,23 +63,47 @@ class Puts(Machine):
         there = self.model.there(thread, namespace)
         start = there[-1] if there else None
         for number in range(count):
-            taken = {p.id for p in self.model.there(thread, namespace)}
-            free = [p.id for p in self.model.there(thread) if p.id not in taken]
-            named, about = free[0] if twin and free else new_id(), {"tag": number}
-            place = at(thread, checkpoint_ns=namespace)
-            if start is not None:
-                place["configurable"]["checkpoint_id"] = start.id
-            values = {"x": number, "y": [number]}
-            point = checkpoint(values, version=self.next_version(), named=named)
-            versions = point["channel_versions"]
-            self.call(self.saver.aput, place, point, metadata(number, "loop", **about), versions)
-            parent = start and start.id
-            added = Point(named, parent, namespace, values, "loop", number, None, about)
-            self.model.add(thread, added)
+            free = sorted(self.elsewhere(thread, namespace))
+            named = free[0] if twin and free else new_id()
+            added = self.add(thread, namespace, named, number, start)
             if number % 2:
                 self.write(thread, added, TASKS[0], [("x", number), ("y", [number])])
             start = start if fork and start is not None else added
         self.check(thread)
+
+    @rule(threads=st.permutations(RAW), near=st.booleans(), both=st.booleans())
+    def twins(self, threads, near, both) -> None:
+        """One id in two namespaces of a thread, or in two threads, with writes of their own."""
+        named = new_id()
+        first, second = threads[0], threads[0] if near else threads[1]
+        for number, (thread, namespace) in enumerate([(first, ""), (second, "n")]):
+            there = self.model.there(thread, namespace)
+            added = self.add(thread, namespace, named, number, there[-1] if there else None)
+            for task in TASKS if both else TASKS[:1]:
+                self.write(thread, added, task, [("x", number), ("y", [number, 1, 2])])
+        self.check(first)
+        self.check(second)
+
+    def elsewhere(self, thread: str, namespace: str) -> set[str]:
+        """The ids that other namespaces or threads have, and this namespace doesn't."""
+        known = {p.id for name in RAW for p in self.model.there(name)}
+        return known - {p.id for p in self.model.there(thread, namespace)}
+
+    def add(
+        self, thread: str, namespace: str, named: str, number: int, parent: Point | None
+    ) -> Point:
+        """Store a checkpoint that shows its number."""
+        place = at(thread, checkpoint_ns=namespace)
+        if parent is not None:
+            place["configurable"]["checkpoint_id"] = parent.id
+        values, about = {"x": number, "y": [number, number + 1, "z"]}, {"tag": number}
+        point = checkpoint(values, version=self.next_version(), named=named)
+        versions = point["channel_versions"]
+        self.call(self.saver.aput, place, point, metadata(number, "loop", **about), versions)
+        above = parent and parent.id
+        added = Point(named, above, namespace, values, "loop", number, None, about)
+        self.model.add(thread, added)
+        return added
 
     def write(self, thread: str, point: Point, task: str, writes: list[Any]) -> None:
         """Store writes of a task beside a checkpoint."""
@@ -137,9 +161,25 @@ class Puts(Machine):
         found = self.call(self.saver.aget_tuple, place)
         assert (found and self.shown(found)) == (point and self.told(point))
 
+    @rule(thread=raw, namespace=namespaces, at_=picks)
+    def get_elsewhere(self, thread, namespace, at_) -> None:
+        """An id that only others have is not there, nor is anything before it."""
+        named = pick(sorted(self.elsewhere(thread, namespace)), at_)
+        if named is None:
+            return
+        place = at(thread, checkpoint_ns=namespace, checkpoint_id=named)
+        assert self.call(self.saver.aget_tuple, place) is None
+        assert self.listed(at(thread, checkpoint_ns=namespace), before=place) == []
+        removed = self.call(
+            self.saver.adelete_checkpoints, thread, [named], checkpoint_ns=namespace
+        )
+        assert removed == 0
+        for name in RAW:
+            self.check(name)
+
     @rule(
         thread=raw,
-        namespace=namespaces,
+        namespace=st.one_of(namespaces, st.none()),
         about=st.sampled_from(
             [
                 {},
@@ -156,11 +196,12 @@ class Puts(Machine):
     )
     def list_some(self, thread, namespace, about, before, limit) -> None:
         bound = None if before is None else pick(self.model.there(thread, namespace), before)
+        config = at(thread) if namespace is None else at(thread, checkpoint_ns=namespace)
         options: dict[str, Any] = {"limit": limit}
         if about:
             options["filter"] = about
         if bound is not None:
-            options["before"] = at(thread, checkpoint_ns=namespace, checkpoint_id=bound.id)
-        found = self.listed(at(thread, checkpoint_ns=namespace), **options)
+            options["before"] = at(thread, checkpoint_id=bound.id)
+        found = self.listed(config, **options)
         wanted = self.model.listed(thread, namespace, about, bound and bound.id, limit)
         assert [self.shown(f) for f in found] == [self.told(p) for p in wanted]

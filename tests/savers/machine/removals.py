@@ -60,6 +60,19 @@ class Removals(Machine):
         self.unsure.add(thread)
         self.check(thread)
 
+    @rule(thread=raw, namespace=namespaces, number=picks)
+    def delete_a_twin(self, thread, namespace, number) -> None:
+        """Of two checkpoints with one id one goes; the other keeps its writes."""
+        there = {p.id for p in self.model.there(thread, namespace)}
+        twins = [p.id for p in self.model.there(thread) if p.namespace != namespace]
+        named = pick([twin for twin in twins if twin in there], number)
+        if named is not None:
+            removed = self.call(
+                self.saver.adelete_checkpoints, thread, [named], checkpoint_ns=namespace
+            )
+            assert removed == self.model.delete_points(thread, namespace, {named}) == 1
+            self.check(thread)
+
     @rule(thread=st.one_of(raw, graphs), keep=st.sampled_from([None, 0, 1, 2, 3]))
     def prune(self, thread, keep) -> None:
         if keep is None:

@@ -7,10 +7,19 @@ from hypothesis.stateful import rule
 
 from actorgraph import Command
 from actorgraph.errors import SaverBrokenError
+from actorgraph.superstep.growth import ROW_ITEMS_MAX, ROWS_MAX
 from tests.graphs import at
 from tests.savers.machine.base import Machine, pick
 from tests.savers.machine.draws import graphs, picks, points_of_failure
 from tests.savers.machine.model import Point
+
+LONG = ROW_ITEMS_MAX + 1
+"""So many items at once fill a row of a list."""
+
+
+def numbered(text: str, count: int) -> list[str]:
+    """Texts that differ, so that their order shows."""
+    return [text, *(f"{text}{number}" for number in range(1, count))]
 
 
 class Runs(Machine):
@@ -69,15 +78,21 @@ class Runs(Machine):
         self.ran(thread, wanted)
         self.unsure.discard(thread)
 
-    @rule(thread=graphs, text=st.text("cd", min_size=1, max_size=2), fails=points_of_failure)
-    def begin(self, thread, text, fails) -> None:
+    @rule(
+        thread=graphs,
+        text=st.text("cd", min_size=1, max_size=2),
+        count=st.sampled_from([1, 1, 3, LONG]),
+        fails=points_of_failure,
+    )
+    def begin(self, thread, text, count, fails) -> None:
         head = self.model.head(thread)
         values = {"bar": head.values["bar"], "foo": head.values.get("foo")} if head else {"bar": []}
         step = head.step + 1 if head else -1
+        texts = tuple(numbered(text, count))
         first = Point(
-            "", head and head.id, "", values, "input", step, next=("__start__",), given=(text,)
+            "", head and head.id, "", values, "input", step, next=("__start__",), given=texts
         )
-        self.invoke(thread, {"bar": [text]}, [first, *self.after(first, None)], fails)
+        self.invoke(thread, {"bar": [*texts]}, [first, *self.after(first, None)], fails)
 
     def paused(self, thread: str) -> Point | None:
         head = self.model.head(thread)
@@ -110,18 +125,34 @@ class Runs(Machine):
         if base is None or base.next == ("__start__",):
             return
         for text in texts if fork else texts[:1]:
-            self.update_at(thread, base, text, fork=fork)
+            self.update_at(thread, base, [text], fork=fork)
+        self.ask(thread)
+
+    @rule(thread=graphs, text=st.text("uvw", min_size=2, max_size=4))
+    def pile(self, thread, text) -> None:
+        """Make a list so long that a saver puts rows of it together."""
+        head = self.model.head(thread)
+        if head is None or head.next == ("__start__",) or len(head.values["bar"]) > LONG * 3:
+            return
+        for number in range(ROWS_MAX):
+            base = self.model.head(thread)
+            assert base is not None
+            self.update_at(thread, base, numbered(f"{text}{number}", LONG), fork=False)
+        self.ask(thread)
+
+    def ask(self, thread: str) -> None:
         self.call(self.graph.ainvoke, None, at(thread))  # it asks
         self.unsure.discard(thread)
         self.check(thread)
 
-    def update_at(self, thread: str, base: Point, text: str, *, fork: bool) -> None:
+    def update_at(self, thread: str, base: Point, texts: list[str], *, fork: bool) -> None:
         """One update; as a fork it says which checkpoint it is of."""
         place = at(thread, checkpoint_id=base.id) if fork else at(thread)
-        self.call(self.graph.aupdate_state, place, {"bar": [text], "foo": text}, as_node="a")
-        values = {"bar": [*base.values["bar"], text], "foo": text}
+        given = {"bar": texts, "foo": texts[-1]}
+        self.call(self.graph.aupdate_state, place, given, as_node="a")
+        values = {"bar": [*base.values["bar"], *texts], "foo": texts[-1]}
         point = Point("", base.id, "", values, "update", base.step + 1, next=("ask",))
-        state = self.states(thread)[0]
+        state = self.call(self.graph.aget_state, at(thread))
         point.id = state.config["configurable"]["checkpoint_id"]
         point.run = state.metadata.get("run_id")
         self.model.add(thread, point)
