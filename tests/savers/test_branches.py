@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 from actorgraph.runtime.clock import IDS
+from actorgraph.testing import GatedSaver
 from actorgraph.testing.conformance.points import checkpoint, metadata
 from actorgraph.values.ids import as_text
 from tests.graphs import AB, at, history, in_a_row
@@ -93,9 +95,49 @@ class TestVersionsOfAProgram:
         for _ in range(3):
             await graph.ainvoke({"bar": ["again"]}, at())
 
-        after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
-        ids = [s.config["configurable"]["checkpoint_id"] for s in before]
-        assert [after[i].values for i in ids] == [s.values for s in before]
+        await _assert_kept(graph, before)
+
+    async def test_a_put_that_a_run_overtakes_knows_its_versions(self, store):
+        """
+        A run that raises the versions between the look and the save of a put loses no value by it.
+        """
+        slow = GatedSaver(store.saver())
+        fast = GatedSaver(store.again(), is_open=True)
+        async with slow, fast:
+            graph = in_a_row(
+                {
+                    "a": lambda state: {"foo": "a" * len(state["bar"])},
+                    "b": lambda state: {"bar": ["b" * len(state["bar"])]},
+                },
+                checkpointer=fast,
+            )
+            await graph.ainvoke({"bar": ["in"]}, at())
+            head = await fast.aget_tuple(at())
+            point = {**head.checkpoint, "id": as_text(IDS.checkpoint(0, None))}
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(slow.aput, head.config, point, metadata(7, "fork"), {})
+                await slow.waiting()
+                for _ in range(2):
+                    await graph.ainvoke({"bar": ["meanwhile"]}, at())
+                before = await history(graph, at())
+                slow.release(None)
+
+            assert (await fast.aget(at()))["id"] == point["id"]
+            for _ in range(3):
+                await graph.ainvoke({"bar": ["once", "again"]}, at())
+            await _assert_kept(graph, before)
+
+    async def test_many_puts_at_once_are_all_stored(self, saver):
+        """
+        Puts of one namespace that overtake each other are all stored, each once.
+        """
+        root = await _put(saver, at(), {"x": -1})
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(_put, saver, root, {"x": number})
+
+        found = [c.checkpoint["channel_values"]["x"] async for c in saver.alist(at())]
+        assert sorted(found) == [*range(-1, 40)]
 
     async def test_a_run_goes_on_from_a_value_that_was_put(self, saver):
         """
@@ -118,6 +160,13 @@ class TestVersionsOfAProgram:
         assert states[0].values == {"foo": "put", "bar": ["put", "again", "a"]}
         old = next(s for s in states if s.config == head.config)
         assert old.values == {"foo": "old", "bar": ["in", "a"]}
+
+
+async def _assert_kept(graph: Any, before: Any) -> None:
+    """What a history had it has still."""
+    after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
+    ids = [s.config["configurable"]["checkpoint_id"] for s in before]
+    assert [after[i].values for i in ids] == [s.values for s in before]
 
 
 async def _put(saver: Any, config: Any, values: Any) -> Any:
