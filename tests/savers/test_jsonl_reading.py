@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from actorgraph.savers.jsonl.folder import TEMPORARY
+from actorgraph.savers.jsonl.folder import INDEXES_MAX, TEMPORARY
 from actorgraph.savers.jsonl.reading import run_queries
 from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
-from actorgraph.values.retention import DeleteCheckpoints
+from actorgraph.values.retention import CopyThread, DeleteCheckpoints, ListThreads
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import ident, point
 
@@ -123,6 +123,76 @@ def test_what_a_full_disk_has_undone_is_not_remembered(tmp_path):
         assert rows(direct.ask(ListCheckpoints("t"))) == [2, 1]
 
 
-def _put(number: int) -> Commit:
+def _put(number: int, thread: str = "t") -> Commit:
     row = point(number, number - 1 or None, run=None)
-    return Commit("t", "", None, 0, 0, None, checkpoints=(row,))
+    return Commit(thread, "", None, 0, 0, None, checkpoints=(row,))
+
+
+class Watched(Unsynced):
+    """Files that call a function while their bytes, or names, are not durable yet."""
+
+    def __init__(self) -> None:
+        self.look: Any = None
+
+    def sync(self, descriptor: int) -> None:
+        """Look, once."""
+        del descriptor
+        self._call()
+
+    def sync_folder(self, path: str) -> None:
+        """Look, once."""
+        if not path.endswith("store"):  # of the folder itself
+            return
+        self._call()
+
+    def _call(self) -> None:
+        look, self.look = self.look, None
+        if look is not None:
+            look()
+
+
+class TestDurability:
+    def test_a_reader_sees_nothing_that_is_not_synced(self, tmp_path):
+        """
+        While a batch of more threads than are remembered is synced, each of them reads as it was
+        before, and the new ones are not there.
+        """
+        names = [f"t{number}" for number in range(INDEXES_MAX + 50)]
+        seen: list[Any] = []
+        with Direct(tmp_path / "store", Watched()) as direct:
+            direct.commit(*[_put(1, thread) for thread in names[::2]])
+
+            def look() -> None:
+                seen.append(direct.ask(ListThreads()))
+                seen.append([rows(direct.ask(ListCheckpoints(thread))) for thread in names])
+                seen.append(len(direct.ask(ListCheckpoints(bare=True))))
+
+            direct.files.look = look
+            direct.commit(*[_put(2 if n % 2 == 0 else 1, t) for n, t in enumerate(names)])
+
+            assert seen[0] == sorted(names[::2])
+            assert seen[1] == [[1] if n % 2 == 0 else [] for n in range(len(names))]
+            assert seen[2] == len(names[::2])
+            after = [rows(direct.ask(ListCheckpoints(thread))) for thread in names]
+            assert after == [[2, 1] if n % 2 == 0 else [1] for n in range(len(names))]
+
+    def test_a_copy_is_there_when_its_name_is_durable(self, tmp_path):
+        """
+        A thread that is being copied is not there before the folder is synced.
+        """
+        seen: list[Any] = []
+        with Direct(tmp_path / "store", Watched()) as direct:
+            direct.commit(_put(1))
+
+            def synced() -> None:
+                direct.files.look = look
+
+            def look() -> None:
+                seen.append((direct.ask(ListThreads()), direct.ask(ListCheckpoints("u"))))
+
+            direct.files.look = synced
+            direct.commit(CopyThread("u", "t"))
+
+            assert seen == [(["t"], [])]
+            assert direct.ask(ListThreads()) == ["t", "u"]
+            assert rows(direct.ask(ListCheckpoints("u"))) == [1]

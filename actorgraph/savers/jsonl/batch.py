@@ -297,6 +297,8 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
     if not drafts:
         return
     opened: list[tuple[Draft, int]] = []
+    with folder.reading:  # what is remembered of a file may be forgotten before it is synced
+        folder.unsynced = {draft.index.thread_id: draft.index for draft in drafts}
     try:
         try:
             for draft in drafts:
@@ -308,10 +310,15 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
                 folder.forget(draft.index.thread_id)
             raise translate(error, opened[-1][0].index.path if opened else folder.path) from error
         _sync(folder, files, pool, opened)
+    except BaseException:
+        with folder.reading:
+            folder.unsynced = {}
+        raise
     finally:
         for _, descriptor in opened:
             os.close(descriptor)
     with folder.reading:
+        folder.unsynced = {}
         for draft in drafts:
             draft.apply()
             folder.remember(draft.index)

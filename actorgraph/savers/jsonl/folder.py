@@ -38,6 +38,7 @@ class Folder:
         broken: why nothing may be written before the folder is opened again.
         owners: thread -> the system that leases it. raised: thread -> its epoch, where an adoption
             has raised it and no line says so.
+        unsynced: thread -> what is durable of a file to which more is being added; under `reading`.
     """
 
     def __init__(self, path: str) -> None:
@@ -49,6 +50,7 @@ class Folder:
         self.broken: SaverBrokenError | None = None
         self.owners: dict[str, bytes] = {}
         self.raised: dict[str, int] = {}
+        self.unsynced: dict[str, ThreadIndex] = {}
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
@@ -72,19 +74,19 @@ class Folder:
         return str(Path(self.path, file_name(thread_id)))
 
     def index(self, thread_id: str, *, keep: bool = True) -> ThreadIndex:
-        """What is known of a thread's file; reads the file if need be. Under `reading`.
+        """What is durable of a thread's file; reads the file if need be. Under `reading`.
 
         Args:
             keep: whether to remember it; a search through all files doesn't.
         Raises:
             StorageError: the file is damaged.
         """
-        found = self._indexes.get(thread_id)
+        found = self.unsynced.get(thread_id) or self._indexes.get(thread_id)
         if found is None:
             found = load(thread_id, self.file(thread_id), self.epochs.get(thread_id, 1))
             if keep:
                 self.remember(found)
-        else:
+        elif thread_id in self._indexes:
             self._indexes.move_to_end(thread_id)
         found.state.epoch = max(found.state.epoch, self.raised.get(thread_id, 0))
         return found
@@ -127,12 +129,16 @@ class Folder:
     def threads(self, *, inputs: bool = False) -> Iterator[str]:
         """The ids of the threads with checkpoints, as their files say; other files are skipped.
 
+        Under `reading`.
+
         Args:
             inputs: whether those too that have the input of a run alone.
         """
         for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
             thread_id = _thread_in(path, inputs=inputs)
-            if thread_id is not None:
+            known = self.unsynced.get(thread_id or "")
+            there = known is None or (known.starts if inputs else known.places)
+            if thread_id is not None and there:
                 yield thread_id
 
 

@@ -211,11 +211,17 @@ def _rewrite(
         with folder.reading:  # who reads has an index and the file that it is of
             files.rename(temporary, target.path)
             folder.remember(made)
+            if not target.starts:  # a new thread is there when its name is durable
+                folder.unsynced = {target.thread_id: target}
     except OSError as error:
         with suppress(OSError):
             files.remove(temporary)
         raise translate(error, target.path) from error
-    _sync_names(folder, files)
+    try:
+        _sync_names(folder, files)
+    finally:
+        with folder.reading:
+            folder.unsynced = {}
     return made
 
 
