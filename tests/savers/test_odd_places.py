@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import threading
 from contextlib import suppress
 
+import anyio
 import pytest
 
 from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
@@ -48,6 +50,27 @@ async def test_a_folder_that_is_not_there_is_made_for_files(tmp_path):
 
 
 class TestSqlite:
+    def test_a_failed_open_leaves_no_thread(self, tmp_path, anyio_backend_name, monkeypatch):
+        """
+        When a database can't be opened its connection's thread has ended with the open, and looks
+        for no event loop that has ended.
+        """
+        failed = []
+        monkeypatch.setattr(threading, "excepthook", failed.append)
+        before = set(threading.enumerate())
+
+        def fails():
+            with pytest.raises(StorageError, match="can't open"):
+                anyio.run(use, SqliteSaver(tmp_path), backend=anyio_backend_name)
+
+        for _ in range(5):
+            fails()
+        for thread in set(threading.enumerate()) - before:
+            if "trio" not in thread.name.lower():
+                thread.join(30)
+                assert not thread.is_alive()
+        assert not failed
+
     @pytest.mark.parametrize("how", ["removed", "replaced"])
     async def test_a_file_that_goes_while_it_is_open(self, tmp_path, how):
         """

@@ -96,16 +96,30 @@ class AiosqliteDriver:
         """Connect and prepare the connection, both in its thread."""
         import aiosqlite
 
-        connection = await aiosqlite.connect(
-            target.path,
-            factory=target.connection,
-            isolation_level=None,
-            uri=target.uri,
-            timeout=target.timeout_s,
-            cached_statements=256,
-        )
+        failures: list[sqlite3.Error] = []
+
+        def connected(_: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
+            # After a failed connect aiosqlite doesn't wait for its thread, which would then look
+            # for an event loop that has ended. So it connects to something, and is closed.
+            try:
+                return target.connection(target.path, *arguments, **options)
+            except sqlite3.Error as error:
+                failures.append(error)
+                return target.connection(":memory:", *arguments, **options)
+
+        with anyio.CancelScope(shield=True):
+            connection = await aiosqlite.connect(
+                target.path,
+                factory=connected,
+                isolation_level=None,
+                uri=target.uri,
+                timeout=target.timeout_s,
+                cached_statements=256,
+            )
         driver = cls(connection)
         try:
+            if failures:
+                raise failures[0]
             await driver.run(target.prepare)
         except BaseException:
             with anyio.CancelScope(shield=True):
