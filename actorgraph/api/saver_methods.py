@@ -140,14 +140,14 @@ class CheckpointMethods:
         while True:  # a run, or another put, may raise the versions between the look and the save
             left -= 1
             try:
-                await self._put(place, point, checkpoint["v"], strict, expected_versions)
+                await self._put_point(place, point, checkpoint["v"], strict, expected_versions)
             except ConflictError:
                 if not left:
                     raise
             else:
                 return address_config(place.thread_id, place.namespace, point.id) or {}
 
-    async def _put(
+    async def _put_point(
         self,
         place: Address,
         point: NewCheckpoint,

@@ -107,6 +107,7 @@ class AiosqliteDriver:
                 failures.append(error)
                 return target.connection(":memory:", *arguments, **options)
 
+        connection: Any = None
         with anyio.CancelScope(shield=True):
             connection = await aiosqlite.connect(
                 target.path,
