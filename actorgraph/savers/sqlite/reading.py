@@ -170,6 +170,9 @@ def _is_a_step(wanted: Any) -> bool:
 
 
 def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[StoredCheckpoint]:
+    where = dict(query.where)
+    if not (_is_a_step(where.get("step", 0)) and isinstance(where.get("source", ""), str)):
+        return []
     if query.thread_id is None:
         statement = sql.SELECT_PAGE_OF_THREADS
     else:
@@ -185,8 +188,6 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
 def _values(query: ListCheckpoints) -> dict[str, Any]:
     """What the statement of a page compares with."""
     where = dict(query.where)
-    if not (_is_a_step(where.get("step", 0)) and isinstance(where.get("source", ""), str)):
-        return []
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     identifier, named, seq = query.after or (None, None, None)
     return {
