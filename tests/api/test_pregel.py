@@ -90,8 +90,8 @@ class TestRuns:
 
     async def test_a_node_may_feed_itself(self):
         """
-        It runs again for as long as it writes to the channel that it subscribes to.
-        Promise: S060. LangGraph: F-A18.
+        It runs again for as long as it writes to the channel that it subscribes to, and not when
+        its thread is looked at or gone on with later. Promise: S060. LangGraph: F-A18.
         """
 
         def grow(text):
@@ -99,11 +99,15 @@ class TestRuns:
 
         node = NodeBuilder().subscribe_only("a").do(grow)
         stops = node.write_to(ChannelWriteEntry("a", skip_none=True))
-        graph = doubling(node=stops, output_channels="a", channels={"a": LastValue(str)})
-        assert await graph.ainvoke("a") == "a" * 16
+        grown = {"output_channels": "a", "channels": {"a": LastValue(str)}}
+        graph = doubling(node=stops, **grown, checkpointer=InMemorySaver())
+        assert await graph.ainvoke("a", at()) == "a" * 16
+        assert (await graph.aget_state(at())).next == ()
+        assert await graph.ainvoke(None, at()) == "a" * 16
+        assert len(await history(graph, at())) == 6
 
         forever = NodeBuilder().subscribe_only("a").do(doubled).write_to("a")
-        graph = doubling(node=forever, output_channels="a", channels={"a": LastValue(str)})
+        graph = doubling(node=forever, **grown)
         with pytest.raises(GraphRecursionError):
             await graph.ainvoke("a", {"recursion_limit": 3})
 

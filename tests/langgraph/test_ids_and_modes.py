@@ -23,23 +23,25 @@ def with_child(child: Any, **options: Any) -> Any:
 class Coarse:
     """A clock that stands still for many ids, and goes back now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: int = 0) -> None:
         self.calls = itertools.count(1)
+        self.start = GREGORIAN_OFFSET + ahead
 
     def ticks(self) -> int:
         """See `ports.Clock.ticks`."""
         call = next(self.calls)
-        return GREGORIAN_OFFSET + call // 50 - (0 if call % 500 else 100)
+        return self.start + call // 50 - (0 if call % 500 else 100)
 
 
 class TestIds:
     async def test_they_rise_however_fast_they_are_made(self):
         """
         Ids that two tasks and two threads make in one go are all different and sort as they were
-        made, as bytes and as text, whatever step they carry, and however rarely the clock moves.
+        made, as bytes and as text, whatever step they carry, and however rarely the clock moves;
+        each is above its parent's, though another process, whose clock is ahead, made that.
         Promise: S024, S048. LangGraph: F-E9, L8.
         """
-        ids, elsewhere = IdSource(Coarse()), IdSource(Coarse()).checkpoint(0, None)
+        ids, elsewhere = IdSource(Coarse()), IdSource(Coarse(ahead=10_000)).checkpoint(0, None)
         made: list[bytes] = []
         each: list[list[bytes]] = []
 
@@ -54,16 +56,19 @@ class TestIds:
 
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-6)
-        async with anyio.create_task_group() as group:
-            for _ in range(2):
-                group.start_soon(task)
-                group.start_soon(anyio.to_thread.run_sync, thread)
-        sys.setswitchinterval(interval)
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(2):
+                    group.start_soon(task)
+                    group.start_soon(anyio.to_thread.run_sync, thread)
+        finally:
+            sys.setswitchinterval(interval)
 
         assert made == sorted(made)
         assert [m.hex() for m in made] == sorted(m.hex() for m in made)
         assert all(one == sorted(one) for one in each)
         assert len({*made, *each[0], *each[1]}) == 20_000
+        assert min(*each[0], *each[1]) > elsewhere
 
     async def test_they_rise_across_namespaces(self):
         """
