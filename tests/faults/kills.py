@@ -16,10 +16,14 @@ from tests.source import ROOT
 POLL_SECONDS = 0.0005
 DELAY_SECONDS_MAX = 0.004
 RUN_SECONDS_MAX = 60.0
+JSON_LINES = "json lines"
+"""Stands for the address of a server where the databases are folders of JSON lines."""
 
 
 def database_of(folder: Path, url: str) -> str:
-    """The worker's database: a file in the folder, or a schema that has the folder's name."""
+    """The worker's database: in the folder, or a schema that has the folder's name."""
+    if url == JSON_LINES:
+        return str(folder / "store.jsonl")
     return f"{url}#{folder.name}" if url else str(folder / "store.db")
 
 
@@ -77,7 +81,7 @@ async def kill_often(
     """Kill the worker at so many seeded moments, each in a folder of its own.
 
     Args:
-        url: the PostgreSQL server where the databases are; "" for SQLite files.
+        url: the PostgreSQL server where the databases are, or JSON_LINES; "" for SQLite files.
     """
     chance = random.Random(f"{backend} {mode}")
     with start(folder / f"whole-{backend}-{mode}", backend, mode, url) as process:

@@ -2,7 +2,8 @@
 
     python -m tests.faults.worker DB ORACLE BACKEND MODE
 
-DB is the path of an SQLite file, or URL#SCHEMA of a PostgreSQL server.
+DB is the path of an SQLite file, that of a folder of JSON lines if it ends in ".jsonl", or
+URL#SCHEMA of a PostgreSQL server.
 
 Every oracle line is one `write` to a file opened with O_APPEND, so it survives `kill -9`.
 """
@@ -19,6 +20,7 @@ import anyio
 from actorgraph import (
     Command,
     EmptyInputError,
+    JsonlSaver,
     PostgresSaver,
     Send,
     SqliteSaver,
@@ -151,7 +153,9 @@ def names() -> list[str]:
 def saver_of(database: str) -> Any:
     """The saver of a database."""
     url, _, schema = database.partition("#")
-    return PostgresSaver(url, schema=schema) if schema else SqliteSaver(database)
+    if schema:
+        return PostgresSaver(url, schema=schema)
+    return (JsonlSaver if database.endswith(".jsonl") else SqliteSaver)(database)
 
 
 async def main(database: str, path: str, mode: str) -> None:

@@ -41,8 +41,9 @@ async def test_nothing_changes_a_stored_checkpoint(saver):
 
     nodes = {"a": writer("a"), "ask": ask, "b": writer("b")}
     graph = in_a_row(nodes, checkpointer=saver)
-    await graph.ainvoke({}, at(), durability="exit")
-    await graph.ainvoke(Command(resume="yes"), at())
+    given = {**at(), "metadata": {"user": "ada"}}
+    await graph.ainvoke({}, given, durability="exit")
+    await graph.ainvoke(Command(resume="yes"), given)
     trunk = await ids(graph, at())
     first = await hashes(saver)
 

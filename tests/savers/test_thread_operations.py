@@ -60,15 +60,26 @@ def asking(saver, **options) -> Any:
 class TestThreads:
     async def test_a_list_of_them(self, saver):
         """
-        Threads with checkpoints are listed, sorted; deleted ones are not. Promise: S112, S114.
+        Threads with checkpoints are listed, sorted; those that have lost theirs are not, nor are
+        those that have none yet. Promise: S112, S114.
         """
-        for thread in ("c", "a", "b"):
-            await put(saver, at(thread), 0)
+        configs = [await put(saver, at(thread), 0) for thread in ("c", "a", "b", "d")]
         before = await saver.alist_threads()
-        await saver.adelete_thread("b")
-        await saver.adelete_thread("unknown")
+        for thread in ("b", "unknown"):
+            await saver.adelete_thread(thread)
+        last = configs[-1]["configurable"]["checkpoint_id"]
+        await saver.adelete_checkpoints("d", [last])
+        await saver.aput_writes(at("e", checkpoint_id=last), [("foo", 1)], last)
+        after: list[list[str]] = []
 
-        assert (before, await saver.alist_threads()) == (["a", "b", "c"], ["a", "c"])
+        async def look(state):
+            after.append(await saver.alist_threads())
+
+        graph = compiled({"look": look}, [(START, "look")], checkpointer=saver)
+        await graph.ainvoke({}, at("f"), durability="exit")
+
+        assert (before, after) == (["a", "b", "c", "d"], [["a", "c"]])
+        assert await saver.alist_threads() == ["a", "c", "f"]
 
     def test_blocking_twins(self, store):
         """
