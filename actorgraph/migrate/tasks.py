@@ -108,6 +108,25 @@ def triggers_of(
     return found
 
 
+def due_of(
+    triggers: Mapping[str, Sequence[tuple[str, str, bool]]],
+    sends: Sequence[str],
+    *,
+    begins: bool,
+) -> tuple[str, ...]:
+    """The nodes that run after a checkpoint: those of its Sends, then the others by name.
+
+    Args:
+        triggers: see `triggers_of`.
+        begins: whether it has an input that nothing has taken up.
+    """
+    started = {name for name, own in triggers.items() if (START, START, True) in own}
+    due = {name for name, own in triggers.items() for *_, is_due in own if is_due} - started
+    if begins:
+        due |= (started - {START}) or {START}
+    return tuple(dict.fromkeys([*sends, *sorted(due)]))
+
+
 class Tasks:
     """Makes LangGraph's ids of the tasks of one checkpoint, and ours beside them."""
 

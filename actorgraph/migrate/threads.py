@@ -8,7 +8,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import Stored
-from actorgraph.migrate.tasks import JOIN, Found, Point, Tasks, renamed, triggers_of
+from actorgraph.migrate.tasks import JOIN, Found, Point, Tasks, due_of, renamed, triggers_of
 from actorgraph.savers.foreign.versions import number_of
 from actorgraph.superstep.deltas import COUNTERS
 from actorgraph.values.commands import Interrupt, Send
@@ -157,13 +157,21 @@ class Thread:
         if read is None:
             return None
         if key not in self._tasks:
-            held = [c for c, v in read.values.items() if _is_available(c, v)]
-            sends = [s.node for s in read.values.get(TASKS, ()) if isinstance(s, Send)]
             namespace, step = read.stored.namespace, int(read.stored.metadata.get("step", -1))
-            triggers = triggers_of(read.numbers, read.seen, held, self._starts)
+            triggers, sends = self._triggers(read), _sends(read)
             point = Point(key[1], namespace, self._namespace(namespace), step, triggers, sends)
             self._tasks[key] = Tasks(point)
         return self._tasks[key]
+
+    def _triggers(self, read: Read) -> dict[str, list[tuple[str, str, bool]]]:
+        held = [c for c, v in read.values.items() if _is_available(c, v)]
+        return triggers_of(read.numbers, read.seen, held, self._starts)
+
+    def _next(self, read: Read) -> tuple[str, ...]:
+        """What runs next, as lists and people read it; no run goes by it."""
+        seen = read.seen.get(START, {}).get(START, 0)
+        begins = read.values.get(START) is not None and read.numbers.get(START, 0) > seen
+        return due_of(self._triggers(read), _sends(read), begins=begins)
 
     def _note_questions(self, read: Read) -> None:
         """Learn our ids of the questions that stand beside a checkpoint."""
@@ -203,7 +211,7 @@ class Thread:
             versions={renamed(c): n for c, n in read.numbers.items()},
             seen={n: {renamed(c): v for c, v in at.items()} for n, at in read.seen.items()},
             updated=None if read.updated is None else tuple(map(renamed, read.updated)),
-            next=(),
+            next=self._next(read),
             metadata={**shown, "parents": parents} if parents else shown,
             highest=highest,
             deltas={c: (n, p) for c, (n, p) in counters.items() if c not in read.values},
@@ -337,6 +345,11 @@ def _same(channel: str, number: int, read: Read, last: Read) -> bool:
     return last.numbers.get(channel) == number and (channel in read.values) == (
         channel in last.values
     )
+
+
+def _sends(read: Read) -> list[str]:
+    """The nodes of a checkpoint's Sends."""
+    return [s.node for s in read.values.get(TASKS, ()) if isinstance(s, Send)]
 
 
 def _is_available(channel: str, value: Any) -> bool:

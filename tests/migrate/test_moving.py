@@ -56,7 +56,10 @@ class TestMoving:
         assert [t.notes for t in report.threads] == [()] * 4
         assert all(t.moved == t.checkpoints for t in report.threads)
         for thread in STATES:
-            assert shown(await history(graph, at(thread))) == filled.histories[thread]
+            found = await history(graph, at(thread))
+            listed = await target.alist_metadata(thread, checkpoint_ns="", order="newest")
+            assert shown(found) == filled.histories[thread]
+            assert [set(row.next) for row in listed] == [{t.name for t in p.tasks} for p in found]
         for thread in STATES:
             assert await ends(graph, thread) == filled.values["finished"]
 
