@@ -151,7 +151,7 @@ class TestManyAtOnce:
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path, anyio_backend):
     """
     After kill -9 each thread ends with the state of an undisturbed run, and no acknowledged
-    task runs again. Promise: S063, S072, B1, B2, B3.
+    task runs again. Promise: S063, S072, S202, B1, B2, B3.
     """
     seen = await kill_often(tmp_path, anyio_backend, mode, 1)
 

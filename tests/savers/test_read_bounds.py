@@ -8,13 +8,15 @@ from typing import Annotated, TypedDict
 import anyio
 import pytest
 
-from actorgraph import END, START, SqliteSaver, StateGraph
+from actorgraph import END, START, JsonlSaver, SqliteSaver, StateGraph
 from actorgraph.runtime.hosting import host_of
+from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.sqlite import schema
 from actorgraph.values.commits import LoadCheckpoint
 from tests.gates import PATIENCE_S
 from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
+from tests.savers.test_langgraph_methods import put
 from tests.savers.test_sqlite_file import connected
 
 PAGE = 100
@@ -137,6 +139,31 @@ async def test_listing_reads_no_values_of_others(path):
 
     assert len(found) == 5
     assert read <= 6 * 3
+
+
+async def test_a_page_of_a_file_reads_its_own_lines(tmp_path, monkeypatch):
+    """
+    A page of five from a file of a hundred lines reads five of them, and the newest one line.
+    Promise: S216.
+    """
+    read: list[int] = []
+    line_of = ThreadIndex.read
+
+    def noted(self, descriptor, number):
+        read.append(number)
+        return line_of(self, descriptor, number)
+
+    async with JsonlSaver(tmp_path / "threads") as saver:
+        for step in range(100):
+            await put(saver, at(), step)
+        monkeypatch.setattr(ThreadIndex, "read", noted)
+        found = [p.metadata["step"] async for p in saver.alist(at(), limit=5)]
+        page = set(read)
+        read.clear()
+        await saver.aget_tuple(at())
+
+    assert found == [99, 98, 97, 96, 95]
+    assert (len(page), len(set(read))) == (5, 1)
 
 
 class Chat(TypedDict, total=False):

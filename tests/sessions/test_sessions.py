@@ -16,10 +16,10 @@ from tests.sessions.engines import Journal
 
 TWO_TURNS = """
 import os, sys
-from actorgraph import SqliteSaver
+from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.sessions import session
 
-path, log, dies = sys.argv[1:]
+kind, path, schema, log, dies = sys.argv[1:]
 
 
 def turn(name):
@@ -38,7 +38,12 @@ def second(before):
     return turn("2") | {"after": before["said"]}
 
 
-with SqliteSaver(path) as saver, session("x", saver) as chat:
+if kind == "postgres":
+    made = PostgresSaver(path, schema=schema)
+else:
+    made = {"sqlite": SqliteSaver, "jsonl": JsonlSaver}[kind](path)
+
+with made as saver, session("x", saver) as chat:
     one = chat.turn(first)
     chat.state["seen"] = one["said"]
     print(chat.turn(second, one), chat.state, chat.turns)
@@ -74,14 +79,16 @@ class Turns:
 
 
 class TestRestarts:
-    def test_a_turn_that_is_over_is_not_called_again(self, tmp_path):
+    @pytest.mark.parametrize("store", ["sqlite", "jsonl", "postgres"], indirect=True)
+    def test_a_turn_that_is_over_is_not_called_again(self, store, tmp_path):
         """
         Process 1 dies in turn 2. Process 2 does not call turn 1, and calls turn 2 from its start.
         Promise: S218, S221.
         """
         log = tmp_path / "log"
         run = partial(subprocess.run, capture_output=True, text=True, check=False)
-        command = [sys.executable, "-c", dedent(TWO_TURNS), str(tmp_path / "runs.db"), str(log)]
+        place = [store.kind, store.url or str(tmp_path / "place"), store.schema, str(log)]
+        command = [sys.executable, "-c", dedent(TWO_TURNS), *place]
 
         assert run([*command, "2"]).returncode == 1
         told = run([*command, ""])
