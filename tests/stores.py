@@ -30,6 +30,14 @@ ON_SLOWER = {
 take time, and what they show needs one store of each kind. A test that shows a promise runs on
 each kind wherever it is."""
 
+ONE_LOOP = (
+    *("TestRandomThreads", "test_encrypted_file", "test_forged_rows", "test_injection"),
+    *("test_nothing_deleted_is_left_on_the_disk", "test_what_is_refused_is_refused_everywhere"),
+    *("test_what_a_replay_is_about_to_read_may_go", "TestPoison"),
+)
+"""Tests in tests/savers that run on the slower stores on asyncio alone: they are about what is
+stored, and it is the same code that stores it for either loop."""
+
 
 def left_out(item: pytest.Item) -> bool:
     """Whether a test would run on a kind of store that needn't show it, or not on each loop."""
@@ -43,7 +51,7 @@ def left_out(item: pytest.Item) -> bool:
     if item.path.parent.name == "long_term":
         return "trio" in ids and item.path.stem != "test_places"
     if item.path.parent.name == "savers":
-        return "trio" in ids and "TestRandomThreads" in item.nodeid
+        return "trio" in ids and any(name in item.nodeid for name in ONE_LOOP)
     return "trio" in ids or not (item.path.stem in ON_SLOWER or _shows_a_promise(item))
 
 
