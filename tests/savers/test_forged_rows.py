@@ -54,25 +54,24 @@ LINES = {
     "a number in the record": lambda own, _: _inline(own),
 }
 
-OWN = "(SELECT thread FROM threads WHERE thread_id = 'mine')"
-OTHER = "(SELECT thread FROM threads WHERE thread_id = 'theirs')"
 ROWS = {
     "a value of another thread": """
-        UPDATE blobs b SET payload = o.payload FROM blobs o WHERE b.thread = {own}
-        AND o.thread = {other} AND (o.channel, o.version) = (b.channel, b.version)""",
+        UPDATE blobs b SET payload = o.payload FROM blobs o WHERE b.thread = %(own)s
+        AND o.thread = %(other)s AND (o.channel, o.version) = (b.channel, b.version)""",
     "an old value": """
-        UPDATE blobs b SET payload = o.payload FROM blobs o WHERE b.thread = {own}
-        AND o.thread = {own} AND b.channel = 'foo' AND o.channel = 'foo' AND o.version = 2""",
+        UPDATE blobs b SET payload = o.payload FROM blobs o WHERE b.thread = %(own)s
+        AND o.thread = %(own)s AND b.channel = 'foo' AND o.channel = 'foo' AND o.version = 2""",
     "a list of another thread": """
-        UPDATE ranges b SET payload = o.payload FROM ranges o WHERE b.thread = {own}
-        AND o.thread = {other} AND o.start = b.start""",
+        UPDATE ranges b SET payload = o.payload FROM ranges o WHERE b.thread = %(own)s
+        AND o.thread = %(other)s AND o.start = b.start""",
     "writes of another thread": """
-        UPDATE writes b SET payload = o.payload FROM writes o WHERE b.thread = {own}
-        AND o.thread = {other} AND o.idx = b.idx""",
+        UPDATE writes b SET payload = o.payload FROM writes o WHERE b.thread = %(own)s
+        AND o.thread = %(other)s AND o.idx = b.idx""",
     "a tag that is cut": """
-        UPDATE blobs SET payload = substr(payload, 1, length(payload) - 4) WHERE thread = {own}""",
-    "a plain value": "UPDATE blobs SET payload = '\\xa178' WHERE thread = {own}",
-    "plain writes": "UPDATE writes SET payload = '\\x9192a3666f6fa178' WHERE thread = {own}",
+        UPDATE blobs SET payload = substr(payload, 1, length(payload) - 4)
+        WHERE thread = %(own)s""",
+    "a plain value": "UPDATE blobs SET payload = '\\xa178' WHERE thread = %(own)s",
+    "plain writes": "UPDATE writes SET payload = '\\x9192a3666f6fa178' WHERE thread = %(own)s",
 }
 
 
@@ -127,6 +126,8 @@ async def test_no_changed_row_is_accepted(store, postgres, attack):
     async with sealed(store) as saver:
         await fill(saver)
     with postgres.connect(store.schema) as db:
-        assert db.execute(ROWS[attack].format(own=OWN, other=OTHER)).rowcount > 0
+        threads = dict(db.execute("SELECT thread_id, thread FROM threads").fetchall())
+        values = {"own": threads["mine"], "other": threads["theirs"]}
+        assert db.execute(ROWS[attack], values).rowcount > 0
 
     await nothing_is_accepted(store)
