@@ -51,14 +51,14 @@ async def materialize(graph: CompiledBase, host: Host, thread_id: str) -> None:
 async def _hold_whole(at: Target, host: Host, address: Address, deltas: Any) -> None:
     found = await load(host, at.codec, at.plan, address, nested=True)
     known = {} if found.restored is None else found.restored.values
+    id_ = cast("bytes", address.checkpoint)
+    version = HoldWhole(address.thread_id, address.namespace, id_, {}).version
     values: dict[str, bytes] = {}
     for channel in set(deltas).intersection(known, at.plan.channels):
         value = at.plan.channels[channel].dump(known[channel])
         if value is not EMPTY:
-            version = found.restored.versions[channel] if found.restored else 0
             place = value_at(address.thread_id, address.namespace, channel, version)
             values[channel] = at.codec.encode(value, f"state[{channel!r}]", place)
     if values:
-        id_ = cast("bytes", address.checkpoint)
         size = sum(map(len, values.values()))
         await host.writer.store(HoldWhole(address.thread_id, address.namespace, id_, values, size))

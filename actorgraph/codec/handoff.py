@@ -7,7 +7,6 @@ C holds the interpreter's lock, so a thread would not help.
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -32,14 +31,13 @@ from actorgraph.values.commits import (
     RangeRow,
 )
 from actorgraph.values.constants import CALL, CONTROL_INDEX, INTERRUPT
-from actorgraph.values.ids import as_bytes
+from actorgraph.values.ids import as_bytes, version_apart
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
 _ASKS = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
 SLICE_BYTES = 1_000_000
 SLICE_ITEMS = 2_000
-_APART = 1 << 62
 
 
 class HandOff:
@@ -239,7 +237,7 @@ class HandOff:
         Of the checkpoint if values are secret: a digest would tell which of them are equal.
         """
         of = point.id if self._sealed else self._codec.encode(value, f"state[{channel!r}]")
-        return _APART | int.from_bytes(blake2b(of, digest_size=8).digest()) >> 2
+        return version_apart(of)
 
     def _checkpoint(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
         return CheckpointRow(

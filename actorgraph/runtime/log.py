@@ -5,13 +5,14 @@ events below warning are dropped and warnings go to standard error.
 """
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 _QUIET = frozenset({"debug", "info"})
 
 
 def event(level: str, name: str, /, **fields: Any) -> None:
-    """Log one event.
+    """Log one event. A log that fails is told on standard error, and fails nothing else.
 
     Args:
         level: "debug", "info", "warning" or "error".
@@ -20,6 +21,14 @@ def event(level: str, name: str, /, **fields: Any) -> None:
     """
     if level in _QUIET and "structlog" not in sys.modules:
         return  # nobody can have configured it
+    try:
+        _log(level, name, fields)
+    except Exception as error:  # noqa: BLE001 - it is the application's
+        with suppress(Exception):
+            print(f"actorgraph: {name} was not logged: {error!r}", file=sys.stderr)  # noqa: T201
+
+
+def _log(level: str, name: str, fields: dict[str, Any]) -> None:
     import structlog
 
     if structlog.is_configured():

@@ -340,10 +340,10 @@ class PersistenceActor:
                 self._free(request.thread_id, request.run)
             self.lose(request.run, request.namespace, error)
         if posted.receipts.failed is None:
-            if isinstance(error, StorageError):
-                tell_failed(request, error)
             posted.receipts.failed = error
             posted.receipts.deliver(SaveFailed(posted.number, error))
+            if isinstance(error, StorageError):
+                tell_failed(request, error)
 
 
 def _retryable(error: Exception) -> bool:

@@ -260,7 +260,8 @@ def held_whole(request: HoldWhole, text: str) -> tuple[str, list[BlobRow]] | Non
         return None
     left = {c: counts for c, counts in record.deltas.items() if c not in channels}
     blobs = sorted({*record.blobs, *channels})
-    whole = msgspec.structs.replace(record, deltas=left, blobs=blobs)
+    stands = {**record.stands, **dict.fromkeys(channels, request.version)}
+    whole = msgspec.structs.replace(record, deltas=left, blobs=blobs, stands=stands)
     whole.parts = whole.counted if record.parts else 0
-    rows = [BlobRow(c, versions[c], request.values[c]) for c in channels]
+    rows = [BlobRow(c, request.version, request.values[c]) for c in channels]
     return encode_record(whole), rows

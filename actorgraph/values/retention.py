@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from actorgraph.values.ids import version_apart
+
 
 class Resealer(Protocol):
     """Makes the payload of a row that encrypted values need in another thread or under a new key.
@@ -129,7 +131,8 @@ class HoldWhole(msgspec.Struct, frozen=True):
     What it says stays the same. One that is gone, or holds them already, is left alone.
 
     Attributes:
-        values: channel -> encoded value; stored at the channel's version in the checkpoint.
+        values: channel -> encoded value; stored at a version of this checkpoint's own, as a branch
+            may have another value at the channel's version.
     """
 
     thread_id: str
@@ -137,6 +140,11 @@ class HoldWhole(msgspec.Struct, frozen=True):
     id: bytes
     values: dict[str, bytes]
     size: int = 0
+
+    @property
+    def version(self) -> int:
+        """Where its values stand."""
+        return version_apart(self.id)
 
 
 class Vacuum(msgspec.Struct, frozen=True, gc=False):

@@ -1,14 +1,18 @@
 """What a saver of JSON lines does when the disk fails: nothing is half there, nothing is lost."""
 
 import errno
+import os
 from contextlib import suppress
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
-from actorgraph.errors import SaverBrokenError, StorageFullError
+from actorgraph import JsonlSaver
+from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
 from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
+from tests.graphs import ab, at
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import RUN, claim, ident, point, save
 
@@ -148,11 +152,11 @@ def test_a_rewrite_that_fails_changes_nothing_or_everything(folder, request_of, 
     other. Promise: S089.
     """
     seen = set()
-    for at in range(1, 8):
+    for place in range(1, 8):
         files = Failing()
         with Direct(folder, files) as direct:
             direct.commit(put(1), put(2), put(3))
-            files.fail(at, error)
+            files.fail(place, error)
             with suppress(SaverBrokenError):
                 direct.commit(request_of())
         with Direct(folder) as direct:
@@ -165,3 +169,67 @@ def test_a_rewrite_that_fails_changes_nothing_or_everything(folder, request_of, 
             assert not list(folder.glob("*.jsonl"))
 
     assert len(seen) == 2
+
+
+class TestWithoutPermission:
+    """Files and folders that the program may not use: errors that name them, nothing is lost."""
+
+    async def test_a_file_that_may_not_be_written(self, folder):
+        """
+        A thread whose file is read-only is read; writing is an error that names it, and other
+        threads go on.
+        """
+
+        class Guarded(Unsynced):
+            def create(self, path: str) -> int:
+                if path.endswith("/t.jsonl"):
+                    raise PermissionError(errno.EACCES, "Permission denied", path)
+                return super().create(path)
+
+        class Saver(JsonlSaver):
+            files_class = Guarded
+
+        async with JsonlSaver(folder) as saver:
+            await ab(saver).ainvoke({"foo": "", "bar": []}, at())
+        async with Saver(folder) as saver:
+            with pytest.raises(StorageError, match=r"t\.jsonl' can't be written.*\n.*permissions"):
+                await ab(saver).ainvoke({"foo": "", "bar": []}, at())
+            assert (await ab(saver).aget_state(at())).values["bar"] == ["a", "b"]
+            assert (await ab(saver).ainvoke({"foo": "", "bar": []}, at("u")))["bar"] == ["a", "b"]
+
+    def test_the_file_of_a_batch_that_may_not_be_written_is_the_one_named(self, folder):
+        """
+        Of a batch of several threads the error names the file that could not be written.
+        """
+
+        class Guarded(Unsynced):
+            def create(self, path: str) -> int:
+                if path.endswith("/u.jsonl"):
+                    raise PermissionError(errno.EACCES, "Permission denied", path)
+                return super().create(path)
+
+        with Direct(folder, Guarded()) as direct:
+            outcomes = direct.commit(put(1, "t"), put(1, "u"), put(1, "v"))
+            assert all(
+                isinstance(o, Refused) and "/u.jsonl' can't" in str(o.error) for o in outcomes
+            )
+            assert listed(direct) == listed(direct, "v") == []
+
+    def test_a_folder_that_may_not_be_written(self, folder, anyio_backend_name):
+        """
+        A folder that the program may not use is refused at the opening, with its name.
+        """
+
+        async def opened():
+            async with JsonlSaver(folder):
+                pass
+
+        folder.mkdir()
+        folder.chmod(0o500)
+        was = os.geteuid()
+        os.seteuid(was or 65_534)  # root may do everything
+        try:
+            with pytest.raises(StorageError, match=r"threads' can't be written.*\n.*permissions"):
+                anyio.run(opened, backend=anyio_backend_name)
+        finally:
+            os.seteuid(was)

@@ -228,3 +228,23 @@ class TestHoldingWhole:
         assert (record.deltas, record.blobs, record.folds) == ({}, ["x"], True)
         assert record.channel_versions == decode_record(before.row.record).channel_versions
         assert after.ancestors == ()
+
+    async def test_siblings_of_one_version_hold_each_their_own(self, port):
+        """
+        Branches that give a channel the same version keep their own values, however often they are
+        made whole; removing one leaves the other's.
+        """
+        delta = Record(channel_versions={"x": 2}, deltas={"x": (1, 1)}, folds=True)
+        siblings = [
+            msgspec.structs.replace(row(n, 1, delta=1), record=encode_record(delta)) for n in (2, 3)
+        ]
+        await port.commit([put(row(1), *siblings)])
+
+        held = [HoldWhole("t", "", ident(n), {"x": b"of %d" % n}) for n in (2, 3)]
+        assert await port.commit([*held, held[0]]) == [Stored()] * 3
+        queries = [LoadCheckpoint("t", "", ident(n)) for n in (2, 3)]
+        found = await port.query(queries)
+        assert [f.checkpoint.blobs for f in found] == [{"x": b"of 2"}, {"x": b"of 3"}]
+
+        await port.commit([DeleteCheckpoints("t", "", frozenset([ident(2)])), Sweep("t")])
+        assert (await port.query(queries))[1].checkpoint.blobs == {"x": b"of 3"}

@@ -297,18 +297,20 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
     if not drafts:
         return
     opened: list[tuple[Draft, int]] = []
+    path = folder.path
     with folder.reading:  # what is remembered of a file may be forgotten before it is synced
         folder.unsynced = {draft.index.thread_id: draft.index for draft in drafts}
     try:
         try:
             for draft in drafts:
-                opened.append((draft, files.create(draft.index.path)))
+                path = draft.index.path
+                opened.append((draft, files.create(path)))
                 _write(files, *opened[-1])
         except OSError as error:
             _undo(files, opened)
             for draft in drafts:  # somebody may have indexed what is undone
                 folder.forget(draft.index.thread_id)
-            raise translate(error, opened[-1][0].index.path if opened else folder.path) from error
+            raise translate(error, path) from error
         _sync(folder, files, pool, opened)
     except BaseException:
         with folder.reading:
