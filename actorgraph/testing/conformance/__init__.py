@@ -14,6 +14,7 @@ from actorgraph.testing.conformance import (
     failing,
     hostile,
     listing,
+    pages,
     removing,
     together,
     values,
@@ -27,7 +28,7 @@ from actorgraph.testing.conformance.checks import (
 )
 from actorgraph.testing.conformance.running import Report, Result, check_saver
 
-_GROUPS = (basic, listing, removing, together, hostile, claims, values, failing)
+_GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, failing)
 
 __all__ = [
     "CHECKS",
