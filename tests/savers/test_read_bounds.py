@@ -74,13 +74,15 @@ class TestHistory:
         assert [len(s.values["items"]) for s in found[:3]] == [1_198, 1_197, 1_196]
         assert len(saver.statements) <= 2 * -(-len(found) // PAGE)
 
-    async def test_a_list_takes_two_statements(self, saver):
+    async def test_a_list_takes_two_statements_a_page(self, saver):
         """
-        Everything that alist shows is read with two statements.
+        Everything that alist shows is read with two statements a page, of 100 checkpoints or less
+        where they are large.
         """
         found = [point async for point in saver.alist(at())]
 
-        assert (len(found), len(saver.statements)) == (1_200, 2)
+        assert len(found) == 1_200
+        assert 2 * 12 <= len(saver.statements) <= 5 * 12
 
     async def test_values_are_found_along_indexes(self, saver, path):
         """
