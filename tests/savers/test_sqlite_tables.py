@@ -111,8 +111,9 @@ class TestTables:
         """
         A page of a thread's history is read along the index. Promise: S097, S199, S216.
         """
-        names = ("thread", "namespace", "before", "step", "source", "limit")
+        names = ("namespace", "before", "step", "source")
         values = {**dict.fromkeys(names), "thread": 1, "limit": 5, "metadata": "{}"}
+        values |= {"under": 1_000, "above": -1}
         with connected(path) as db:
             plan = [
                 row[3]
