@@ -13,6 +13,13 @@ Json = dict[str, Any]
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 """Of a thread: text without control characters, 255 bytes of UTF-8 at most."""
 
+Label = Annotated[str, Meta(pattern=r"^[^.\x00]+$")]
+"""Of a namespace of the store."""
+
+Namespace = Annotated[list[Label], Meta(min_length=1)]
+Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
+"""Of an item of the store: text without NUL."""
+
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
@@ -205,8 +212,8 @@ class AssistantCount(Struct):
 class ItemPut(Struct):
     """An item to store. `ttl` in minutes."""
 
-    namespace: list[str]
-    key: str
+    namespace: Namespace
+    key: Key
     value: Json
     index: Literal[False] | list[str] | None = None
     ttl: Annotated[float, Meta(gt=0)] | None = None
@@ -215,14 +222,14 @@ class ItemPut(Struct):
 class ItemDelete(Struct):
     """An item to delete."""
 
-    key: str
-    namespace: list[str] | None = None
+    key: Key
+    namespace: Namespace | None = None
 
 
 class ItemSearch(Struct):
     """Which items to list."""
 
-    namespace_prefix: list[str] | None = None
+    namespace_prefix: list[Label] | None = None
     filter: Json | None = None
     limit: Page = 10
     offset: Offset = 0
@@ -233,8 +240,8 @@ class ItemSearch(Struct):
 class NamespaceSearch(Struct):
     """Which namespaces to list."""
 
-    prefix: list[str] | None = None
-    suffix: list[str] | None = None
+    prefix: list[Label] | None = None
+    suffix: list[Label] | None = None
     max_depth: Annotated[int, Meta(ge=1)] | None = None
     limit: Page = 100
     offset: Offset = 0

@@ -137,7 +137,12 @@ def _last(event: RunEvent) -> int:
 
 
 def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
-    """One event: its name, its JSON on one line, and its id."""
+    """One event: its name, its JSON on one line, and its id.
+
+    A name has those of nodes in it, which may be anything: no line of it begins another event.
+    """
+    if not name.isprintable():
+        name = "".join(part if part.isprintable() else " " for part in name)
     said = f"id: {identifier}\n".encode() if identifier is not None else b""
     again = b"retry: 1000\n" if name == "drain" else b""
     return said + again + b"event: " + name.encode() + b"\ndata: " + dumps(data) + b"\n\n"

@@ -77,8 +77,8 @@ GRAPHS = {
 }
 
 
-def application(path: Path, **options: Any) -> Any:
-    """All of them over a file, with routes."""
-    saver = SqliteSaver(path)
+def application(path: Path, *, saver: Any = None, **options: Any) -> Any:
+    """All of them over a file, or over another saver, with routes."""
+    saver = saver or SqliteSaver(path)
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
     return served(ActorSystem(graphs, saver=saver, store=InMemoryStore()), **options)

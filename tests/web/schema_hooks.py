@@ -4,8 +4,12 @@ Three of four requests get the ids of threads, runs, checkpoints and graphs that
 told, in the path and in the body; the rest stays as it was made.
 """
 
+import atexit
 import json
+import os
 import random
+from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import schemathesis
@@ -15,6 +19,11 @@ KNOWN: dict[str, list[str]] = {"assistant_id": list(GRAPHS), "thread_id": ["t0",
 NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id")
 MOST = 20
 CHOICE = random.Random(1)
+ANSWERS: defaultdict[str, Counter[int]] = defaultdict(Counter)
+"""Operation -> status -> how many answers; written to the file that SCHEMA_ANSWERS names."""
+
+if "SCHEMA_ANSWERS" in os.environ:
+    atexit.register(lambda: Path(os.environ["SCHEMA_ANSWERS"]).write_text(json.dumps(ANSWERS)))
 
 
 def _known(name: str) -> str | None:
@@ -57,6 +66,7 @@ def _lead(body: dict[str, Any]) -> None:
 @schemathesis.hook
 def after_call(context: Any, case: Any, response: Any) -> None:
     """Remember what an answer tells of."""
+    ANSWERS[f"{case.operation.method.upper()} {case.operation.path}"][response.status_code] += 1
     if response.status_code != 200:
         return
     where = dict(response.headers).get("content-location")

@@ -2,17 +2,21 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import ACTIONS, GraphRoutes, Limits
-from actorgraph.web.endpoint import Endpoint
+from actorgraph.web.app import _routes  # pyright: ignore[reportPrivateUsage]
+from actorgraph.web.endpoint import Endpoint, Served
 from actorgraph.web.table import ENDPOINTS
 from tests.web.apps import GRAPHS
 
@@ -69,7 +73,9 @@ class Place:
         headers = {"x-user": user} if user else {}
         return await self.client.request(method, path, json=body, headers=headers)
 
-    async def visit(self, user: str | None, endpoint: Endpoint) -> httpx.Response:
+    async def visit(
+        self, user: str | None, endpoint: Endpoint, method: str = "", prefix: str = ""
+    ) -> httpx.Response:
         """A request to a route, about what `owner` has."""
         path = endpoint.path.format(
             thread_id="owner",
@@ -81,9 +87,9 @@ class Place:
         body = BODIES.get(endpoint.path, {"assistant_id": "log", "thread_id": user})
         if endpoint.query is not None and "key" in endpoint.query.__struct_fields__:
             path += "?namespace=owner&key=k"
-        endless = endpoint.path == "/threads/{thread_id}/stream"
-        method = "HEAD" if endless else endpoint.method
-        return await self.ask(user, method, path, body if endpoint.body else None)
+        endless = endpoint.path == "/threads/{thread_id}/stream" and user == "owner"
+        method = method or ("HEAD" if endless else endpoint.method)
+        return await self.ask(user, method, prefix + path, body if endpoint.body else None)
 
 
 @pytest.fixture
@@ -91,9 +97,10 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     saver = InMemorySaver()
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
-    app = GraphRoutes(
+    routes = GraphRoutes(
         system, authorize=tenants, authenticate=lambda request: request.headers.get("x-user")
     )
+    app = Starlette(routes=[Mount("/mounted", routes), Mount("/", routes)])
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with system, httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         made = Place(client, system)
@@ -101,12 +108,43 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         yield made
 
 
-def test_every_route_has_an_action():
-    """
-    Only what everybody may read is without one, so that a new route can't be left open.
-    """
-    assert {e.path for e in ENDPOINTS if e.action is None} == PUBLIC
-    assert set(ACTIONS) == {e.action for e in GUARDED}
+def open_routes(routes: list[Any]) -> set[str]:
+    """The paths of what is served without asking leave, beside what everybody may read."""
+    found: set[str] = set()
+    for route in routes:
+        served = getattr(route, "app", None)
+        if not (isinstance(route, Route) and isinstance(served, Served)):
+            found.add(getattr(route, "path", repr(route)))
+            continue
+        endpoints = served._endpoints  # noqa: SLF001
+        methods = set(route.methods or ()) - {"HEAD"}
+        if methods != set(endpoints) or any(e.action is None for e in endpoints.values()):
+            found.add(route.path)
+    return found - PUBLIC
+
+
+class TestTheTable:
+    def test_every_route_has_an_action(self):
+        """
+        Only what everybody may read is without one, so that a new route can't be left open. T35.
+        """
+        assert open_routes(_routes(cast("Any", None))) == set()
+        assert {e.path for e in ENDPOINTS if e.action is None} == PUBLIC
+        assert set(ACTIONS) == {e.action for e in GUARDED}
+
+    def test_a_route_without_a_policy_is_found(self, monkeypatch):
+        """
+        A route that asks nobody is found, whether it is in the table or beside it. T35.
+        """
+
+        async def leak(_: Any) -> PlainTextResponse:
+            return PlainTextResponse(OWN)
+
+        planted = Endpoint("GET", "/threads/{thread_id}/leak", None, leak)
+        monkeypatch.setattr("actorgraph.web.app.ENDPOINTS", (*ENDPOINTS, planted))
+        routes = [*_routes(cast("Any", None)), Route("/leak", leak), Mount("/files", leak)]
+
+        assert open_routes(routes) == {"/threads/{thread_id}/leak", "/leak", "/files"}
 
 
 @pytest.mark.parametrize("endpoint", GUARDED, ids=named)
@@ -116,6 +154,25 @@ class TestEveryRoute:
         Who isn't known is told to sign in.
         """
         assert (await place.visit(None, endpoint)).status_code == 401
+
+    async def test_no_other_method_and_no_mount_goes_around(self, place, endpoint):
+        """
+        HEAD is refused as GET is, OPTIONS tells methods only, and a mount changes nothing. T35.
+        """
+        for user in (None, "other"):
+            head = await place.visit(user, endpoint, "HEAD")
+            assert OWN not in head.text
+            if endpoint.method == "GET":
+                asked = await place.visit(user, endpoint)
+                assert head.status_code == asked.status_code
+        options = await place.visit("other", endpoint, "OPTIONS")
+        mounted = await place.visit(None, endpoint, prefix="/mounted")
+        others = await place.visit("other", endpoint, prefix="/mounted")
+
+        assert (options.status_code, mounted.status_code) == (405, 401)
+        assert OWN not in options.text + mounted.text + others.text
+        if "{thread_id}" in endpoint.path:
+            assert others.status_code == 404
 
     async def test_another_tenant_sees_nothing(self, place, endpoint):
         """

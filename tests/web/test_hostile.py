@@ -14,6 +14,7 @@ from actorgraph.stores import InMemoryStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes, Limits, running
 from actorgraph.web.registry import NAMESPACE
+from actorgraph.web.streams import frame
 from tests.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
@@ -110,6 +111,14 @@ class TestValues:
 
         assert (await client.get("/threads/a%2Fb%2Fc")).status_code == 200
         assert (await client.get("/threads/a%00b%2Fc")).status_code == 404
+
+    def test_a_nodes_name_begins_no_event(self):
+        """
+        Line breaks in names, and what has no UTF-8, stay inside of the event's first line.
+        """
+        said = frame("values|a\n\nevent evil\rx\ud800", {"text": "\n"}, "5")
+
+        assert said == b'id: 5\nevent: values|a  event evil x \ndata: {"text":"\\n"}\n\n'
 
 
 class TestAtOnce:
