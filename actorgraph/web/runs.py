@@ -60,7 +60,10 @@ class WaitQuery(Struct):
 
 
 class JoinQuery(Struct):
-    """Which modes of a run to read, separated by commas; default all that it streams."""
+    """Which modes of a run to read, separated by commas; default all that it streams.
+
+    `last_event_id` is for those who can't set the header, as a page's first `EventSource`.
+    """
 
     stream_mode: str | None = None
     cancel_on_disconnect: bool = False
@@ -157,6 +160,7 @@ async def join_stream(call: Call) -> Response:
         buffer=limits.buffer,
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
+        last_event_id=query.last_event_id,
     )
     return _located(run, made)
 

@@ -43,6 +43,8 @@ class EventStream(Response):
             "close" ends the stream, and the client comes back.
         ping_s: seconds after which a stream sends a comment, so that proxies keep it open.
         lasts_s: seconds after which the stream ends, and the client comes back; default never.
+        last_event_id: what the client has read up to, if it says so elsewhere than in its header,
+            which comes first.
     Raises:
         InvalidConfigError: `buffer` or `when_full` can't be.
     """
@@ -61,6 +63,7 @@ class EventStream(Response):
         when_full: WhenFull = "drop_oldest",
         ping_s: float = PING_S,
         lasts_s: float | None = None,
+        last_event_id: str | None = None,
     ) -> None:
         check_reading(0, buffer, when_full)
         super().__init__(headers=HEADERS)
@@ -72,7 +75,7 @@ class EventStream(Response):
         self._when_full: WhenFull = when_full
         self._ping_s = ping_s
         self._lasts_s = lasts_s
-        self._after = offset_of(request.headers.get("last-event-id"))
+        self._after = offset_of(request.headers.get("last-event-id", last_event_id))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run has ended, or the client has gone."""

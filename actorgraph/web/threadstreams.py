@@ -26,7 +26,10 @@ MODES = ("run_modes", "lifecycle")
 
 
 class StreamQuery(Struct):
-    """Which modes, separated by commas: run_modes, the default, or lifecycle."""
+    """Which modes, separated by commas: run_modes, the default, or lifecycle.
+
+    `last_event_id` is for those who can't set the header, as a page's first `EventSource`.
+    """
 
     stream_mode: str | None = None
     last_event_id: str | None = None
@@ -60,7 +63,7 @@ class ThreadStream(Response):
         self._principal = call.principal
         self._thread = thread
         self._chunks = "run_modes" in modes
-        self._seen = call.request.headers.get("last-event-id", "")
+        self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client has gone, or the system drains."""

@@ -239,6 +239,22 @@ class TestRules:
             assert answer.status_code == 200
             assert run.status in OPEN_STATUSES
 
+    async def test_where_to_go_on_may_stand_in_the_query(self):
+        """
+        Who can't set `Last-Event-ID` says it in the address; the header comes first.
+        """
+        async with served() as client:
+            await client.post("/threads", json={"thread_id": "t"})
+            run = await client.system.start("log", "t", {"foo": "a"})
+            await run.result()
+            path = f"/threads/t/runs/{run.id}/stream"
+            whole = (await client.get(path)).text.count("\nevent: ")
+            rest = await client.get(f"{path}?last_event_id=2")
+            first = await client.get(f"{path}?last_event_id=2", headers={"last-event-id": "1"})
+
+        assert rest.text.count("\nevent: ") == whole - 2
+        assert first.text.count("\nevent: ") == whole - 1
+
 
 class TestDeaths:
     """A server over a file, and the next one."""
