@@ -19,7 +19,7 @@ def fails(state, config):
 
 
 async def test_the_config_of_a_call_is_not_stored(
-    saver, store, caplog, capsys, traces, monkeypatch
+    saver, store, caplog, capsys, *, traces, monkeypatch
 ):
     """
     Values in `configurable`, callers' headers, secrets by name in the metadata, the environment,
