@@ -1,13 +1,14 @@
 """The persistence actor: batches, order, answers, and one active run per thread."""
 
 import sqlite3
+from itertools import pairwise
 
 import anyio
 import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
-from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
 from actorgraph.savers.sqlite.drivers import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.commits import Claim, Commit, DeleteThread
@@ -92,7 +93,7 @@ class TestGroupCommit:
 
     async def test_answers_come_in_slices(self):
         """
-        A thousand waiters do not wake at once: others run after each hundred answers.
+        Waiters do not all wake at once: others get a turn after every few answers.
         """
         heard: list = []
         turns: list[int] = []
@@ -115,7 +116,8 @@ class TestGroupCommit:
                 await anyio.lowlevel.checkpoint()
             actor.stop()
 
-        assert {100, 200} & set(turns)
+        # On trio a turn comes before or after the answers of its round.
+        assert all(b - a <= 2 * ANSWERS_SLICE for a, b in pairwise([*turns, 300]))
 
     async def test_many_runs_share_commits(self, tmp_path):
         """
