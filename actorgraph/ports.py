@@ -30,7 +30,10 @@ class Saver(Protocol):
     immediate: bool
 
     async def open(self) -> None:
-        """Get ready in the current event loop; `commit` and `query` come from there too."""
+        """Get ready in the current event loop; `commit` and `query` come from there too.
+
+        Raises: anything, with all released that it had: `close` is not called then.
+        """
         ...
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:

@@ -174,11 +174,19 @@ class FaultySaver(HostedSaver):
 
     async def open(self) -> None:
         """See `ports.Saver.open`."""
+        is_open = False
+
+        async def opened() -> None:
+            nonlocal is_open
+            await self.saver.open()
+            is_open = True
+
         try:
-            await self.plan.arun("open", self.saver.open, _broken)
+            await self.plan.arun("open", opened, _broken)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.saver.close()  # nobody closes a saver that didn't open
+            if is_open:  # nobody else closes what has failed to open
+                with anyio.CancelScope(shield=True):
+                    await self.saver.close()
             raise
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
