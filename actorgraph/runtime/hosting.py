@@ -144,9 +144,11 @@ def _known(saver: Saver) -> Host | None:
     if host is None or host.ended:
         return None
     if host.process != os.getpid():
+        held = "its thread and its connection belong to the parent"
+        if saver.immediate:
+            held = "the child has a copy of what it holds, and would change that unseen"
         raise SaverClosedError(
-            "this saver was in use when the process was forked; its thread and its connection "
-            "belong to the parent",
+            f"this saver was in use when the process was forked; {held}",
             do="make a new saver in the child, or start processes with the 'spawn' method",
         )
     return host

@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from actorgraph.runtime.loaded import loaded
+
 _QUIET = frozenset({"debug", "info"})
 
 
@@ -19,7 +21,7 @@ def event(level: str, name: str, /, **fields: Any) -> None:
         name: what happened, in the form `run.started`.
         fields: the ids that find it again: thread_id, run_id, node, step.
     """
-    if level in _QUIET and "structlog" not in sys.modules:
+    if level in _QUIET and loaded("structlog") is None:
         return  # nobody can have configured it
     try:
         _log(level, name, fields)

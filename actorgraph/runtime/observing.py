@@ -4,13 +4,13 @@ They are bound in the contexts of the run and its tasks, so that tasks and worke
 nodes start have them too, and the caller has none of them.
 """
 
-import sys
 from contextvars import Context
 from typing import Any
 
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.lineage import Lineage
+from actorgraph.runtime.loaded import loaded
 from actorgraph.values.ids import as_text
 
 
@@ -20,7 +20,7 @@ def observed(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inh
     Args:
         context: the run's; its thread and its id are bound there.
     """
-    structlog: Any = sys.modules.get("structlog")
+    structlog = loaded("structlog")
     if structlog is None or not structlog.is_configured():
         return inherit
     context.run(structlog.contextvars.bind_contextvars, **ids_of(lineage))

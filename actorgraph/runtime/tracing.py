@@ -3,10 +3,10 @@
 A program traces when it has set a tracer provider of OpenTelemetry's; `spans` does the rest.
 """
 
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from actorgraph.runtime.loaded import loaded
 from actorgraph.runtime.node_actor import Surroundings
 from actorgraph.values.records import Restored
 from actorgraph.values.run import Outcome
@@ -44,9 +44,9 @@ class Spans(Protocol):
 
 def begun(launch: "Launch") -> Spans | None:
     """The span of a run that begins; None where nobody traces, or this run is not sampled."""
-    if "opentelemetry.trace" not in sys.modules:
+    api = loaded("opentelemetry.trace")
+    if api is None:
         return None  # nobody can have set a provider
-    api: Any = sys.modules["opentelemetry.trace"]
     if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
         return None  # some package has imported it, and nobody has set one
     from actorgraph.runtime.spans import begin
