@@ -173,6 +173,7 @@ class ActorSystem(RecoveryMethods):
             ThreadBusyError: "reject", and the thread has a run.
             SystemBusyError: there are too many runs; `retry_after_s` says when to come again.
             SystemClosedError: the system drains or is closed.
+            OtherLoopError: the system was opened in another thread.
             InvalidConfigError, InvalidContextError, SerializationError: bad arguments.
             StorageError: it could not be stored; it does not run.
         """

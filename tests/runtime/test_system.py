@@ -8,6 +8,7 @@ from actorgraph import (
     Command,
     InMemorySaver,
     InvalidConfigError,
+    OtherLoopError,
     ResultTimeoutError,
     RunCancelledError,
     RunNotFoundError,
@@ -258,6 +259,22 @@ class TestBusyThreads:
         assert first.status == "cancelled"
         assert result["bar"] == ["w", "a", "y", "a"]
         assert left == 8  # two runs of four checkpoints
+
+    async def test_another_thread_can_not_start_a_run(self, anyio_backend_name):
+        """
+        A system belongs to the loop that opened it; from another one a run is refused at once.
+        """
+        async with ActorSystem({"g": ab(None)}) as system:
+
+            def elsewhere():
+                anyio.run(system.start, "g", "t", {}, backend=anyio_backend_name)
+
+            with pytest.raises(OtherLoopError, match="another thread"):
+                await anyio.to_thread.run_sync(elsewhere)
+            run = await system.start("g", "t", {})
+            result = await run.result()
+
+        assert result["bar"] == ["a", "b"]
 
     async def test_threads_know_nothing_of_each_other(self, place: Store):
         """

@@ -9,6 +9,7 @@ Bounds     `max_runs` go on at once, `max_queued` wait for a slot or for their t
 Ends       `drain`: runs finish their superstep, within a deadline; the rest is left to recover
 """
 
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,7 +17,12 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import SystemBusyError, SystemClosedError, ThreadBusyError
+from actorgraph.errors import (
+    OtherLoopError,
+    SystemBusyError,
+    SystemClosedError,
+    ThreadBusyError,
+)
 from actorgraph.runtime.calls import SYSTEM_LIMITER
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
@@ -82,10 +88,12 @@ class SystemActor:
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: Watchdog | None = None
         self._idle: list[Gate] = []
+        self._thread = 0
 
     def open(self, host: Host, owner: bytes, group: TaskGroup) -> None:
         """Be ready for runs; their tasks live in the group."""
         self.host, self.owner, self.group = host, owner, group
+        self._thread = threading.get_ident()
         self.coming, self.beginning = Pace(group), Pace(group, host.writer)
 
     # --- runs come ---
@@ -151,6 +159,12 @@ class SystemActor:
             raise SystemClosedError(
                 f"the system {why}; the run was not taken",
                 do="start it on another server, or after the restart",
+            )
+        if threading.get_ident() != self._thread:
+            raise OtherLoopError(
+                "the system was opened in the event loop of another thread, which would not hear "
+                "of this run",
+                do="start it there, such as by anyio.from_thread.run(system.start, ...)",
             )
         limits = self.limits
         waits = self.active >= limits.max_runs or (
