@@ -8,7 +8,6 @@ from actorgraph import (
     Command,
     InMemorySaver,
     InvalidConfigError,
-    OtherLoopError,
     ResultTimeoutError,
     RunCancelledError,
     RunNotFoundError,
@@ -16,6 +15,7 @@ from actorgraph import (
     ThreadBusyError,
     interrupt,
 )
+from actorgraph.errors import OtherLoopError
 from tests.gates import Turnstile
 from tests.graphs import ab, at, chain, count, in_a_row, writer
 from tests.stores import Store
