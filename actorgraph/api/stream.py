@@ -14,7 +14,7 @@ from typing import Any, Self
 import anyio
 
 from actorgraph.api.reading import Reading
-from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError
+from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, on_trio, this_loop, wait_through
 from actorgraph.runtime.nested import note_end, raise_above
@@ -70,12 +70,18 @@ class _StreamedRun:
         if self._supervisor is not None:
             self._supervisor.cancel()
 
-    def refuse_other_loop(self) -> None:
-        """Refuse to wait for the run in another event loop than its own.
+    def refuse_others(self) -> None:
+        """Refuse to wait for the run beside another reader, or in another event loop than its own.
 
         Raises:
+            TwoReadersError: somebody waits already.
             OtherLoopError: this is another one.
         """
+        if self.broadcast.is_awaited:
+            raise TwoReadersError(
+                "a stream is read by two tasks at once",
+                do="read it in one task, which hands the chunks on, or begin a stream for each",
+            )
         if self._loop is not this_loop() and not self.done.is_open:
             raise OtherLoopError(
                 "a stream whose run goes on in one event loop is read in another one",
@@ -143,6 +149,7 @@ class EventStream(AsyncIterator[Any]):
             StopAsyncIteration: the run has ended, or waits at an interrupt.
             SlowReaderError: `when_full="close"`, and the buffer was full.
             OtherLoopError: the run goes on in another event loop, or its loop has ended.
+            TwoReadersError: another task waits for the next chunk.
             Exception: the run has failed; this is its error.
         """
         try:
@@ -175,7 +182,7 @@ class EventStream(AsyncIterator[Any]):
             return None
         run = self._run or self._start()
         if run.broadcast.is_empty:
-            run.refuse_other_loop()
+            run.refuse_others()
         item = await run.broadcast.get()
         if item is not None:
             return item

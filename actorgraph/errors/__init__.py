@@ -31,6 +31,7 @@ from actorgraph.errors.graphs import (
     StepTimeoutError,
     StoredNodeError,
     StoreRequiredError,
+    TwoReadersError,
     UnknownTargetError,
 )
 from actorgraph.errors.interrupts import (
@@ -151,6 +152,7 @@ __all__ = [
     "SystemBusyError",
     "SystemClosedError",
     "ThreadBusyError",
+    "TwoReadersError",
     "UnknownChannelWarning",
     "UnknownInterruptError",
     "UnknownTargetError",

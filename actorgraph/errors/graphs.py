@@ -120,6 +120,10 @@ class RunningLoopError(ActorGraphError, RuntimeError):
     """A blocking method was called where it would block a running event loop."""
 
 
+class TwoReadersError(ActorGraphError, RuntimeError):
+    """A stream was read by two tasks at once; each chunk goes to one reader."""
+
+
 class OtherLoopError(ActorGraphError, RuntimeError):
     """Something of one event loop was used in another one, or after its loop had ended."""
 

@@ -137,6 +137,11 @@ class Broadcast:
         return not self._chunks
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether its reader waits."""
+        return self._chunks.is_awaited
+
+    @property
     def _blocks(self) -> bool:
         return self._open and self._when_full == "block"
 

@@ -36,6 +36,11 @@ class Mailbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its reader waits."""
+        return self._parked is not None
+
     def put(self, item: T) -> None:
         """Add an item and wake the reader. Never waits."""
         self._items.append(item)

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from actorgraph import START, InMemorySaver, get_stream_writer
-from actorgraph.errors import OtherLoopError
+from actorgraph.errors import OtherLoopError, TwoReadersError
 from actorgraph.runtime.broadcast import BUFFER_MAX
 from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
 from tests.graphs import ab, at, compiled, in_a_row, writer
@@ -341,3 +341,23 @@ class TestTheLoopEnds:
             await anyio.to_thread.run_sync(partial(anyio.run, elsewhere, backend=backend))
             slow.out.set()
             assert [chunk async for chunk in stream] == [{"slow": {"foo": "end"}}]
+
+    async def test_a_second_reader_is_refused_while_one_waits(self):
+        """
+        Two tasks that read one stream would lose each other's wake-ups; the first is unharmed.
+        """
+        slow = Turnstile({"foo": "end"})
+        stream = in_a_row({"slow": slow}).astream({}, stream_mode="updates")
+        read: list[Any] = []
+
+        async def reader() -> None:
+            read.extend([chunk async for chunk in stream])
+
+        async with patient_group() as group:
+            group.start_soon(reader)
+            await slow.entered.wait()
+            with pytest.raises(TwoReadersError, match="two tasks at once"):
+                await anext(stream)
+            slow.out.set()
+
+        assert read == [{"slow": {"foo": "end"}}]
