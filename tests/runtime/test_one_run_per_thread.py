@@ -1,11 +1,19 @@
 """One run at a time on a thread: losers hear it before their first node, and nothing is lost."""
 
 import threading
+from functools import partial
 
 import anyio
 import pytest
 
-from actorgraph import AlreadyResumed, Command, ConflictError, InMemorySaver, interrupt
+from actorgraph import (
+    AlreadyResumed,
+    Command,
+    ConflictError,
+    InMemorySaver,
+    SqliteSaver,
+    interrupt,
+)
 from actorgraph.testing import GatedSaver
 from tests.gates import Box, Turnstile, patient_group
 from tests.graphs import ab, at, chain, count, in_a_row, writer
@@ -64,6 +72,31 @@ class TestTwentyAtOnce:
         final = (await graph.aget_state(at())).values["bar"]
 
         assert sorted(final) == ["0", "1", "2", "3", "4", *["a"] * 5]
+
+    @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+    async def test_of_two_processes_that_have_read_the_same_one_runs(self, durability, tmp_path):
+        """
+        Two savers of one file, as of two processes: the later claim is refused while the first
+        run is in its node, also in `exit`, where claims move no head. Promise: S068, B4.
+        """
+        log: list[str] = []
+        boxes, slow = [Box(), Box()], Turnstile({"bar": ["slow"]})
+        path = tmp_path / "x.db"
+        async with GatedSaver(SqliteSaver(path)) as one, GatedSaver(SqliteSaver(path)) as two:
+            graphs = [chain("a", log, checkpointer=one), in_a_row({"s": slow}, checkpointer=two)]
+            async with patient_group(one, two) as group:
+                for box, saver, graph in zip(boxes, (one, two), graphs, strict=True):
+                    run = partial(graph.ainvoke, {"bar": []}, at(), durability=durability)
+                    group.start_soon(box.fill, run)
+                    await saver.waiting()
+                two.release(None)
+                await slow.entered.wait()
+                one.release(None)
+                await boxes[0].done.wait()
+                slow.out.set()
+
+        assert isinstance(boxes[0].error, ConflictError)
+        assert (boxes[1].error, boxes[1].value["bar"], log) == (None, ["slow"], [])
 
     async def test_a_second_run_while_one_is_going_on_is_refused(self, saver):
         """
