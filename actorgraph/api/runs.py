@@ -250,6 +250,7 @@ class StoredRun(Run):
         elsewhere = Elsewhere(
             page=self._page,
             is_over=self._is_over,
+            is_alive=lambda: self._row.alive,
             left=self._left,
             values=self._values,
             live=live,

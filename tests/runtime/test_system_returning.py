@@ -8,6 +8,8 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
+from actorgraph.runtime.system import stored_readers
+from actorgraph.runtime.system.stored_readers import Elsewhere, StoredReader
 from actorgraph.values.commits import Outcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.gates import PATIENCE_S, Turnstile, settled
@@ -238,3 +240,51 @@ class TestUnstored:
 
         assert "drain" not in told
         assert told.count("gap") == 1
+
+
+class TestTheEndElsewhere:
+    """What is read of a run in another process, whose row says first how it has left."""
+
+    @pytest.fixture(autouse=True)
+    def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Look for the end every hundredth of a second."""
+        monkeypatch.setattr(stored_readers, "POLL_S", 0.01)
+
+    def reader(self, stored: list[RunEvent], *, alive: bool, comes: bool) -> StoredReader:
+        looks = 0
+
+        async def page(after: int) -> list[RunEvent]:
+            nonlocal looks
+            looks += 1
+            if comes and looks == 5:
+                stored.append(RunEvent(2, "end", {"status": "success", "reason": ""}))
+            return [event for event in stored if event.offset > after]
+
+        async def values() -> Any:
+            return {}
+
+        async def is_over() -> bool:
+            return True
+
+        elsewhere = Elsewhere(
+            page=page,
+            is_over=is_over,
+            is_alive=lambda: alive,
+            left=lambda: {"status": "success", "reason": ""},
+            values=values,
+            live=lambda _: None,
+            draining=lambda: None,
+        )
+        return StoredReader(elsewhere, 0)
+
+    @pytest.mark.parametrize("alive", [True, False])
+    @pytest.mark.parametrize("comes", [True, False])
+    async def test_the_last_events_of_a_run_that_lives_are_waited_for(self, alive, comes):
+        """
+        A gap is told only where they don't come any more.
+        """
+        stored = [RunEvent(1, "metadata", {})]
+        told = await kinds(self.reader(stored, alive=alive, comes=comes))
+
+        missing = ["metadata", "gap", "values", "end"]
+        assert told == (["metadata", "end"] if alive and comes else missing)

@@ -16,6 +16,8 @@ from actorgraph.runtime.system.readers import gap
 from actorgraph.values.systems import RunEvent
 
 POLL_S = 0.2
+LAST_LOOKS = 10
+"""So often it looks for the end of a run that has ended and stores events: they come behind it."""
 
 
 class Live(Protocol):
@@ -40,6 +42,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     Attributes:
         page: reads events behind an offset.
         is_over: whether the run writes no more.
+        is_alive: whether the process that had it lives.
         left: how it has left, `{"status": ..., "reason": ...}`; asked when it is over.
         values: reads the thread's state, for gaps.
         live: a reader behind an offset, once the run is here; None until then.
@@ -48,6 +51,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
     page: Callable[[int], Awaitable[list[RunEvent]]]
     is_over: Callable[[], Awaitable[bool]]
+    is_alive: Callable[[], bool]
     left: Callable[[], dict[str, Any]]
     values: Callable[[], Awaitable[Any]]
     live: Callable[[int], Live | None]
@@ -67,6 +71,7 @@ class StoredReader(AsyncIterator[RunEvent]):
         self._events: deque[RunEvent] = deque()
         self._live: Live | None = None
         self._ended = False
+        self._looks_left = LAST_LOOKS
 
     def __aiter__(self) -> Self:
         """Itself."""
@@ -102,9 +107,7 @@ class StoredReader(AsyncIterator[RunEvent]):
         if self._events:
             return
         if over:
-            self._ended = await self._has_read_the_end()
-            if not self._ended:
-                self._events.extend(await self._unstored_end())
+            await self._look_for_the_end()
         elif (reason := elsewhere.draining()) is not None:
             self._events.append(RunEvent(self.offset, "drain", {"reason": reason}))
             self._ended = True
@@ -117,10 +120,16 @@ class StoredReader(AsyncIterator[RunEvent]):
             self._events.extend(gap(self.offset, page[0].offset, await self._elsewhere.values()))
         self._events.extend(page)
 
-    async def _has_read_the_end(self) -> bool:
-        """Whether the last event that the reader has is the run's last one."""
+    async def _look_for_the_end(self) -> None:
+        """Nothing is stored behind what the reader has, of a run that has ended."""
         page = await self._elsewhere.page(self.offset - 1) if self.offset else []
-        return bool(page) and page[0].offset == self.offset and page[0].ends
+        if page and page[0].offset == self.offset and page[0].ends:
+            self._ended = True
+        elif page and self._looks_left and self._elsewhere.is_alive():
+            self._looks_left -= 1
+            await anyio.sleep(POLL_S)
+        else:
+            self._events.extend(await self._unstored_end())
 
     async def _unstored_end(self) -> list[RunEvent]:
         """What becomes of a run that has ended and didn't store so: a gap, its state, its end."""
