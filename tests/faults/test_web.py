@@ -43,13 +43,13 @@ def test_streams_over_many_kills(kind, tmp_path, request):
     kept, other = (Client(n, resumable=n == "kept", steps=10**6) for n in ("kept", "other"))
     chance = random.Random(kind)
     for _ in range(KILLS):
-        with server(kind, tmp_path / "runs.db") as made:
+        with server(kind, tmp_path / "runs.db", lease_s=1.0) as made:
             for client in (kept, other):
                 before = client.lives
                 while client.lives == before:
                     assert not client.read(made, chance.randint(1, 15), behind="metadata")
             made.kill()
-    with server(kind, tmp_path / "runs.db") as made:
+    with server(kind, tmp_path / "runs.db", lease_s=1.0) as made:
         httpx.post(f"{made.url}/enough", timeout=DEADLINE_S)
         done = []
         for client in (kept, other):

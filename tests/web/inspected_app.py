@@ -2,7 +2,7 @@
 
 `POST /enough` lets the graph "steps" end at its next step.
 
-    python -m tests.web.inspected_app <server> <database> [<limits as JSON>]
+    python -m tests.web.inspected_app <server> <database> <lease_s> [<limits as JSON>]
 
 It prints its address, and ends at SIGTERM.
 """
@@ -106,13 +106,13 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def application(path: str, limits: Limits) -> Starlette:
+def application(path: str, lease_s: float, limits: Limits) -> Starlette:
     """The routes over a file, and what tells of the inside."""
     system = ActorSystem(
         {name: graph.compile() for name, graph in graphs().items()},
         saver=SqliteSaver(path),
         store=SqliteStore(path + ".store"),
-        lease_s=1.0,
+        lease_s=lease_s,
         attempts_max=1000,
     )
 
@@ -154,9 +154,9 @@ def application(path: str, limits: Limits) -> Starlette:
     )
 
 
-def main(server: str, path: str, limits: str = "{}") -> None:
+def main(server: str, path: str, lease_s: str, limits: str = "{}") -> None:
     """Serve until SIGTERM."""
-    app = application(path, Limits(**json.loads(limits)))
+    app = application(path, float(lease_s), Limits(**json.loads(limits)))
     if server == "uvicorn":
         uvicorn.run(app, port=0, log_level="info", backlog=4096, timeout_graceful_shutdown=5)
         return

@@ -17,11 +17,16 @@ DEADLINE_S = 30
 
 
 class Server:
-    """`tests.web.inspected_app` as a process, with its address."""
+    """`tests.web.inspected_app` as a process, with its address.
 
-    def __init__(self, kind: str, path: Path, **limits: Any) -> None:
+    Args:
+        lease_s: short where it is killed; long enough otherwise for a machine that is busy.
+    """
+
+    def __init__(self, kind: str, path: Path, *, lease_s: float = 60.0, **limits: Any) -> None:
+        words = [kind, str(path), str(lease_s), json.dumps(limits)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.web.inspected_app", kind, str(path), json.dumps(limits)],
+            [sys.executable, "-m", "tests.web.inspected_app", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -18,13 +18,13 @@ def test_clients_come_back_after_a_kill(tmp_path):
     may be lost, or are, a gap and the whole state are; and the end of what is over is told too.
     """
     kept, other, over = (Client(n, resumable=n == "kept") for n in ("kept", "other", "over"))
-    with server("uvicorn", tmp_path / "runs.db") as first:
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as first:
         over.read(first, until=3)
         httpx.get(first.url + over.place.replace("/stream", "/join"), timeout=DEADLINE_S)
         other.read(first, until=6)
         kept.read(first, until=6)
         first.kill()
-    with server("uvicorn", tmp_path / "runs.db") as second:
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as second:
         assert all(client.read(second) for client in (kept, other, over))
 
     assert kept.events.ids == list(range(1, len(kept.events.ids) + 1))
@@ -41,10 +41,10 @@ def test_nothing_is_missing_after_a_drain(tmp_path):
     A server that drains has stored all that it has told, and the next one goes on behind it.
     """
     client = Client("t", resumable=True)
-    with server("uvicorn", tmp_path / "runs.db") as first:
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as first:
         client.read(first, until=4)
         first.stop()
-    with server("uvicorn", tmp_path / "runs.db") as second:
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as second:
         assert client.read(second)
 
     assert client.events.ids == list(range(1, len(client.events.ids) + 1))

@@ -88,12 +88,9 @@ class Keeper:
 
     def add(self, event: RunEvent) -> None:
         """Store an event, soon. It is encoded now: what changes later is not in it."""
-        if self.broken:
-            self.shown = event.offset
-            return
         row = EventRow(event.offset, event.created, encoded(self._codec, self._run, event))
         with self._lock:
-            if self.broken:  # since it was asked for the first time
+            if self.broken:
                 self.shown = event.offset
                 return
             self._rows.append(row)
