@@ -38,7 +38,7 @@ def test_streams_over_many_kills(kind, tmp_path, request):
     """
     However often a server is killed, clients that come back know of every step, are told each
     event once, and of every gap: of each that may be where events are stored, of each that there
-    is where they are not. Promise: S130.
+    is where they are not. Promise: E9.
     """
     kept, other = (Client(n, resumable=n == "kept", steps=10**6) for n in ("kept", "other"))
     chance = random.Random(kind)

@@ -74,7 +74,7 @@ class TestTakenUp:
     async def test_a_reader_that_came_before_the_run_sees_it_live(self, place: Store, resumable):
         """
         Who reads a dead process's run where nobody has it yet is told of the gap, and of all that
-        happens from the moment at which it is taken up. Promise: S130.
+        happens from the moment at which it is taken up. Promise: E9.
         """
         lives = Lives(place.again)
         async with lives.system("b") as first:
