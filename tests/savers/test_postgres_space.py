@@ -2,6 +2,7 @@
 
 import random
 import string
+from operator import add
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from actorgraph import END, START, Codec, PostgresSaver, StateGraph, add_messages
 from actorgraph.savers.postgres.saver import COMPRESS_ABOVE
 from tests.graphs import at
+from tests.savers.test_growing_lists import growing, item
 
 CHARS = 400
 ALPHABET = string.ascii_letters + string.digits + "  "
@@ -26,29 +28,29 @@ class Chat(TypedDict):
     messages: Annotated[list[Any], add_messages]
 
 
-async def chat(url: str, schema: str, turns: int, vacuum) -> int:
-    """A chat of messages of random characters; the bytes of its encoded state.
+class Plain(TypedDict):
+    """Messages as they come: dicts."""
 
-    Args:
-        vacuum: called after each turn, with the number of the turn.
-    """
+    messages: Annotated[list[Any], add]
+
+
+async def chat(saver: Any, turns: int, schema: type = Chat) -> dict[str, Any]:
+    """A chat of messages of random characters, one thread; the state that it ends with."""
     texts = random.Random(400)
 
     def message(role: str) -> dict[str, str]:
         return {"role": role, "content": "".join(texts.choices(ALPHABET, k=CHARS))}
 
-    async def answer(_: Chat) -> dict[str, Any]:
+    async def answer(_: Any) -> dict[str, Any]:
         return {"messages": [message("assistant")]}
 
-    builder = StateGraph(Chat).add_node("answer", answer)
+    builder = StateGraph(schema).add_node("answer", answer)
     builder.add_edge(START, "answer").add_edge("answer", END)
-    async with PostgresSaver(url, schema=schema, synchronous_commit="off") as saver:
-        graph = builder.compile(checkpointer=saver)
-        for turn in range(turns):
-            last = await graph.ainvoke({"messages": [message("user")]}, at(), durability="sync")
-            vacuum(turn)
+    graph = builder.compile(checkpointer=saver)
+    for _ in range(turns):
+        last = await graph.ainvoke({"messages": [message("user")]}, at(), durability="sync")
     assert len(last["messages"]) == 2 * turns
-    return len(Codec().encode(last, "state"))
+    return last
 
 
 async def test_a_growing_list_leaves_little_dead_space(postgres, lent):
@@ -56,14 +58,47 @@ async def test_a_growing_list_leaves_little_dead_space(postgres, lent):
     A list to which 80 messages were added one by one takes at most four times its own bytes,
     tables and indexes and all, although nothing was vacuumed. Promise: C1.
     """
-    async with PostgresSaver(postgres.url, schema=lent):
-        pass  # the tables are there
-    with postgres.connect(lent) as db:
-        db.execute("TRUNCATE ranges")
-        state = await chat(postgres.url, lent, 40, lambda _: None)
-        (taken,) = db.execute(SIZES, ("ranges",)).fetchone()
+    async with PostgresSaver(postgres.url, schema=lent) as saver:
+        with postgres.connect(lent) as db:
+            db.execute("TRUNCATE ranges")
+            state = await chat(saver, 40)
+            (taken,) = db.execute(SIZES, ("ranges",)).fetchone()
 
-    assert taken <= 4 * state
+    assert taken <= 4 * len(Codec().encode(state, "state"))
+
+
+ROWS_MAX = 16
+USED = "SELECT count(*), count(*) FILTER (WHERE lineage < 0), max(start + count) FROM ranges"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_rows_that_were_merged_are_used_again(postgres, lent):
+    """
+    A list of 60 full rows never has more than 16 in the table, nor a page for each that it had:
+    new ones take the places of those that were merged. Copies, backups and prunes leave the free
+    ones out.
+    """
+
+    async def items(name: str) -> list[str]:
+        return (await graph.aget_state(at(name))).values["items"]
+
+    async with PostgresSaver(postgres.url, schema=lent) as saver:
+        with postgres.connect(lent) as db:
+            db.execute("TRUNCATE ranges")
+            graph = growing(60, 40, saver)
+            await graph.ainvoke({}, {**at(), "recursion_limit": 100}, durability="sync")
+            rows, free, end = db.execute(USED).fetchone()
+            (pages,) = db.execute("SELECT pg_relation_size('ranges') / 8192").fetchone()
+            await saver.acopy_thread("t", "copy")
+            copied = db.execute(USED).fetchone()[1]
+            await saver.aprune(["t"])
+            left = db.execute(USED).fetchone()[1]
+        found = [await items("t"), await items("copy")]
+
+    assert (rows <= ROWS_MAX, free > 0, end) == (True, True, 60 * 40)
+    assert pages <= 2 * ROWS_MAX
+    assert (copied, left) == (free, 0)
+    assert found == [[item(n) for n in range(60 * 40)]] * 2
 
 
 async def test_values_are_compressed_unless_the_codec_says_otherwise(postgres, lent):

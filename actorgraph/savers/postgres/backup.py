@@ -25,7 +25,9 @@ _TABLES: dict[str, LiteralString] = {
                has_interrupts::int, created, metadata::text, record::text
         FROM checkpoints ORDER BY thread, seq""",
     "blobs": "SELECT thread, namespace, channel, version, payload FROM blobs",
-    "ranges": "SELECT thread, namespace, channel, lineage, start, count, payload FROM ranges",
+    "ranges": """
+        SELECT thread, namespace, channel, lineage, start, count, payload FROM ranges
+        WHERE lineage >= 0""",
     "writes": """
         SELECT thread, namespace, checkpoint, task, idx, generation, path, payload FROM writes""",
     "system_runs": """

@@ -25,7 +25,7 @@ COPY_THREAD = (
     """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload
     FROM blobs WHERE thread = %(source)s""",
     """INSERT INTO ranges SELECT %(target)s, namespace, channel, lineage, start, count, payload
-    FROM ranges WHERE thread = %(source)s""",
+    FROM ranges WHERE thread = %(source)s AND lineage >= 0""",
     """INSERT INTO writes
     SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload
     FROM writes WHERE thread = %(source)s""",
@@ -89,7 +89,10 @@ USING unnest(%s::text[], %s::text[], %s::bigint[]) AS w (namespace, channel, ver
 WHERE b.thread = %s AND b.namespace = w.namespace AND b.channel = w.channel
     AND b.version = w.version
 """
-SELECT_RANGE_KEYS = "SELECT namespace, channel, lineage, start FROM ranges WHERE thread = %s"
+SELECT_RANGE_KEYS = """
+SELECT namespace, channel, lineage, start FROM ranges WHERE thread = %s AND lineage >= 0
+"""
+DELETE_FREE_RANGES = "DELETE FROM ranges WHERE thread = %s AND lineage < 0"
 DELETE_RANGES = """
 DELETE FROM ranges r
 USING unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])

@@ -9,7 +9,9 @@ from actorgraph.values.commits import LedgerRow
 from actorgraph.values.retention import Resealer
 
 _VALUES = "SELECT namespace, channel, version, payload FROM blobs WHERE thread = %s"
-_ITEMS = "SELECT namespace, channel, lineage, start, payload FROM ranges WHERE thread = %s"
+_ITEMS = """
+SELECT namespace, channel, lineage, start, payload FROM ranges WHERE thread = %s AND lineage >= 0
+"""
 _WRITES = """
 SELECT namespace, checkpoint, task, path, idx, generation, payload FROM writes WHERE thread = %s
 """

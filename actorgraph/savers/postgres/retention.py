@@ -157,4 +157,5 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
         beyond = [key for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         if beyond:
             cursor.execute(sql.DELETE_RANGES, (*arrays(beyond), row))
+    cursor.execute(sql.DELETE_FREE_RANGES, (row,))
     return len(unnamed) + len(beyond) + writes

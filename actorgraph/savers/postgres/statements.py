@@ -104,11 +104,33 @@ SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::big
                      %s::bigint[], %s::text[], %s::bytea[])
 ON CONFLICT DO NOTHING
 """
+FREE = -1
+"""The lineage of rows of `ranges` that hold no list: the next new row takes such a one's place."""
 INSERT_RANGES = """
-INSERT INTO ranges
-SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],
-                     %s::bigint[], %s::bytea[])
+WITH w AS (
+    SELECT *, row_number() OVER (PARTITION BY thread, namespace, channel) AS place
+    FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
+                %s::bytea[]) AS w (thread, namespace, channel, lineage, start, count, payload)),
+free AS (
+    SELECT w.*, f.slot FROM w CROSS JOIN LATERAL (
+        SELECT r.start AS slot FROM ranges r
+        WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+            AND r.lineage = -1
+        ORDER BY r.start OFFSET w.place - 1 LIMIT 1) AS f),
+taken AS (
+    UPDATE ranges r
+    SET lineage = f.lineage, start = f.start, count = f.count, payload = f.payload
+    FROM free f
+    WHERE r.thread = f.thread AND r.namespace = f.namespace AND r.channel = f.channel
+        AND r.lineage = -1 AND r.start = f.slot)
+INSERT INTO ranges (thread, namespace, channel, lineage, start, count, payload)
+SELECT thread, namespace, channel, lineage, start, count, payload FROM w
+WHERE NOT EXISTS (
+    SELECT FROM free f WHERE f.thread = w.thread AND f.namespace = w.namespace
+        AND f.channel = w.channel AND f.place = w.place)
 """
+"""A new row is an update of a free one, where there is one: PostgreSQL puts it on the same page,
+whose dead rows go at once. A page that only lost rows is used again after a vacuum."""
 EXTEND_RANGES = """
 UPDATE ranges r SET count = r.count + w.count, payload = r.payload || w.payload
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
@@ -117,16 +139,24 @@ WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channe
     AND r.lineage = w.lineage AND r.start = w.start
 """
 MERGE_RANGES = """
-WITH gone AS (
-    DELETE FROM ranges
+WITH rows AS (
+    SELECT start, count, payload, row_number() OVER (ORDER BY start) AS place FROM ranges
     WHERE thread = %(thread)s AND namespace = %(namespace)s AND channel = %(channel)s
-        AND lineage = %(lineage)s AND start >= %(start)s AND start < %(end)s
-    RETURNING start, count, payload)
-INSERT INTO ranges
-SELECT %(thread)s, %(namespace)s, %(channel)s, %(lineage)s, %(start)s,
-       sum(count)::bigint, string_agg(payload, ''::bytea ORDER BY start)
-FROM gone HAVING count(*) > 0
+        AND lineage = %(lineage)s AND start >= %(start)s AND start < %(end)s),
+freed AS (
+    UPDATE ranges r SET lineage = -1, start = most.start + w.place, count = 0, payload = ''
+    FROM rows w, (
+        SELECT coalesce(max(start), 0) AS start FROM ranges
+        WHERE thread = %(thread)s AND namespace = %(namespace)s AND channel = %(channel)s
+            AND lineage = -1) AS most
+    WHERE r.thread = %(thread)s AND r.namespace = %(namespace)s AND r.channel = %(channel)s
+        AND r.lineage = %(lineage)s AND r.start = w.start AND w.start <> %(start)s)
+UPDATE ranges r SET (count, payload) = (
+    SELECT sum(count)::bigint, string_agg(payload, ''::bytea ORDER BY start) FROM rows)
+WHERE r.thread = %(thread)s AND r.namespace = %(namespace)s AND r.channel = %(channel)s
+    AND r.lineage = %(lineage)s AND r.start = %(start)s
 """
+"""The first row becomes all of them, the others are free."""
 UPDATE_THREADS = """
 UPDATE threads t SET next_seq = w.next_seq, head = w.head, run = w.run, deleted = false
 FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])
