@@ -35,6 +35,7 @@ class Files:
     """A database file, or a folder of files of lines."""
 
     def __init__(self, kind: str, folder: Path) -> None:
+        self.before = 0
         self._kind = kind
         self._folder = folder / "stored"
         self._folder.mkdir()
@@ -58,13 +59,13 @@ class Schema:
     def __init__(self, postgres: PostgresServer, schema: str) -> None:
         self._postgres = postgres
         self._schema = schema
-        self._empty = 0
+        self.before = 0
 
     @asynccontextmanager
     async def saver(self) -> AsyncIterator[Any]:
         """A saver over them; they are there, and empty."""
         async with PostgresSaver(self._postgres.url, schema=self._schema) as saver:
-            self._empty = self._size()
+            self.before = self._size()
             yield saver
 
     def taken(self) -> list[int]:
@@ -72,10 +73,10 @@ class Schema:
         The bytes that were added to all tables, with their indexes and maps: before anything was
         vacuumed, and after a plain VACUUM, which takes no file's end away but adds maps.
         """
-        before = self._size() - self._empty
+        before = self._size() - self.before
         with self._postgres.connect(self._schema) as db:
             db.execute("VACUUM")
-        return [before, self._size() - self._empty]
+        return [before, self._size() - self.before]
 
     def _size(self) -> int:
         with self._postgres.connect(self._schema) as db:
@@ -96,6 +97,8 @@ async def test_a_chat_of_four_hundred_turns(place, kind, schema_of, request, any
     ratios = [taken / size for taken in place.taken()]
 
     figures = ", ".join(f"{ratio:.2f}" for ratio in ratios) + f" x {size:,} bytes"
+    if place.before:
+        figures += f", and {place.before:,} of empty tables"
     what = f"a chat of 400 turns, {'dicts' if plain else 'objects'}, {kind}"
     report(request.config, "many at once", row(what, anyio_backend, figures))
     assert max(ratios) <= AT_MOST[kind]

@@ -77,12 +77,14 @@ class TestTables:
             (queries.SELECT_LOADS, (["t"], [""], [b"x"])),
             (sql.SELECT_HEADS, (["t"], ["ns"])),
             (sql.SELECT_BASES, (["t"], [""], [b"x"])),
+            (queries.SELECT_THREAD_IDS, {"older": 1, "inputs": False}),
         ],
-        ids=["head", "by id", "nested head", "base"],
+        ids=["head", "by id", "nested head", "base", "by age"],
     )
     def test_lookups_use_an_index(self, postgres, filled, statement, values):
         """
-        Reading the newest checkpoint, or one by its id, scans no table. Promise: S199.
+        Reading the newest checkpoint, one by its id, or what is older scans no table.
+        Promise: S199.
         """
         found = plan(postgres, filled, statement, values)
 

@@ -90,6 +90,7 @@ class TestTakingApart:
         assert second.taken('{"a":2}') == (WHOLE, '{"a":2}')
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 class TestStored:
     async def test_records_of_a_loop_are_numbers(self, postgres, lent):
         """

@@ -1,4 +1,7 @@
-"""SQL text of reads. A list of loads is one statement, and the values of what it finds another."""
+"""SQL text of reads. A list of loads is one statement, and the values of what it finds another.
+
+The view `checkpoints` is asked where a record is wanted, its table `points` where none is.
+"""
 
 from typing import LiteralString
 
@@ -31,7 +34,7 @@ _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)
     AND (%(source)s::text IS NULL OR c.source = %(source)s)
     AND (%(before)s::bytea IS NULL OR c.seq < (
-        SELECT max(b.seq) FROM checkpoints b
+        SELECT max(b.seq) FROM points b
         WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = %(before)s))
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
@@ -40,38 +43,56 @@ _WHERE: LiteralString = """
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
-_PAGE: LiteralString = f"""
-SELECT {COLUMNS} FROM checkpoints c JOIN threads t USING (thread) WHERE {_WHERE}"""  # noqa: S608
-_ONE: LiteralString = f"""{_PAGE} AND {_THREAD}
+_IN_THREAD: LiteralString = f"""{_WHERE} AND {_THREAD}
     AND c.seq < %(under)s::bigint AND c.seq > %(above)s::bigint"""
-_OF_NAMESPACE: LiteralString = f"{_ONE} AND {_NAMESPACE}"
-_OF_ALL_THREADS: LiteralString = f"{_PAGE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
+_FROM: LiteralString = "JOIN threads t USING (thread) WHERE"
+_OF_NAMESPACE: LiteralString = f"""
+SELECT {COLUMNS} FROM checkpoints c {_FROM} {_IN_THREAD} AND {_NAMESPACE}"""  # noqa: S608
+_KEYS: LiteralString = f"SELECT c.thread, c.namespace, c.seq FROM points c {_FROM}"  # noqa: S608
+_OF_THREAD: LiteralString = f"{_KEYS} {_IN_THREAD}"
+_OF_THREADS: LiteralString = f"{_KEYS} {_WHERE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
 _BY_SEQ: dict[bool, LiteralString] = {
     False: " ORDER BY c.seq DESC LIMIT %(limit)s",
     True: " ORDER BY c.seq LIMIT %(limit)s",
 }
-_BY_ID: dict[bool, LiteralString] = {
+_BEHIND: dict[bool, LiteralString] = {
     False: """ AND (%(id)s::bytea IS NULL OR c.id < %(id)s OR c.id = %(id)s AND (
-            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq < %(seq)s::bigint))
-        ORDER BY c.id DESC, t.thread_id, c.seq DESC LIMIT %(limit)s""",
+            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq < %(seq)s::bigint
+        ))""",
     True: """ AND (%(id)s::bytea IS NULL OR c.id > %(id)s OR c.id = %(id)s AND (
-            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq > %(seq)s::bigint))
-        ORDER BY c.id, t.thread_id, c.seq LIMIT %(limit)s""",
+            t.thread_id > %(named)s::text OR t.thread_id = %(named)s AND c.seq > %(seq)s::bigint
+        ))""",
 }
+_BY_ID: dict[bool, LiteralString] = {
+    False: " ORDER BY c.id DESC, t.thread_id, c.seq DESC LIMIT %(limit)s",
+    True: " ORDER BY c.id, t.thread_id, c.seq LIMIT %(limit)s",
+}
+
+
+def _sorted(keys: LiteralString, order: LiteralString) -> LiteralString:
+    """The checkpoints of a page that is sorted: only of its own rows are records put together."""
+    return f"""
+SELECT {COLUMNS} FROM ({keys} {order}) AS page
+JOIN checkpoints c USING (thread, namespace, seq)
+JOIN threads t USING (thread) {order}"""  # noqa: S608
+
+
 SELECT_PAGE: dict[bool, LiteralString] = {o: _OF_NAMESPACE + by for o, by in _BY_SEQ.items()}
-SELECT_PAGE_OF_ALL: dict[bool, LiteralString] = {o: _ONE + by for o, by in _BY_SEQ.items()}
+SELECT_PAGE_OF_ALL: dict[bool, LiteralString] = {
+    o: _sorted(_OF_THREAD, by) for o, by in _BY_SEQ.items()
+}
 SELECT_PAGE_OF_THREADS: dict[bool, LiteralString] = {
-    o: _OF_ALL_THREADS + by for o, by in _BY_ID.items()
+    o: _sorted(_OF_THREADS + _BEHIND[o], by) for o, by in _BY_ID.items()
 }
 """Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
 
 SELECT_ANCESTORS: LiteralString = f"""
 WITH RECURSIVE chain (depth, id, parent) AS (
-    SELECT 1, c.id, c.parent FROM checkpoints c
+    SELECT 1, c.id, c.parent FROM points c
     WHERE c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = %(parent)s
     UNION
     SELECT chain.depth + 1, c.id, c.parent FROM chain
-    JOIN checkpoints c
+    JOIN points c
         ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.parent
     WHERE chain.depth < %(depth)s)
 SELECT {COLUMNS} FROM chain
@@ -111,25 +132,25 @@ JOIN writes d ON d.thread = w.thread AND d.namespace = w.namespace AND d.checkpo
 
 SELECT_THREAD_IDS = """
 SELECT thread_id FROM threads t
-WHERE (EXISTS (SELECT FROM checkpoints c WHERE c.thread = t.thread)
+WHERE (EXISTS (SELECT FROM points c WHERE c.thread = t.thread)
        OR %(inputs)s::boolean AND EXISTS (
             SELECT FROM runs r WHERE r.thread = t.thread AND r.input IS NOT NULL))
     AND (%(older)s::bigint IS NULL OR EXISTS (
-        SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
+        SELECT FROM points c WHERE c.thread = t.thread AND c.created < %(older)s))
 ORDER BY thread_id
 """
 SELECT_THREADS_OF_RUNS = """
 SELECT thread_id FROM threads t
 WHERE (t.run = ANY(%(runs)s) OR EXISTS (
-        SELECT FROM checkpoints c WHERE c.thread = t.thread AND (
+        SELECT FROM points c WHERE c.thread = t.thread AND (
             c.run = ANY(%(runs)s)
             OR (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> 'run_id')::text
                 = ANY(%(texts)s))))
     AND (%(older)s::bigint IS NULL OR EXISTS (
-        SELECT FROM checkpoints c WHERE c.thread = t.thread AND c.created < %(older)s))
+        SELECT FROM points c WHERE c.thread = t.thread AND c.created < %(older)s))
 ORDER BY thread_id
 """
 COUNT_CHECKPOINTS = """
-SELECT count(*) FROM checkpoints c JOIN threads t USING (thread)
+SELECT count(*) FROM points c JOIN threads t USING (thread)
 WHERE t.thread_id = %(thread)s AND (%(namespace)s::text IS NULL OR c.namespace = %(namespace)s)
 """

@@ -30,9 +30,9 @@ COPY_THREAD = (
     SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload
     FROM writes WHERE thread = %(source)s""",
 )
-SELECT_ANY = "SELECT 1 FROM checkpoints WHERE thread = %s LIMIT 1"
+SELECT_ANY = "SELECT 1 FROM points WHERE thread = %s LIMIT 1"
 SELECT_HEAD = """
-SELECT id FROM checkpoints WHERE thread = %s AND namespace = '' ORDER BY seq DESC LIMIT 1
+SELECT id FROM points WHERE thread = %s AND namespace = '' ORDER BY seq DESC LIMIT 1
 """
 SELECT_POINTS = """
 SELECT namespace, seq, id, parent, run, metadata::text, record::text FROM checkpoints
@@ -63,12 +63,12 @@ WHERE thread = %s AND namespace = %s AND seq = %s
 """
 DELETE_STRAY_WRITES = """
 DELETE FROM writes WHERE thread = %s AND NOT EXISTS (
-    SELECT FROM checkpoints c WHERE c.thread = writes.thread
+    SELECT FROM points c WHERE c.thread = writes.thread
     AND c.namespace = writes.namespace AND c.id = writes.checkpoint)
 """
 FORGET_DELETED = """
 DELETE FROM threads t WHERE t.run IS NULL
-    AND NOT EXISTS (SELECT FROM checkpoints c WHERE c.thread = t.thread)
+    AND NOT EXISTS (SELECT FROM points c WHERE c.thread = t.thread)
     AND NOT EXISTS (SELECT FROM writes w WHERE w.thread = t.thread)
     AND NOT EXISTS (SELECT FROM runs r WHERE r.thread = t.thread)
 """
@@ -103,6 +103,6 @@ WHERE r.thread = %s AND r.namespace = w.namespace AND r.channel = w.channel
 RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = %s"
 DELETE_RUNS = """
 DELETE FROM runs WHERE thread = %s AND run IS DISTINCT FROM %s
-    AND run NOT IN (SELECT c.run FROM checkpoints c WHERE c.thread = runs.thread
+    AND run NOT IN (SELECT c.run FROM points c WHERE c.thread = runs.thread
                     AND c.run IS NOT NULL)
 """

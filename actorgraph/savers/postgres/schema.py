@@ -166,7 +166,6 @@ DO $$ BEGIN
     IF EXISTS (SELECT FROM checkpoints) THEN
         ALTER TABLE checkpoints RENAME TO points;
         ALTER TABLE points ADD COLUMN shape integer NOT NULL DEFAULT 0;
-        DROP INDEX idx_checkpoints_created;
     ELSE
         DROP TABLE checkpoints;
         CREATE TABLE points (
@@ -188,6 +187,7 @@ DO $$ BEGIN
         CREATE UNIQUE INDEX idx_checkpoints_thread ON points (thread, namespace, seq)
             WITH (fillfactor = 100);
         CREATE INDEX idx_checkpoints_lookup ON points (thread, id) WITH (fillfactor = 100);
+        CREATE INDEX idx_checkpoints_created ON points USING brin (created);
     END IF;
 END $$;
 CREATE VIEW checkpoints AS

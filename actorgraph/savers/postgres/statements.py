@@ -34,7 +34,7 @@ SELECT t.thread_id, w.namespace, h.id
 FROM unnest(%s::text[], %s::text[]) AS w (thread_id, namespace)
 JOIN threads t ON t.thread_id = w.thread_id
 CROSS JOIN LATERAL (
-    SELECT c.id FROM checkpoints c WHERE c.thread = t.thread AND c.namespace = w.namespace
+    SELECT c.id FROM points c WHERE c.thread = t.thread AND c.namespace = w.namespace
     ORDER BY c.seq DESC LIMIT 1) AS h
 """
 SELECT_ANSWERED = """
@@ -50,7 +50,7 @@ SELECT_BASES = """
 SELECT t.thread_id, w.namespace, w.id
 FROM unnest(%s::text[], %s::text[], %s::bytea[]) AS w (thread_id, namespace, id)
 JOIN threads t ON t.thread_id = w.thread_id
-WHERE EXISTS (SELECT FROM checkpoints c
+WHERE EXISTS (SELECT FROM points c
               WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = w.id)
 """
 SELECT_COUNTS = """
