@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from textwrap import dedent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,8 +38,19 @@ class Source:
     def is_test(self) -> bool:
         return self.path.startswith("tests/") and Path(self.path).name.startswith("test_")
 
+    @cached_property
+    def by_kind(self) -> dict[type[ast.AST], list[Any]]:
+        """Every node by its class: walking the trees anew for each rule takes seconds."""
+        found: dict[type[ast.AST], list[Any]] = {}
+        for node in ast.walk(self.tree):
+            found.setdefault(type(node), []).append(node)
+        return found
+
     def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        """The nodes of these classes, and of those made of them."""
+        for kind, nodes in self.by_kind.items():
+            if issubclass(kind, kinds):
+                yield from nodes
 
 
 Place = tuple[int, str]

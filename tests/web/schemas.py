@@ -32,18 +32,26 @@ class Found(NamedTuple):
 
 
 def schemathesis(
-    url: str, folder: Path, *, examples: int, seed: int, leads: bool, limit_s: float
+    url: str,
+    folder: Path,
+    *,
+    phases: str,
+    examples: int,
+    seed: int,
+    leads: bool,
+    limit_s: float,
 ) -> Found:
     """Send requests of every kind to every operation.
 
     Args:
-        examples: random requests per operation, beside those for each boundary.
+        phases: "fuzzing" are random requests, "coverage" those for each boundary.
+        examples: random requests per operation.
         leads: whether they are led to threads, runs and graphs that are there.
     """
     command = [
         str(Path(sys.executable).with_name("schemathesis")),
         *("run", f"{url}/openapi.json", "--checks", CHECKS, "--continue-on-failure"),
-        *("--max-examples", str(examples), "--phases", "coverage,fuzzing", "--seed", str(seed)),
+        *("--max-examples", str(examples), "--phases", phases, "--seed", str(seed)),
         *("--request-timeout", "30", "--generation-database", ":memory:"),
     ]
     answers = folder / "answers.json"

@@ -234,11 +234,12 @@ class LosesTheLastCommit(Planted):
 
 BUGS: list[type[Planted]] = [
     *(ListsByStep, KeepsAClaimAfterACrash, StoresHalfAFailedBatch, OverwritesWrites),
-    *(KeepsNoAncestors, LeavesDanglingParents, LosesTheLastCommit),
+    *(LeavesDanglingParents, LosesTheLastCommit),
 ]
 """Found after a few sequences."""
 
 HARD: list[type[Planted]] = [
     *(ForgetsTheNamespace, TakesTheLimitFirst, DropsALedgerRowOnCopy, LosesTheVersionFloor),
+    KeepsNoAncestors,
 ]
 """Found after some dozens."""
