@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
+# Tests wait for disks and for other processes: one worker more than there are cores.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev
@@ -19,10 +22,10 @@ demo: $(DEMO)
 	$(BIN)/python examples/audit_packages.py $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest tests --ignore=tests/docs -n auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(ARGS)
 
 docs-test: $(DEV)
-	$(BIN)/python -m pytest tests/docs -n auto $(ARGS)
+	$(BIN)/python -m pytest tests/docs -n $(WORKERS) $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

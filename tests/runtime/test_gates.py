@@ -33,7 +33,7 @@ class TestWaiting:
         await give_up(gate.wait)
         before = boxes()
 
-        for _ in range(20):
+        for _ in range(6):
             await give_up(gate.wait)
 
         assert boxes() <= before
@@ -46,7 +46,7 @@ class TestWaiting:
         await give_up(journal.wait_after, 0)
         before = boxes()
 
-        for _ in range(20):
+        for _ in range(6):
             await give_up(journal.wait_after, 0)
 
         assert boxes() <= before
