@@ -9,7 +9,7 @@ from tests.savers.machine.planted import BUGS
 from tests.savers.machine.running import run_machine
 from tests.stores import Store
 
-SEQUENCES, STEPS = 24, 50
+SEQUENCES, STEPS = 16, 50
 
 
 def _server(store, request):
