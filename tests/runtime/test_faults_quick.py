@@ -21,8 +21,8 @@ from tests.faults.test_cancelled_awaits import CALLS, HOW
 
 CHAIN, FAN_OUT, QUESTION, LOOP = (NAMED[n] for n in ("chain", "fan-out", "interrupt", "loop"))
 CHEAP = ("memory", "memory, by actor")
-PARTS = {"asyncio": (0, 4), "trio": (2, 4)}
-"""Which quarter of all points each event loop has here; tests/faults has all."""
+PARTS = {"asyncio": (0, 3), "trio": (1, 3)}
+"""Which third of all points each event loop has here."""
 
 
 class TestDoubles:
