@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from actorgraph import channels, messages
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.later import LATER
-from actorgraph.api.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
+from actorgraph.api.savers import InMemorySaver, MemorySaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
 from actorgraph.codec.events import SerdeEvent, register_serde_event_listener
@@ -67,12 +67,7 @@ from actorgraph.errors import (
     UnknownTypeError,
     UnreachableNodeWarning,
 )
-from actorgraph.messages import (
-    REMOVE_ALL_MESSAGES,
-    MessagesState,
-    RemoveMessage,
-    add_messages,
-)
+from actorgraph.messages import REMOVE_ALL_MESSAGES, MessagesState, RemoveMessage, add_messages
 from actorgraph.plan.managed import IsLastStep, RemainingSteps
 from actorgraph.plan.raw import ChannelWriteEntry
 from actorgraph.runtime.context import get_config, get_stream_writer
@@ -166,6 +161,7 @@ if TYPE_CHECKING:
         uuid6,
     )
     from actorgraph.api.simple_saver import SimpleCheckpoint, SimpleSaver
+    from actorgraph.api.sqlite_saver import AsyncSqliteSaver, SqliteSaver
     from actorgraph.api.system import ActorSystem
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache

@@ -72,6 +72,8 @@ LATER = {
     "RetryingSaver": "actorgraph.api.operations.retries",
     "SimpleSaver": "actorgraph.api.simple_saver",
     "SimpleCheckpoint": "actorgraph.api.simple_saver",
+    "AsyncSqliteSaver": "actorgraph.api.sqlite_saver",
+    "SqliteSaver": "actorgraph.api.sqlite_saver",
     "CheckpointSource": "actorgraph.values.sources",
     "CheckpointConfig": "actorgraph.values.sources",
 }

@@ -1,9 +1,8 @@
-"""The savers that programs use: a store of `savers/`, hosted by the actors of `runtime/`.
+"""What programs' savers are: a store of `savers/`, hosted by the actors of `runtime/`.
 
 `async with`, `with`, or neither: see `runtime.hosting` for who then runs the actors.
 """
 
-import os
 from types import TracebackType
 from typing import Self, cast
 
@@ -12,15 +11,12 @@ from actorgraph.api.key_methods import KeyMethods
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
 from actorgraph.api.upkeep_methods import UpkeepMethods
-from actorgraph.codec import Codec
-from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Opened, close_hosted, mark_left, open_hosted
 from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
-from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 
 class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
@@ -100,47 +96,6 @@ class InMemorySaver(HostedSaver, MemoryBackend):
     """
 
 
-class SqliteSaver(HostedSaver, SqliteBackend):
-    """Keeps checkpoints in one SQLite file, durable before they are acknowledged.
-
-    Use it as `async with SqliteSaver(path) as saver`, as `with SqliteSaver(path) as saver` in
-    blocking programs, or unopened at module level; then one background thread of the process
-    hosts it.
-
-    Args:
-        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for a database
-            that ends with the saver.
-        synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
-            cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
-        busy_timeout_s: seconds to wait for another process's lock. Default 5.
-        codec: how values are stored; default one with no types beyond the graph's own. A
-            serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
-    Raises:
-        InvalidConfigError: an argument is out of range.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        synchronous: Synchronous = "FULL",
-        busy_timeout_s: float = 5.0,
-        codec: Codec | SerializerProtocol | None = None,
-    ) -> None:
-        SqliteBackend.__init__(
-            self, path, synchronous=synchronous, busy_timeout_s=busy_timeout_s, codec=codec
-        )
-
-    @classmethod
-    def from_conn_string(cls, conn_string: str) -> Self:
-        """The saver of a file or of ":memory:"; LangGraph's way to make one.
-
-        Returns: a saver to open with `async with` or `with`.
-        """
-        return cls(conn_string)
-
-
 MemorySaver = InMemorySaver
-AsyncSqliteSaver = SqliteSaver
 
-__all__ = ["AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"]
+__all__ = ["HostedSaver", "InMemorySaver", "MemorySaver"]

@@ -1,7 +1,6 @@
 """What every error has: what happened, and what to do about it."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
@@ -44,6 +43,8 @@ def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError
 
 def did_you_mean(name: object, choices: Sequence[str]) -> str:
     """A hint such as `did you mean 'answer'?`, or the choices when none is near."""
+    from difflib import get_close_matches  # few programs mistake a name
+
     near = get_close_matches(str(name), choices, n=2)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"

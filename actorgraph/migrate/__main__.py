@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from actorgraph.api.savers import SqliteSaver
+from actorgraph.api.sqlite_saver import SqliteSaver
 from actorgraph.migrate.moving import ThreadReport, migrate
 
 

@@ -1,7 +1,5 @@
 """Advice where a thread has nothing: which threads have similar ids."""
 
-from difflib import get_close_matches
-
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.hosting import Host
 from actorgraph.values.retention import ListThreads
@@ -24,6 +22,8 @@ async def near_threads(host: Host, thread_id: str) -> str:
         begins = thread_id[:2].casefold()
         known = [name for name in known if name[:2].casefold() == begins][:COMPARED_MAX]
     by_case = {name.casefold(): name for name in known}
+    from difflib import get_close_matches  # few programs mistake a name
+
     found = get_close_matches(thread_id.casefold(), by_case, n=2, cutoff=0.75)
     names = " or ".join(repr(by_case[name]) for name in found)
     return f"did you mean thread {names}?" if names else ""

@@ -27,7 +27,6 @@ from actorgraph.savers.judge import (
     newest_rows,
     refused_copy,
 )
-from actorgraph.savers.memory_backup import fill, rows_of
 from actorgraph.savers.memory_log import log, settled
 from actorgraph.savers.memory_resealing import reseal
 from actorgraph.savers.memory_systems import MemorySystems
@@ -41,7 +40,6 @@ from actorgraph.savers.memory_threads import (
     remove,
 )
 from actorgraph.savers.paging import in_order
-from actorgraph.savers.sqlite.filling import new_database
 from actorgraph.values.commits import (
     Commit,
     LedgerRow,
@@ -123,13 +121,15 @@ class MemoryBackend:
                 "a saver with copy='none' keeps objects, and a file takes data only",
                 do="use InMemorySaver() or SqliteSaver(path) for what shall be backed up",
             )
+        # Here, because the tables of SQLite are nothing to a program that only keeps threads.
+        from actorgraph.savers.memory_backup import rows_of, write
+
         with self._lock:
             rows = {
                 **rows_of([settled(thread) for thread in self._threads.values()]),
                 **self._systems.rows(),
             }
-        with new_database(dest) as copy:
-            fill(copy, rows)
+        write(dest, rows)
 
     async def open(self) -> None:
         """See `ports.Saver.open`; nothing to do."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from actorgraph.savers.memory_threads import MemoryThread
-from actorgraph.savers.sqlite.filling import Filler
+from actorgraph.savers.sqlite.filling import new_database
 
 _Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -18,10 +18,14 @@ def rows_of(threads: list[MemoryThread]) -> _Rows:
     return found
 
 
-def fill(copy: Filler, rows: _Rows) -> None:
-    """Insert what `rows_of` found, and rows of other tables."""
-    for table, some in rows.items():
-        copy.add(table, some)
+def write(dest: str, rows: _Rows) -> None:
+    """Store what `rows_of` found, and rows of other tables, in a new file.
+
+    Raises: as `filling.new_database`.
+    """
+    with new_database(dest) as copy:
+        for table, some in rows.items():
+            copy.add(table, some)
 
 
 def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -5,8 +5,14 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.sqlite.systems import row_of
-from actorgraph.savers.systems import is_asked, is_orphan, refusal, refused_claim, status_after
+from actorgraph.savers.systems import (
+    is_asked,
+    is_orphan,
+    refusal,
+    refused_claim,
+    row_of,
+    status_after,
+)
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
     OPEN_STATUSES,

@@ -55,3 +55,11 @@ def _lost(thread_id: str, what: str) -> LeaseLostError:
         f"a run of thread {thread_id!r} {what}; nothing was stored",
         do="read it with system.run(run_id), which tells how it goes on",
     )
+
+
+def row_of(row: RunRow) -> tuple[object, ...]:
+    """The columns of a new run in a database, in the order of its table."""
+    return (
+        *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
+        *(row.created, row.metadata, row.payload, row.reason),
+    )

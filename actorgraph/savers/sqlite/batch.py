@@ -18,7 +18,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.retention import keep
-from actorgraph.savers.systems import status_after
+from actorgraph.savers.systems import row_of, status_after
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -119,7 +119,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
     outcomes: list[Outcome] = []
     for request in batch:
         if isinstance(request, PutRun):
-            rows.put.append(systems.row_of(request.row))
+            rows.put.append(row_of(request.row))
             outcomes.append(Stored())
             continue
         if isinstance(request, SYSTEM_REQUESTS):

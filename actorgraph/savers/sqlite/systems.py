@@ -9,7 +9,7 @@ from typing import Any
 from actorgraph.errors import LeaseLostError
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.sqlite import system_schema as sql
-from actorgraph.savers.systems import refusal, refused_claim
+from actorgraph.savers.systems import refusal, refused_claim, row_of
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
     AdoptRun,
@@ -47,14 +47,6 @@ def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> No
     """Note the epoch that a thread has now."""
     if thread is not None:
         (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
-
-
-def row_of(row: RunRow) -> tuple[object, ...]:
-    """The columns of a new run."""
-    return (
-        *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
-        *(row.created, row.metadata, row.payload, row.reason),
-    )
 
 
 def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:

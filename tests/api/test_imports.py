@@ -1,0 +1,24 @@
+"""What a program pays for at its start: what it uses."""
+
+import subprocess
+import sys
+
+DRIVERS = ("sqlite3", "aiosqlite", "aiofiles", "psycopg", "trio", "pydantic", "numpy", "starlette")
+
+
+def test_a_graph_in_memory_imports_no_driver():
+    """
+    A program that keeps its threads in memory runs a graph without importing any driver or extra.
+    """
+    program = (
+        "import sys, anyio\n"
+        "from actorgraph import InMemorySaver, StateGraph\n"
+        "graph = StateGraph(dict).add_node('a', lambda s: {'x': 1}).set_entry_point('a')\n"
+        "config = {'configurable': {'thread_id': 't'}}\n"
+        "anyio.run(graph.compile(checkpointer=InMemorySaver()).ainvoke, {}, config)\n"
+        f"print(sorted(sys.modules.keys() & set({DRIVERS!r})))\n"
+    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout == "[]\n", ran.stderr
