@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from tests.bench import catalogue, floors, report
-from tests.bench.catalogue import FLOOR, RIVAL, SUBJECT, Against, Comparison
+from tests.bench import catalogue, floors, report, waiting
+from tests.bench.catalogue import FLOOR, RIVAL, SUBJECT, WAITING, Against, Comparison
 from tests.bench.runner import Outcome
 
 SCHEMA = """
@@ -76,6 +76,32 @@ class TestReplay:
         assert sorted(map(len, parts)) == [2, 2, 3]
 
 
+class TestWaitingTasks:
+    """`waiting.replay`: the same rows, each superstep's handed over by a task that waits for it."""
+
+    async def test_it_stores_what_the_run_stored(self, finished_run):
+        """
+        Every row is there, and each head went up by its thread's checkpoints.
+        """
+        figures = await waiting.replay(finished_run, units=6)
+
+        with contextlib.closing(sqlite3.connect(finished_run.with_suffix(".waiting"))) as replayed:
+            heads = replayed.execute("SELECT * FROM threads ORDER BY thread").fetchall()
+            steps = replayed.execute("SELECT thread, seq, step FROM checkpoints").fetchall()
+        assert heads == [("a", 1, 6), ("b", 1, 6)]
+        assert steps == [(thread, seq, seq) for thread in "ab" for seq in range(3)]
+        assert figures["batches"]["messages"] == 6
+
+    def test_the_rows_of_a_superstep_stay_together(self, finished_run):
+        """
+        A thread's own row is written with its first superstep, before the head moves.
+        """
+        first, *later = waiting.steps_of(floors.read(finished_run))[0]
+
+        assert [sql.split()[0] for sql, _ in first] == ["INSERT", "INSERT", "UPDATE"]
+        assert [[sql.split()[0] for sql, _ in step] for step in later] == [["INSERT", "UPDATE"]] * 2
+
+
 class TestVerdict:
     """`report`: the median against the bar."""
 
@@ -98,6 +124,19 @@ class TestVerdict:
 
         assert report.ratio(outcome, bar) == 4
         assert report.verdict(report.ratio(outcome, bar), bar) == "FAIL"
+
+    def test_a_share_of_what_waiting_tasks_get_has_a_line_of_its_own(self):
+        """
+        One figure is compared with both floors, each with its own side.
+        """
+        figures = {SUBJECT: [100], FLOOR: [1000], WAITING: [400]}
+        outcome = outcome_of("threads-sync", **figures)
+        shares = [
+            report.shown_ratio(report.ratio(outcome, each), each.against)
+            for each in outcome.measure.comparisons
+        ]
+
+        assert shares[1:] == ["10%", "25%"]
 
     def test_what_was_not_measured_is_not_passed(self):
         """

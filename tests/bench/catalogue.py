@@ -11,6 +11,7 @@ from typing import Any
 SUBJECT = "actorgraph"
 RIVAL = "langgraph"
 FLOOR = "floor"  # raw sqlite3, on the rows that the subject just wrote
+WAITING = "waiting"  # the same rows, each superstep's handed over by a task that waits for it
 RAW = "raw"  # no library at all
 
 
@@ -35,6 +36,7 @@ class Against(Enum):
     RIVAL = "times LangGraph"  # how many times better: a rate over a rate, or a cost under a cost
     COST_OVER_FLOOR = "times the floor"  # the cost, as a multiple of the raw cost
     SHARE_OF_FLOOR = "of the floor"  # the rate, as a share of the raw rate
+    SHARE_OF_WAITING = "of the waiting tasks"  # the same of what tasks get that only wait
     NOTHING = "the figure itself"
 
 
@@ -102,7 +104,11 @@ MEASURES: tuple[Measure, ...] = (
         Unit.STEPS,
         _THREADS,
         _QUICK_THREADS,
-        (*_versus(10), Comparison(Against.SHARE_OF_FLOOR, at_least=0.40)),
+        (
+            *_versus(10),
+            Comparison(Against.SHARE_OF_FLOOR, at_least=0.40),
+            Comparison(Against.SHARE_OF_WAITING),
+        ),
         floor="group_commit",
         disk=True,
     ),

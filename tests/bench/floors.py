@@ -76,7 +76,7 @@ def replay(path: Path, *, transactions: int | None, per: str, units: int) -> dic
     count = transactions or max(1, steps)
     batches = plan(source.tables, count)
     target = path.with_suffix(".floor")
-    connection = _create(target, source)
+    connection = create(target, source)
     try:
         cpu = time.process_time()
         started = time.perf_counter()
@@ -153,9 +153,9 @@ def plan(tables: list[Table], transactions: int) -> list[list[Statement]]:
                 batch.append((table.insert, rows))
     if heads and steps and heads.counters and set(heads.key) <= set(steps.columns):
         positions = [steps.columns.index(column) for column in heads.key]
-        move = _move_statement(heads)
+        moved = move(heads)
         for batch, rows in zip(batches, cut(steps.rows, transactions), strict=True):
-            batch.append((move, [tuple(row[at] for at in positions) for row in rows]))
+            batch.append((moved, [tuple(row[at] for at in positions) for row in rows]))
     return batches
 
 
@@ -165,7 +165,7 @@ def cut(rows: list[tuple[Any, ...]], parts: int) -> list[list[tuple[Any, ...]]]:
     return [rows[size * n // parts : size * (n + 1) // parts] for n in range(parts)]
 
 
-def _move_statement(heads: Table) -> str:
+def move(heads: Table) -> str:
     """The UPDATE of one head; a counter named like a sequence if there is one."""
     counter = next((name for name in heads.counters if "seq" in name), heads.counters[0])
     where = " AND ".join(f"{_quoted(column)} = ?" for column in heads.key)
@@ -178,10 +178,10 @@ def _moves(sql: str) -> bool:
     return sql.startswith("UPDATE")
 
 
-def _create(path: Path, source: Source) -> sqlite3.Connection:
-    """A fresh database with the schema of the source."""
+def create(path: Path, source: Source, *, any_thread: bool = False) -> sqlite3.Connection:
+    """A fresh database with the schema of the source, for this thread or for any."""
     path.unlink(missing_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=not any_thread)
     connection.execute(f"PRAGMA page_size={source.page_size}")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

@@ -3,11 +3,28 @@
 import statistics
 from typing import Any
 
-from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, Against, Comparison, Unit
+from tests.bench.catalogue import (
+    FLOOR,
+    RAW,
+    RIVAL,
+    SUBJECT,
+    WAITING,
+    Against,
+    Comparison,
+    Unit,
+)
 from tests.bench.runner import Outcome
 
 NOTHING = "-"
-SIDES = {SUBJECT: "actorgraph", RIVAL: "LangGraph", FLOOR: "raw floor", RAW: "raw"}
+SIDES = {
+    SUBJECT: "actorgraph",
+    RIVAL: "LangGraph",
+    FLOOR: "raw floor",
+    WAITING: "tasks that only wait",
+    RAW: "raw",
+}
+OTHERS = {Against.RIVAL: RIVAL, Against.SHARE_OF_WAITING: WAITING}
+"""With whom a figure is compared; with the raw floor, unless it stands here."""
 
 
 def ratio(outcome: Outcome, comparison: Comparison) -> float | None:
@@ -15,7 +32,7 @@ def ratio(outcome: Outcome, comparison: Comparison) -> float | None:
     ours = outcome.figure(SUBJECT)
     if comparison.against is Against.NOTHING:
         return ours
-    theirs = outcome.figure(RIVAL if comparison.against is Against.RIVAL else FLOOR)
+    theirs = outcome.figure(OTHERS.get(comparison.against, FLOOR))
     if ours is None or theirs is None:
         return None
     inverted = comparison.against is Against.RIVAL and not outcome.measure.unit.higher_is_better
@@ -134,7 +151,7 @@ def _comparison_rows(outcome: Outcome) -> list[list[str]]:
 def _comparison_row(outcome: Outcome, comparison: Comparison) -> list[str]:
     """A comparison as cells."""
     measure, against = outcome.measure, comparison.against
-    other = RIVAL if against is Against.RIVAL else FLOOR
+    other = OTHERS.get(against, FLOOR)
     theirs = NOTHING
     if against is not Against.NOTHING:
         theirs = f"{SIDES[other]}: {shown(outcome.figure(other), measure.unit)}"
@@ -176,7 +193,8 @@ def shown_ratio(number: float | None, against: Against) -> str:
     """A ratio for a reader: a share in percent, anything else as a factor."""
     if number is None:
         return NOTHING
-    return f"{number:.0%}" if against is Against.SHARE_OF_FLOOR else f"{number:.3g}x"
+    shares = (Against.SHARE_OF_FLOOR, Against.SHARE_OF_WAITING)
+    return f"{number:.0%}" if against in shares else f"{number:.3g}x"
 
 
 def shown(figure: float | None, unit: Unit) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import probe, rival
-from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, Measure, Unit
+from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, WAITING, Against, Measure, Unit
 
 WORKER_SECONDS_MAX = 900
 
@@ -92,6 +92,8 @@ class Bench:
             run = self._run(outcome, side, folder / "run.db", repetition)
             if run and side == SUBJECT and outcome.measure.floor:
                 self._run(outcome, FLOOR, folder / "run.db", repetition)
+                if _compares_waiting(outcome.measure):
+                    self._run(outcome, WAITING, folder / "run.db", repetition)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -128,6 +130,9 @@ class Bench:
         if side == FLOOR:
             request["kind"] = "floor"
             request["arguments"] = _floor_arguments(measure, outcome.runs[SUBJECT][-1])
+        if side == WAITING:
+            request["kind"] = WAITING
+            request["arguments"] = {"units": outcome.runs[SUBJECT][-1]["units"]}
         return request
 
     def _worker(self, side: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -155,6 +160,10 @@ class Bench:
             lines = [line.strip(" |+-") for line in done.stderr.splitlines()]
             raise WorkerFailed(next(filter(None, reversed(lines)), f"exit {done.returncode}"))
         return json.loads(done.stdout.splitlines()[-1])
+
+
+def _compares_waiting(measure: Measure) -> bool:
+    return any(each.against is Against.SHARE_OF_WAITING for each in measure.comparisons)
 
 
 def _floor_arguments(measure: Measure, run: dict[str, Any]) -> dict[str, Any]:

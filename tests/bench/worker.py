@@ -3,7 +3,8 @@
 Receives   one argument: {"kind", "library", "name", "path", "backend", "arguments"}
 Prints     one line of JSON, the last on stdout: the workload's figures and the collector's state
 Runs in    the project's environment or LangGraph's, so it and what it imports use nothing
-           but the standard library and the measured library (anyio for the mailboxes only).
+           but the standard library and the measured library (anyio for the mailboxes
+           and the waiting tasks only).
 """
 
 import gc
@@ -31,6 +32,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return {**figures, "versions": versions(library.name)}
         case "floor":
             return floors.replay(path, **request["arguments"])
+        case "waiting":
+            from tests.bench import waiting
+
+            async def main() -> dict[str, Any]:
+                return await waiting.replay(path, **request["arguments"])
+
+            return gathering.run(request["backend"], main)
         case "mailbox":
             from tests.bench import mailboxes
 
