@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
-from actorgraph.plan import calls, policies
+from actorgraph.plan import calls, names, policies
 from actorgraph.plan.defaults import NodeDefaults, handler_with_defaults, with_defaults
 from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema, refuse_managed
-from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
+from actorgraph.values.constants import END, HANDLER_PREFIX, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.tracing import TracePolicy
 
@@ -143,21 +143,23 @@ class GraphBuilder:
                 be called, or a policy is out of range or not for a sync node.
         """
         self._warn_if_compiled("node")
-        name, action = _name_and_action(node, action)
+        name, action = names.name_and_action(node, action)
         spec = self._spec(name, action, error_handler, input_schema, destinations)
         owner, more = f"node {name!r}", {"defer": defer, "trace": trace_policy}
-        more |= {"max_concurrency": max_concurrency, "metadata": dict(metadata or {})}
+        more |= {"metadata": dict(metadata or {})}
+        bound = policies.bound_of(owner, max_concurrency)
         limit = policies.timeout_of(owner, spec.action, timeout)
         retry = policies.retries_of(owner, retry_policy)
         cache = policies.cache_of(owner, cache_policy)
-        self.nodes[name] = replace(spec, timeout=limit, retry=retry, cache=cache, **more)
+        more |= {"timeout": limit, "retry": retry, "cache": cache, "max_concurrency": bound}
+        self.nodes[name] = replace(spec, **more)
         return self
 
     def _spec(
         self, name: str, action: Any, handler: Any, input_schema: Any, destinations: Any
     ) -> NodeSpec:
         """A node without policies; the keys of its own schema are keys of the state now."""
-        self._check_name(name)
+        names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
         own = self._own_schema(input_schema or calls.first_schema(function))
@@ -198,22 +200,14 @@ class GraphBuilder:
         """Run `end_key` after `start_key`; after all of them when it is a list.
 
         Raises:
-            GraphBuildError: START is the end or END is the start of the edge.
+            GraphBuildError: START is the end or END is the start of the edge, or an end is no name.
         """
         self._warn_if_compiled("edge")
-        starts = (start_key,) if isinstance(start_key, str) else tuple(start_key)
-        if not starts:
-            raise GraphBuildError(
-                "add_edge() got an empty list of starts", do="name the nodes to wait for"
-            )
-        if END in starts:
-            raise GraphBuildError("END cannot be a start node", do="end the edge at END instead")
-        if end_key == START:
-            raise GraphBuildError("START cannot be an end node", do="name the node to go back to")
+        starts = names.starts_of(start_key, end_key)
         if isinstance(start_key, str):
             self.edges[(start_key, end_key)] = None
         else:
-            self.joins[(tuple(dict.fromkeys(starts)), end_key)] = None
+            self.joins[(starts, end_key)] = None
         return self
 
     def add_conditional_edges(
@@ -231,24 +225,26 @@ class GraphBuilder:
             path_map: what `path` may return -> node; or a list of names. Default: the
                 function's `-> Literal[...]` annotation, else any node.
         Raises:
-            GraphBuildError: the source has a branch of that name already.
+            GraphBuildError: the source has a branch of that name already, or is no name; `path`
+                can't be called.
         """
         self._warn_if_compiled("edge")
+        names.check_reference(source, "add_conditional_edges()")
         name = calls.name_of(path) or "condition"
-        known = self.branches.setdefault(source, {})
-        if name in known:
+        if name in self.branches.get(source, {}):
             raise GraphBuildError(
                 f"Branch with name `{name}` already exists for node `{source}`",
                 do="give the second function another name, or merge the two",
             )
         if not callable(path):
-            path = calls.as_callable(path)
+            path = _callable(f"the path behind node {source!r}", path)
         hint = calls.first_schema(path)
         schema = read_schema(hint) if hint is not None else None
         if schema is not None:
             self.schemas.append(schema)
             merge_channels(self.schemas)
-        known[name] = BranchSpec(name, path, _ends(path, path_map), schema)
+        made = BranchSpec(name, path, _ends(path, path_map), schema)
+        self.branches.setdefault(source, {})[name] = made
         return self
 
     def add_sequence(
@@ -263,7 +259,7 @@ class GraphBuilder:
             raise GraphBuildError("Sequence requires at least one node", do="pass some nodes")
         previous: str | None = None
         for node in nodes:
-            name, action = node if isinstance(node, tuple) else _name_and_action(node, None)
+            name, action = node if isinstance(node, tuple) else names.name_and_action(node, None)
             self.add_node(name, action)
             if previous is not None:
                 self.add_edge(previous, name)
@@ -325,47 +321,22 @@ class GraphBuilder:
         merge_channels(self.schemas)
         return schema
 
-    def _check_name(self, name: str) -> None:
-        if name in self.nodes:
-            raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
-        if name in RESERVED_NODE_NAMES or name.startswith(HANDLER_PREFIX):
-            raise GraphBuildError(f"Node `{name}` is reserved.", do="choose another name")
-        if not name or any(mark in name for mark in "|:\0"):
-            raise GraphBuildError(
-                f"{name!r} can't be a node's name: it is empty or has '|' or ':', which separate "
-                "checkpoint namespaces",
-                do="use letters, digits, '-' and '_'",
-            )
-
-
-def _name_and_action(
-    node: str | Callable[..., Any], action: Callable[..., Any] | None
-) -> tuple[str, Callable[..., Any]]:
-    if isinstance(node, str):
-        if action is None:
-            raise GraphBuildError(
-                f"add_node({node!r}) got no function", do="pass it: add_node(name, function)"
-            )
-        return node, action
-    name = calls.name_of(node)
-    if action is not None or not name or name == "<lambda>":
-        raise GraphBuildError(
-            "add_node() can't tell the node's name", do="pass it first: add_node(name, function)"
-        )
-    return name, node
-
 
 def _function(name: str, action: Any) -> Callable[..., Any]:
-    try:
-        function = calls.as_callable(action)
-    except TypeError as error:
-        raise GraphBuildError(f"node {name!r}: {error}", do="pass a function") from error
+    function = _callable(f"node {name!r}", action)
     if calls.is_generator(function):
         raise GraphBuildError(
             f"node {name!r} is a generator, and a node returns one update",
             do="return the update; `get_stream_writer()` sends what comes before",
         )
     return function
+
+
+def _callable(owner: str, action: Any) -> Callable[..., Any]:
+    try:
+        return calls.as_callable(action)
+    except TypeError as error:
+        raise GraphBuildError(f"{owner}: {error}", do="pass a function") from error
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:

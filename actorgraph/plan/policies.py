@@ -96,3 +96,17 @@ def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:
     raise GraphBuildError(
         f"{owner} has {given!r} as its cache_policy", do="pass CachePolicy(ttl=seconds or None)"
     )
+
+
+def bound_of(owner: str, given: Any) -> int | None:
+    """How many calls of a node may run at once.
+
+    Raises:
+        GraphBuildError: it is no whole number, or less than 1, with which no call would ever start.
+    """
+    if given is not None and (type(given) is not int or given < 1):
+        raise GraphBuildError(
+            f"{owner} has {given!r} as its max_concurrency",
+            do="pass a whole number of 1 or more, or leave it out for no bound",
+        )
+    return given

@@ -56,6 +56,16 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph("a").add_edge(["a", END], "a"), "END cannot be a start node", "at END"),
     (lambda: graph("a").add_edge("a", START), "START cannot be an end node", "go back to"),
     (lambda: graph("a").add_edge([], "a"), "empty list of starts", "name the nodes"),
+    (lambda: graph("a").add_edge(None, "a"), "add_edge() got None, which is no", "the name"),
+    (lambda: graph("a").add_edge(["a", 3], "a"), "add_edge() got 3, which is no", "the name"),
+    (lambda: graph("a").add_edge("a", ["b"]), "add_edge() got ['b'], which is no", "the name"),
+    (lambda: graph("a").add_edge(START, node), "which is no node's name", "such as 'node'"),
+    (lambda: graph("a").add_conditional_edges(node, node), "is no node's name", "such as 'node'"),
+    (lambda: graph("a").add_conditional_edges("a", 3), "the path behind node 'a': 3 is", "pass a"),
+    (lambda: graph().add_node("a", node, max_concurrency=0), "0 as its max_conc", "1 or more"),
+    (lambda: graph().add_node("a", node, max_concurrency=-1), "-1 as its max_conc", "1 or more"),
+    (lambda: graph().add_node("a", node, max_concurrency=1.5), "1.5 as its max", "whole number"),
+    (lambda: graph().add_node("a", node, max_concurrency="2"), "'2' as its max", "whole number"),
     (lambda: graph().add_sequence([]), "Sequence requires at least one node", "pass some"),
     (
         lambda: graph("a").add_conditional_edges("a", node).add_conditional_edges("a", node),
@@ -137,6 +147,17 @@ def test_a_graph_with_a_loose_end_is_refused(build, text, advice):
 
     assert text in refused.value.what
     assert advice in refused.value.do
+
+
+def test_a_call_that_is_refused_leaves_the_graph_as_it_was():
+    """
+    After a bad path the graph compiles as if the call had not been made.
+    """
+    builder = graph("a")
+    with pytest.raises(GraphBuildError):
+        builder.add_conditional_edges("gone", 3)
+
+    assert check(builder, ()) == []
 
 
 def test_a_breakpoint_at_an_unknown_node_is_refused():
