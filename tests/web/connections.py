@@ -2,6 +2,7 @@
 
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,21 @@ def looks_until(made: Server, holds: Callable[[list[Inside]], bool]) -> list[Ins
         if looks[-1]["last"] != looks[-2]["last"]:
             changed = time.monotonic()
     return looks
+
+
+def settled(made: Server) -> Inside:
+    """What is inside once its tasks stay the same for many looks: what starts has started."""
+
+    def stand(looks: list[Inside]) -> bool:
+        latest = looks[-STILL_LOOKS:]
+        return len(latest) == STILL_LOOKS and all(i["tasks"] == latest[0]["tasks"] for i in latest)
+
+    return looks_until(made, stand)[-1]
+
+
+def more_tasks(inside: Inside, before: Inside) -> Inside:
+    """The names of the tasks that there are now and were not before, with their numbers."""
+    return dict(Counter(inside["tasks"]) - Counter(before["tasks"]))
 
 
 def has_left(looks: list[Inside]) -> bool:
