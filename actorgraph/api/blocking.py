@@ -1,7 +1,8 @@
 """The blocking facade's one door: run an async method from code without an event loop.
 
 The call runs in the portal's loop. Inside a sync node it runs as a child on the loop of the
-run that the node belongs to, and the node's thread slot is given back while it waits.
+run that the node belongs to, and the node's thread slot is given back while it waits. Inside a
+running event loop it is refused, but in the cells of a notebook, whose loop has nothing else to do.
 """
 
 import sys
@@ -20,6 +21,16 @@ from actorgraph.runtime.mailbox import running_loop
 T = TypeVar("T")
 
 
+def may_block() -> bool:
+    """Whether code may wait here: no event loop runs, or it is that of a notebook's cells.
+
+    A node that runs in a loop may not, in a notebook neither: its run would stand still.
+    """
+    if not running_loop():
+        return True
+    return "ipykernel" in sys.modules and CURRENT.get(None) is None and not portal.is_here()
+
+
 def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
     """The result of an async function, waited for.
 
@@ -28,13 +39,13 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
     Raises:
         RunningLoopError: the caller runs inside an event loop, which this would stop.
     """
-    if running_loop():
-        if "ipykernel" in sys.modules:
-            return portal.call(function)
+    if not may_block():
         raise RunningLoopError(
             "a blocking method was called inside a running event loop",
             do=f"use `await graph.{name}(...)`" if name[0] == "a" else f"use {name}",
         )
+    if running_loop():
+        return portal.call(function)
     if CURRENT.get(None) is not None:
         try:
             ended = anyio.from_thread.run(_as_child, function)
@@ -57,7 +68,7 @@ async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.Ended[T]:
 
 def refuse_in_loop(name: str) -> None:
     """Refuse at the call, not at the first item, what would block a running loop."""
-    if running_loop() and "ipykernel" not in sys.modules:
+    if not may_block():
         raise RunningLoopError(
             "a blocking method was called inside a running event loop",
             do=f"use `graph.{name}(...)`",

@@ -6,6 +6,7 @@
 from types import TracebackType
 from typing import Self, cast
 
+from actorgraph.api.blocking import may_block
 from actorgraph.api.delta_history import DeltaHistoryMethods
 from actorgraph.api.key_methods import KeyMethods
 from actorgraph.api.saver_methods import CheckpointMethods
@@ -14,7 +15,6 @@ from actorgraph.api.upkeep_methods import UpkeepMethods
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Opened, close_hosted, mark_left, open_hosted
-from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
 
@@ -52,10 +52,11 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         """Open the saver for a blocking program: the process's background thread hosts it.
 
         Raises:
-            RunningLoopError: called inside a running event loop; use `async with` there.
+            RunningLoopError: called inside a running event loop; use `async with` there. In the
+                cells of a notebook it works.
             StorageError: it can't be opened.
         """
-        if running_loop():
+        if not may_block():
             raise RunningLoopError(
                 "`with saver` would block the running event loop", do="use `async with saver`"
             )

@@ -13,7 +13,12 @@ from types import TracebackType
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import CheckpointError, SaverBrokenError, SaverClosedError
+from actorgraph.errors import (
+    CheckpointError,
+    RunningLoopError,
+    SaverBrokenError,
+    SaverClosedError,
+)
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
@@ -34,11 +39,13 @@ class Host:
         leaving: thread id -> a gate that opens when the cancelled run on it has left.
         opened: opens when the saver is open, or could not be: then `error` says why.
         closed: opens when it is closed.
+        thread: of the event loop in which somebody opened it; None in the portal.
     """
 
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
         self.process = os.getpid()
+        self.thread: int | None = None
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
         self.leaving: dict[str, Gate] = {}
@@ -172,10 +179,22 @@ def living_host(saver: Saver) -> Host | None:
 
 
 def host_of(saver: Saver) -> Host:
-    """The saver's host; one in the portal if nobody has opened it."""
+    """The saver's host; one in the portal if nobody has opened it.
+
+    Raises:
+        SaverClosedError: its `with` block has ended, or it is another process's.
+        RunningLoopError: it is open in the event loop that a blocking call holds up.
+    """
     with _LOCK:
         host = _known(saver)
         if host is not None:
+            if host.thread is not None and host.thread == portal.HELD.get():
+                raise RunningLoopError(
+                    "a blocking method would wait for ever: the saver is open in the event loop "
+                    "that the call holds up",
+                    do="use the async method, whose name begins with `a`, or open the saver with "
+                    "`with` and not with `async with`",
+                )
             return host
         if getattr(saver, _LEFT, False):
             raise SaverClosedError(
@@ -274,6 +293,7 @@ class Opened:
             )
         if saver.immediate:
             return
+        self._host.thread = threading.get_ident()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._host.serve)

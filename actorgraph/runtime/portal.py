@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, cast
 
 import anyio
@@ -17,9 +18,13 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
+from actorgraph.runtime.mailbox import running_loop
 
 T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0
+
+HELD: ContextVar[int | None] = ContextVar("actorgraph_held", default=None)
+"""The thread whose event loop a call of `call` holds up, as in a notebook: it answers nobody."""
 
 
 class _Portal:
@@ -70,10 +75,14 @@ class _Portal:
         atexit.register(self._at_exit)
         return started.result()
 
+    def is_here(self) -> bool:
+        """Whether this is its thread."""
+        return threading.get_ident() == self._thread
+
     def start(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Start an async function; also from inside the portal."""
         portal = self.get()
-        if threading.get_ident() == self._thread and self._group is not None:
+        if self.is_here() and self._group is not None:
             self._group.start_soon(function, *args)
         else:
             portal.start_task_soon(function, *args)
@@ -118,13 +127,23 @@ async def ended(function: Callable[..., Awaitable[T]], *args: Any) -> Ended[T]:
 _PORTAL = _Portal()
 
 
+def is_here() -> bool:
+    """Whether this code runs in the portal's thread, where nothing may wait for it."""
+    return _PORTAL.is_here()
+
+
 def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Run an async function in the portal and wait for its result.
 
     An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
-    waits for its end.
+    waits for its end. Inside a running event loop, which stands still meanwhile, `HELD` says so
+    to the function.
     """
-    future = _PORTAL.get().start_task_soon(ended, function, *args)
+    held = HELD.set(threading.get_ident() if running_loop() else HELD.get())
+    try:
+        future = _PORTAL.get().start_task_soon(ended, function, *args)
+    finally:
+        HELD.reset(held)
     try:
         return future.result().value()
     except BaseException:
