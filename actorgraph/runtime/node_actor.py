@@ -28,6 +28,7 @@ from actorgraph.runtime.interop import Inherit, runnable_here
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.missing_keys import note_missing
 from actorgraph.runtime.stray import is_stopped
 from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
@@ -278,6 +279,7 @@ class NodeActor:
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
+            note_missing(counts, task, self._node, self._around.values())
             note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 

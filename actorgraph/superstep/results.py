@@ -124,12 +124,21 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
         return update
     fields = _set_fields(update)
     if fields is None:
-        raise InvalidUpdateError(
-            f"Expected dict, got {update!r} from node {node.name!r}",
-            do="return a dict of state keys, a Command, a Send, a list of these, or None",
-            code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
-        )
+        raise _no_update(node, update)
     return fields
+
+
+def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
+    whence = f"from node {node.name!r}"
+    do = "return a dict of state keys, a Command, a Send, a list of these, or None"
+    if node.name == START:
+        whence = "as an input"
+        do = "pass a dict of state keys, an object of the state's schema, or a Command"
+    return InvalidUpdateError(
+        f"Expected dict, got {update!r} {whence}",
+        do=do,
+        code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
+    )
 
 
 def _set_fields(update: Any) -> list[tuple[str, Any]] | None:

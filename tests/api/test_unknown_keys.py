@@ -5,8 +5,28 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from actorgraph import START, InvalidUpdateError, StateGraph, UnknownChannelWarning
+from actorgraph import START, InvalidUpdateError, Send, StateGraph, UnknownChannelWarning
 from tests.graphs import AB, at
+
+
+class Topic(TypedDict):
+    """A state of which one key has no value to begin with."""
+
+    topic: str
+    log: Annotated[list, operator.add]
+
+
+async def research(state):
+    return {"log": [state["topic"]]}
+
+
+async def look_elsewhere(state):
+    return {"log": [{}["topic"]]}
+
+
+def topics(node):
+    """One node over Topic."""
+    return StateGraph(Topic).add_node("research", node).add_edge(START, "research").compile()
 
 
 class Wider(TypedDict):
@@ -62,3 +82,46 @@ class TestKeysOfAnInput:
         above = StateGraph(Wider).add_node("inside", inside).add_edge(START, "inside").compile()
 
         assert await above.ainvoke({"more": "m", "bar": []}) == {"more": "m", "bar": ["b"]}
+
+
+class TestKeysThatHaveNoValue:
+    async def test_an_input_of_unknown_keys_only_is_explained_twice(self):
+        """
+        The warning names the key that was meant; the node's KeyError says that it has no value.
+        """
+        with (
+            pytest.warns(UnknownChannelWarning, match="input has 'topik'.*did you mean 'topic'"),
+            pytest.raises(KeyError, match="topic") as raised,
+        ):
+            await topics(research).ainvoke({"topik": "actors"})
+
+        assert raised.value.__notes__[0].startswith("The state has no 'topic' yet")
+        assert "pass it in the input" in raised.value.__notes__[0]
+
+    @pytest.mark.parametrize(
+        ("node", "given"),
+        [
+            (look_elsewhere, {"topic": "actors"}),
+            (lambda state: {"log": [state["other"]]}, {"topic": "actors"}),
+        ],
+        ids=["a dict of the node's own", "no key of the state"],
+    )
+    async def test_other_keys_are_not_explained(self, node, given):
+        """
+        A KeyError about anything else is told as it is.
+        """
+        with pytest.raises(KeyError) as raised:
+            await topics(node).ainvoke(given)
+
+        assert len(raised.value.__notes__) == 1
+
+    async def test_what_a_send_lacks_is_not_the_states(self):
+        """
+        A task of a Send sees what was sent, so the state's values are not to blame.
+        """
+        builder = StateGraph(Topic).add_node("research", research)
+        builder.add_conditional_edges(START, lambda state: [Send("research", {})], ["research"])
+        with pytest.raises(KeyError) as raised:
+            await builder.compile().ainvoke({"log": []})
+
+        assert len(raised.value.__notes__) == 1

@@ -83,12 +83,16 @@ class TestInput:
     @pytest.mark.parametrize("given", [3, "text", ["text"], object()])
     def test_an_input_that_is_no_update_is_refused_before_anything_changes(self, given):
         """
-        A wrong input raises at once: nothing is saved and no node runs.
+        A wrong input raises at once and says what to pass: nothing is saved and no node runs.
         """
         run = Script(chain(State, "a"), SYNC)
-        with pytest.raises(InvalidUpdateError, match="Expected dict, got"):
+        with pytest.raises(
+            InvalidUpdateError, match="Expected dict, got .* as an input"
+        ) as refused:
             run.begin(given)
 
+        assert refused.value.what.startswith("Expected dict, got ")
+        assert refused.value.do.startswith("pass a dict of state keys")
         assert (run.state.sent, run.state.versions) == (0, {})
 
     @pytest.mark.parametrize("mode", [SYNC, EXIT])

@@ -1,0 +1,29 @@
+"""What is said of a node that read a key for which the state has no value yet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from actorgraph.errors.telling import note
+from actorgraph.plan.graph import NodePlan
+from actorgraph.values.run import Task
+
+
+def note_missing(
+    error: BaseException, task: Task, node: NodePlan, values: Mapping[str, Any]
+) -> None:
+    """Note on a node's KeyError that its key is one of the state's, and what would help.
+
+    A key of anything else, such as a dict of the node's own, gets no note; nor does a task of a
+    Send, which does not see the state.
+
+    Args:
+        values: the state that the task has seen.
+    """
+    key = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+    if isinstance(key, str) and key in node.reads and key not in values and task.input is None:
+        note(
+            error,
+            f"The state has no {key!r} yet: no input and no node has given it a value.\n"
+            f"  Do this: pass it in the input, let a node before {task.name!r} return it, or read "
+            f"it with state.get({key!r})",
+        )
