@@ -86,9 +86,7 @@ class TestInput:
         A wrong input raises at once and says what to pass: nothing is saved and no node runs.
         """
         run = Script(chain(State, "a"), SYNC)
-        with pytest.raises(
-            InvalidUpdateError, match="Expected dict, got .* as an input"
-        ) as refused:
+        with pytest.raises(InvalidUpdateError, match="as an input") as refused:
             run.begin(given)
 
         assert refused.value.what.startswith("Expected dict, got ")
