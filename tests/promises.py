@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from tests import decisions
 from tests.source import FUNCTIONS, ROOT, Source, sources
 
 PAGE = ROOT / "docs" / "promises.md"
@@ -121,4 +122,5 @@ def current() -> str:
 if __name__ == "__main__":
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(current(), "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    decisions.PAGE.write_text(decisions.current(), "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} and the list of decisions")

@@ -21,6 +21,7 @@ ORDER = [
     {"superstep"},
     {"ports"},
     {"codec"},
+    {"loops"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
     {"sessions"},

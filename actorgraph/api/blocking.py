@@ -13,10 +13,10 @@ from typing import TypeVar
 import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
+from actorgraph.loops import running_loop
 from actorgraph.runtime import portal
 from actorgraph.runtime.calls import thread_limiter
 from actorgraph.runtime.context import CURRENT
-from actorgraph.runtime.mailbox import running_loop
 
 T = TypeVar("T")
 

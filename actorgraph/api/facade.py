@@ -8,8 +8,8 @@ from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
 from actorgraph.api.state_facade import BlockingStateMethods
 from actorgraph.api.stream import EventStream
+from actorgraph.loops import running_loop
 from actorgraph.runtime import portal
-from actorgraph.runtime.mailbox import running_loop
 
 
 class BlockingMethods(BlockingStateMethods):

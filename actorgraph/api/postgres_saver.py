@@ -9,7 +9,7 @@ import anyio.to_thread
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
-from actorgraph.runtime.mailbox import running_loop
+from actorgraph.loops import running_loop
 from actorgraph.savers.postgres.saver import PostgresBackend
 
 

@@ -8,15 +8,16 @@ generator that holds a task group early breaks on both backends. Reading to the 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
 
 from actorgraph.api.reading import Reading
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
+from actorgraph.loops import on_trio, this_loop
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.mailbox import Gate, on_trio, this_loop, wait_through
+from actorgraph.runtime.closing import Closing
+from actorgraph.runtime.mailbox import Gate, wait_through
 from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.statistics import SupervisorStatistics
@@ -120,7 +121,7 @@ class _StreamedRun:
         return None if self._supervisor is None else self._supervisor.statistics()
 
 
-class EventStream(AsyncIterator[Any]):
+class EventStream(Closing, AsyncIterator[Any]):
     """The chunks of one run. Iterate it once; use it as `async with` to wait for its end.
 
     The run goes on while chunks are read, up to `buffer` chunks ahead of the reader.
@@ -202,15 +203,6 @@ class EventStream(AsyncIterator[Any]):
         if self._run is None:
             self._start()
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """See `aclose`."""
-        await self.aclose()
 
     def abandon(self) -> None:
         """End the run without waiting for it."""

@@ -146,13 +146,12 @@ class GraphBuilder:
         name, action = names.name_and_action(node, action)
         spec = self._spec(name, action, error_handler, input_schema, destinations)
         owner, more = f"node {name!r}", {"defer": defer, "trace": trace_policy}
-        more |= {"metadata": dict(metadata or {})}
-        bound = policies.bound_of(owner, max_concurrency)
+        more |= {"max_concurrency": policies.bound_of(owner, max_concurrency)}
         limit = policies.timeout_of(owner, spec.action, timeout)
         retry = policies.retries_of(owner, retry_policy)
         cache = policies.cache_of(owner, cache_policy)
-        more |= {"timeout": limit, "retry": retry, "cache": cache, "max_concurrency": bound}
-        self.nodes[name] = replace(spec, **more)
+        more |= {"timeout": limit, "metadata": dict(metadata or {})}
+        self.nodes[name] = replace(spec, retry=retry, cache=cache, **more)
         return self
 
     def _spec(

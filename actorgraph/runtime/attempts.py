@@ -18,10 +18,10 @@ import anyio.from_thread
 
 from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.telling import shown
+from actorgraph.loops import running_loop
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import running_loop
 from actorgraph.runtime.observing import place_of
 from actorgraph.superstep.retries import next_delay
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy

@@ -20,7 +20,8 @@ import anyio.from_thread
 import msgspec
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.runtime.mailbox import Gate, Mailbox, running_loop, wait_in
+from actorgraph.loops import running_loop
+from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
 from actorgraph.values.streams import Item, Namespace, WhenFull
 
 BUFFER_MAX = 256

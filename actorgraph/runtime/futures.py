@@ -9,8 +9,9 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
+from actorgraph.loops import running_loop
 from actorgraph.runtime.context import TaskScope
-from actorgraph.runtime.mailbox import Gate, running_loop
+from actorgraph.runtime.mailbox import Gate
 
 T = TypeVar("T")
 

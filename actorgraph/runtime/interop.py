@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from contextvars import Context
 from typing import Any
 
+from actorgraph.loops import on_trio
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
-from actorgraph.runtime.mailbox import on_trio
 
 Inherit = Callable[[TaskScope, Context], None]
 

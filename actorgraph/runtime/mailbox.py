@@ -9,7 +9,6 @@ for the last time, and a sender looks at the parking place after it has put its 
 """
 
 import asyncio
-import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,8 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import anyio
+
+from actorgraph.loops import on_trio
 
 T = TypeVar("T")
 
@@ -132,13 +133,6 @@ class Mailbox(Generic[T]):
             trio.lowlevel.reschedule(task)
 
 
-def on_trio() -> bool:
-    """Whether the running event loop is trio's."""
-    # Another thread may be importing trio at this moment.
-    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
-    return lowlevel is not None and lowlevel.in_trio_run()
-
-
 class Gate:
     """Opens once; waiting on an open gate doesn't wait. Any thread may open it."""
 
@@ -203,23 +197,3 @@ async def wait_through(wait: Callable[[], Awaitable[T]]) -> T:
             if error is cancelled:
                 raise
             cancelled = error
-
-
-def this_loop() -> object:
-    """What tells the running event loop from others; the caller is inside of it."""
-    if on_trio():
-        import trio
-
-        return trio.lowlevel.current_trio_token()
-    return asyncio.get_running_loop()
-
-
-def running_loop() -> bool:
-    """Whether this code runs inside an event loop of this thread."""
-    if on_trio():
-        return True
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
-from actorgraph.runtime.mailbox import running_loop
+from actorgraph.loops import running_loop
 
 T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0

@@ -12,10 +12,11 @@ from typing import TypeVar, cast, overload
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidConfigError, RunningLoopError
+from actorgraph.loops import running_loop
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.context import TaskScope, current
 from actorgraph.runtime.injection import runtime_of
-from actorgraph.runtime.mailbox import Gate, running_loop
+from actorgraph.runtime.mailbox import Gate
 from actorgraph.superstep.memos import step_id
 
 T = TypeVar("T")

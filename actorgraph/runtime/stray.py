@@ -9,7 +9,7 @@ import math
 
 import anyio
 
-from actorgraph.runtime.mailbox import on_trio
+from actorgraph.loops import on_trio
 
 
 def is_stopped() -> bool:

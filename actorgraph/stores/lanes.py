@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.lowlevel import RunVar, cancel_shielded_checkpoint
 
-from actorgraph.stores.loops import unbroken
+from actorgraph.loops import unbroken
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")

@@ -9,9 +9,9 @@ import anyio
 
 from actorgraph.api.system import ActorSystem
 from actorgraph.errors import MissingExtraError
+from actorgraph.loops import on_trio
 from actorgraph.runtime.calls import abandoned
 from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import on_trio
 from actorgraph.web.app import served
 
 

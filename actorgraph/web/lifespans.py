@@ -15,8 +15,8 @@ import anyio
 
 from actorgraph.api.system import ActorSystem
 from actorgraph.errors import CheckpointError, SystemClosedError
+from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import on_trio
 from actorgraph.web.temporary import sweeping
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

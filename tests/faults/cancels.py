@@ -18,8 +18,8 @@ import anyio
 import trio
 
 from actorgraph import EmptyInputError, InMemorySaver, SqliteSaver
+from actorgraph.loops import on_trio
 from actorgraph.ports import Saver
-from actorgraph.runtime.mailbox import on_trio
 from actorgraph.savers.memory_log import settled
 from actorgraph.savers.sqlite.drivers import HopConnection
 from actorgraph.testing import FaultySaver

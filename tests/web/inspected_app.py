@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, get_stream_writer
-from actorgraph.runtime.mailbox import on_trio
+from actorgraph.loops import on_trio
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
 

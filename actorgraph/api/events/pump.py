@@ -14,7 +14,7 @@ import anyio
 from actorgraph.api.events.mux import StreamMux, event_of
 from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
 from actorgraph.api.stream import EventStream
-from actorgraph.runtime.unbroken import unbroken
+from actorgraph.loops import unbroken
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
 

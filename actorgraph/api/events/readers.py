@@ -15,8 +15,8 @@ from actorgraph.api.events.nested import LifecyclePayload, SubgraphStatus
 from actorgraph.api.events.protocol import ProtocolEvent
 from actorgraph.api.events.pump import Pump
 from actorgraph.errors import InvalidConfigError, NestedRunError, did_you_mean
+from actorgraph.loops import running_loop
 from actorgraph.runtime import portal
-from actorgraph.runtime.mailbox import running_loop
 from actorgraph.values.commands import Interrupt
 
 

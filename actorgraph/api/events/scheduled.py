@@ -7,8 +7,9 @@ from typing import Any
 
 import anyio
 
+from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, on_trio
+from actorgraph.runtime.mailbox import Gate
 
 _RUNNING: set["asyncio.Task[None]"] = set()
 

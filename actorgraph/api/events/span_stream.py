@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from types import TracebackType
 from typing import Any, Self
 
 from actorgraph.api.events.spans import Spans, StreamEvent
 from actorgraph.api.stream import EventStream
+from actorgraph.runtime.closing import Closing
 
 
-class SpanStream(AsyncIterator[StreamEvent]):
+class SpanStream(Closing, AsyncIterator[StreamEvent]):
     """The events of one run. Iterate it once; `async with` waits for the run's end, as does
     `aclose()`; leaving it early ends the run.
     """
@@ -47,17 +47,6 @@ class SpanStream(AsyncIterator[StreamEvent]):
         """End the run, if it goes on, and wait until it has stored what it did."""
         self._ended = True
         await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def _add(self, events: Iterable[StreamEvent]) -> None:
         self._events.extend(filter(self._takes, events))

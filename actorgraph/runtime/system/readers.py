@@ -7,16 +7,16 @@ told of what they have not; "close" ends the reader with `SlowReaderError`.
 
 from collections import deque
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Any, Self
 
 from actorgraph.errors import SlowReaderError
+from actorgraph.runtime.closing import Closing
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
 
 
-class EventReader(AsyncIterator[RunEvent]):
+class EventReader(Closing, AsyncIterator[RunEvent]):
     """The events of one run behind an offset, in order. Iterate it once; `async with` closes it.
 
     Ends after the event "end", or "drain" when the system closes before the run has ended.
@@ -102,19 +102,6 @@ class EventReader(AsyncIterator[RunEvent]):
         self._journal.exit(self)
 
     async def aclose(self) -> None:
-        """See `close`."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
         """See `close`."""
         self.close()
 

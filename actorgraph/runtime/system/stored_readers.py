@@ -6,12 +6,12 @@ other process has died, it goes on with what happens here; when its system drain
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import anyio
 import msgspec
 
+from actorgraph.runtime.closing import Closing
 from actorgraph.runtime.system.readers import gap
 from actorgraph.values.systems import RunEvent
 
@@ -58,7 +58,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     draining: Callable[[], str | None]
 
 
-class StoredReader(AsyncIterator[RunEvent]):
+class StoredReader(Closing, AsyncIterator[RunEvent]):
     """The events of a run that is not here. See the module's text.
 
     Args:
@@ -148,18 +148,5 @@ class StoredReader(AsyncIterator[RunEvent]):
             self._live.close()
 
     async def aclose(self) -> None:
-        """See `close`."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
         """See `close`."""
         self.close()

@@ -1,14 +1,40 @@
-"""Work that is carried to its end, whoever cancels the one who waits for it."""
+"""Which event loop runs here, asyncio's or trio's; and work in it that nobody breaks off."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import anyio
 
-from actorgraph.runtime.mailbox import on_trio
-
 T = TypeVar("T")
+
+
+def on_trio() -> bool:
+    """Whether the running event loop is trio's."""
+    # Another thread may be importing trio at this moment.
+    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
+    return lowlevel is not None and lowlevel.in_trio_run()
+
+
+def this_loop() -> object:
+    """What tells the running event loop from others; the caller is inside of it."""
+    if on_trio():
+        import trio
+
+        return trio.lowlevel.current_trio_token()
+    return asyncio.get_running_loop()
+
+
+def running_loop() -> bool:
+    """Whether this code runs inside an event loop of this thread."""
+    if on_trio():
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

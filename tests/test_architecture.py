@@ -1,0 +1,134 @@
+"""What docs/ARCHITECTURE.md and docs/decisions say of the tree is so."""
+
+import re
+import sys
+import tomllib
+
+import pytest
+
+from tests import decisions
+from tests.source import ROOT
+from tests.test_layers import ORDER
+
+PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DEPENDENCIES = next(decisions.FOLDER.glob("0015-*.md")).read_text("utf-8")
+
+IMPORTED_AS = {
+    "uuid-utils": "uuid_utils",
+    "prometheus-client": "prometheus_client",
+    "opentelemetry-api": "opentelemetry",
+    "langchain-core": "langchain_core",
+    "pillow": "PIL",
+}
+"""What a distribution is imported as, where that is not its name."""
+
+IMPORTS = re.compile(
+    r"""^\s*(?:import|from)\s(\w+)[\w.]*(?=\simport\s|\sas\s|$)|import_module\(["'](\w+)""",
+    re.MULTILINE,
+)
+"""Imports as the formatter leaves them; a sentence of a docstring seldom looks so. The tree of each
+file would take seconds."""
+
+THEIRS = {"langchain"}
+"""What only programs import that name a model by a text: in no extra."""
+
+
+def required(*extras: str) -> set[str]:
+    """The names of the distributions that an installation brings, without those of our own."""
+    lists = [PROJECT["optional-dependencies"][extra] for extra in extras]
+    lists = lists or [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    return {re.split(r"[\[><=]", one)[0] for some in lists for one in some} - {"actorgraph"}
+
+
+class TestTheMap:
+    def test_the_layers_are_those_that_imports_are_held_to(self):
+        """
+        The line of layers is the order of tests/test_layers.py, without what only re-exports.
+        """
+        line = next(line for line in PAGE.splitlines() if line.startswith("errors <-"))
+        rows = [set(re.findall(r"\w+", row)) for row in line.split("<-")]
+
+        assert rows == [row for row in ORDER if not any(name.startswith("__") for name in row)]
+
+    def test_every_package_has_its_sentence(self):
+        """
+        Each package and module of actorgraph/ has a row.
+        """
+        here = {path.stem for path in (ROOT / "actorgraph").iterdir() if path.name[0] not in "._"}
+        rows = set(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", PAGE, re.MULTILINE))
+
+        assert rows == here - {"__pycache__", "__init__", "py"}
+
+    def test_every_decision_of_a_run_has_its_file(self):
+        """
+        Each file of the algebra is named by the question that it answers.
+        """
+        here = {path.stem for path in (ROOT / "actorgraph" / "superstep").glob("*.py")}
+        named = set(re.findall(r"`superstep/(\w+)", PAGE))
+
+        assert named == here - {"__init__"}
+
+    def test_every_path_leads_somewhere(self):
+        """
+        A path in backticks is a file or a folder of the package or of the project.
+        """
+        paths = re.findall(r"`((?:\w+/)+(?:\w+(?:\.py)?)?)`", PAGE)
+        places = [(ROOT / path, ROOT / "actorgraph" / path) for path in paths]
+        gone = [p for p, two in zip(paths, places, strict=True) if not any(exists(t) for t in two)]
+
+        assert len(paths) > 40
+        assert gone == []
+
+
+def exists(path) -> bool:
+    """Whether there is such a file or folder, or a module of that name."""
+    return path.exists() or path.with_suffix(".py").exists()
+
+
+class TestDecisions:
+    def test_the_list_is_fresh(self):
+        """
+        The list of decisions is what `make promises` would write now.
+        """
+        assert decisions.PAGE.read_text("utf-8") == decisions.current()
+
+    def test_each_has_a_number_of_its_own(self):
+        """
+        A decision begins with the number of its file, which no other one has.
+        """
+        numbers = [path.name[:4] for path in decisions.files()]
+        first = [path.read_text("utf-8").partition(".")[0] for path in decisions.files()]
+
+        assert len(set(numbers)) == len(numbers)
+        assert first == [f"# {int(number)}" for number in numbers]
+
+
+class TestDependencies:
+    @pytest.mark.parametrize("name", sorted(required()))
+    def test_each_is_justified(self, name):
+        """
+        What pyproject.toml asks for has its reason in the decision about dependencies.
+        """
+        rows = [line for line in DEPENDENCIES.splitlines() if line.startswith("| ")]
+
+        assert [row for row in rows if re.search(rf"(^\| |, ){name}[ ,(]", row)]
+
+    def test_the_package_imports_nothing_else(self):
+        """
+        Each foreign package that actorgraph/ imports is a dependency or in the extra `all`.
+        """
+        known = {re.split(r"[\[><=]", one)[0] for one in PROJECT["dependencies"]}
+        extras = re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0].partition("[")[2])
+        known |= required(*extras)
+        names = {IMPORTED_AS.get(name, name) for name in known} | sys.stdlib_module_names
+        texts = {path: path.read_text("utf-8") for path in (ROOT / "actorgraph").rglob("*.py")}
+        foreign = {
+            f"{name} in {path.relative_to(ROOT)}"
+            for path, text in texts.items()
+            for name in {one or other for one, other in IMPORTS.findall(text)}
+            if name not in names | THEIRS | {"actorgraph"}
+        }
+
+        assert len(texts) > 300
+        assert foreign == set()
