@@ -9,6 +9,16 @@ ARGS ?=
 # Tests wait for disks and for other processes: one worker more than there are cores.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
+# Byte code is kept, whatever the environment says: each test process, and each process that a
+# test starts, would otherwise compile the package and the tests again.
+export PYTHONDONTWRITEBYTECODE :=
+
+# What tests store is in memory where there are two gigabytes for it: they wait for fsync half of
+# the time. A `kill -9` loses no more on a disk, whose pages the kernel keeps; full disks and
+# failing writes are made by limits and by injected errors. `make faults` is on the real disk.
+IN_MEMORY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2000000')
+test: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
+
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev

@@ -3,6 +3,7 @@
 Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
 """
 
+import gc
 import inspect
 import os
 
@@ -37,3 +38,9 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what runs on a slower store and needn't."""
     items[:] = [item for item in items if not left_out(item)]
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: a test that collects garbage needn't look at it."""
+    gc.collect()
+    gc.freeze()

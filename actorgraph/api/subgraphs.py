@@ -2,11 +2,16 @@
 
 import functools
 import inspect
+import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
+
+_NO_GRAPHS = frozenset(
+    (types.NoneType, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+)
 
 
 @runtime_checkable
@@ -49,15 +54,19 @@ def _graph_in(call: Any) -> Graph | None:
     while isinstance(call, functools.partial):
         call = call.func
     owner = getattr(call, "__self__", None)
-    if isinstance(owner, Graph):
+    if _is_graph(owner):
         return owner
     function = inspect.unwrap(getattr(call, "__func__", call))
     if not inspect.isfunction(function):
         return None
     cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    graphs = (value for value in (*cells, *named) if isinstance(value, Graph))
-    return next(graphs, None)
+    return next((value for value in (*cells, *named) if _is_graph(value)), None)
+
+
+def _is_graph(value: Any) -> TypeGuard[Graph]:
+    # Looking for a protocol's attributes takes long, and most names are of these types.
+    return type(value) not in _NO_GRAPHS and isinstance(value, Graph)
 
 
 def _filled(cell: Any) -> bool:

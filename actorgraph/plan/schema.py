@@ -5,6 +5,7 @@ with a channel C is that channel; every other key keeps its last value.
 """
 
 import dataclasses
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -172,6 +173,12 @@ def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
 
 
 def _positional_count(function: Callable[..., Any]) -> int:
+    if isinstance(function, types.BuiltinFunctionType):
+        return _count_once(function)
+    return _count(function)
+
+
+def _count(function: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -180,6 +187,10 @@ def _positional_count(function: Callable[..., Any]) -> int:
         return 2
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in kinds for p in parameters)
+
+
+# The signature of a builtin is parsed from a text: most of the time that a schema takes.
+_count_once = functools.lru_cache(maxsize=32)(_count)
 
 
 def _unwrap(annotation: Any) -> Any:
