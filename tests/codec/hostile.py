@@ -29,8 +29,12 @@ SECONDS_MAX = 1.0
 MEMORY_MAX = 64_000_000
 HARMLESS = frozenset({"object.__getattr__", "object.__setattr__", "sys._getframe"})
 """Audit events that run nothing and touch nothing outside; every other one is seen."""
-EXPECTED = (*zoneinfo.TZPATH, "tzdata", "import cryptography.exceptions", "import numpy._core.")
-"""A time zone's own file; the module of AES-GCM's error; modules that numpy's C code is made of."""
+EXPECTED = (
+    *(*zoneinfo.TZPATH, "tzdata", "import cryptography.exceptions", "import numpy._core."),
+    "import difflib",
+)
+"""A time zone's own file; the module of AES-GCM's error; modules that numpy's C code is made of;
+what an error's advice looks for near names with."""
 
 _SEEN: list[str] = []
 _WATCH: dict[str, Any] = {"thread": None, "installed": False}
