@@ -35,13 +35,23 @@ class Pages(AsyncIterator[T], Generic[T]):
 
     async def __anext__(self) -> T:
         """The next item."""
-        if not self._items and not self._ended:
-            self._items.extend(await self._read())
-            self._ended = not self._items
+        await self._fill()
         if self._items:
             item = self._items.popleft()
             return item if self._shown is None else self._shown(item)
         raise StopAsyncIteration
+
+    async def _fill(self) -> None:
+        if not self._items and not self._ended:
+            self._items.extend(await self._read())
+            self._ended = not self._items
+
+    async def page(self) -> list[T]:
+        """The items up to the end of a page; none at the end of all."""
+        await self._fill()
+        items, shown = list(self._items), self._shown
+        self._items.clear()
+        return items if shown is None else [shown(item) for item in items]
 
     async def aclose(self) -> None:
         """Read no more. Leaving it without this is fine too."""

@@ -1,10 +1,11 @@
 """Blocking twins of the methods that read and change a thread."""
 
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.compiled import Config
+from actorgraph.api.pages import Pages
 from actorgraph.api.traveling import TravelMethods
 from actorgraph.values.commands import Command
 from actorgraph.values.snapshot import StateSnapshot
@@ -34,12 +35,22 @@ class BlockingStateMethods(TravelMethods):
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
     ) -> Iterator[StateSnapshot]:
-        """`aget_state_history`, blocking; takes the same options."""
+        """`aget_state_history`, blocking at the call and where a page begins; the same options."""
 
-        async def collect() -> list[StateSnapshot]:
-            return [s async for s in self.aget_state_history(config, **options)]
+        async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
+            history = self.aget_state_history(config, **options)
+            pages = cast("Pages[StateSnapshot]", history)
+            return pages, await pages.page()
 
-        return iter(block_on("aget_state_history", collect))
+        pages, first = block_on("aget_state_history", begun)
+
+        def rest() -> Iterator[StateSnapshot]:
+            page = first
+            while page:
+                yield from page
+                page = block_on("aget_state_history", pages.page)
+
+        return rest()
 
     def update_state(
         self,

@@ -141,6 +141,28 @@ class TestPages:
             first, rest = await anyio.to_thread.run_sync(take)
             assert first + rest == await at_once(saver, "t")
 
+    async def test_a_blocking_history_is_read_in_pages_too(self, store):
+        """
+        `get_state_history()` reads a page of states when it is needed, the first one at the call.
+        """
+        pages = Pages(store.saver())
+        async with store.saver() as saver:
+            graph = ab(saver)
+            for _ in range(26):
+                await graph.ainvoke({"foo": "", "bar": []}, at())
+            names = [id_of(s) async for s in graph.aget_state_history(at())]
+            pages.lengths.clear()
+
+            def take():
+                found = graph.get_state_history(at())
+                assert len(pages.lengths) == 1
+                first = [id_of(next(found)) for _ in range(5)]
+                assert len(pages.lengths) == 1
+                return [*first, *map(id_of, found)]
+
+            assert await anyio.to_thread.run_sync(take) == names
+            assert len(pages.lengths) == 2
+
 
 class TestMemory:
     async def test_a_long_list_takes_little_memory(self, saver):
