@@ -4,6 +4,7 @@ import ast
 import enum
 import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -14,6 +15,11 @@ from tests.source import call_name, sources
 
 RAISED_BY_CHANNELS = (EmptyChannelError, InvalidUpdateError)
 PUBLIC = {name: getattr(actorgraph, name) for name in sorted(actorgraph.__all__)}
+PACKAGES = (
+    *("caches", "channels", "codec", "errors", "messages", "migrate", "prebuilt", "sessions"),
+    *("stores", "testing", "testing.conformance", "web"),
+)
+"""The packages that programs import from, besides the root."""
 
 
 def is_ours(thing: object) -> bool:
@@ -92,6 +98,18 @@ def test_a_public_name_is_documented_and_typed(name):
     Each exported function and class, and each public method, says what it does and takes.
     """
     assert list(gaps(name, PUBLIC[name])) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_a_package_exports_is_documented_and_typed(package):
+    """
+    The same of each name in the `__all__` of the packages that programs import from.
+    """
+    module = import_module(f"actorgraph.{package}")
+    names = module.__all__
+
+    assert names
+    assert [gap for name in names for gap in gaps(name, getattr(module, name))] == []
 
 
 def test_public_names_are_found_lazily_or_not():

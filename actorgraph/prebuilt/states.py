@@ -36,7 +36,12 @@ def pydantic_state(name: str) -> Any:
     )
     if name == "AgentStatePydantic":
         return plain
-    return create_model(name, __base__=plain, structured_response=(Any, None))
+    return create_model(
+        name,
+        __base__=plain,
+        __doc__="The same, of an agent that ends with an answer in a given form.",
+        structured_response=(Any, None),
+    )
 
 
 def state_for(given: Any, response_format: Any) -> Any:

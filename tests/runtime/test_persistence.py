@@ -8,6 +8,7 @@ import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
+from actorgraph.runtime.hosting import living_host
 from actorgraph.runtime.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
 from actorgraph.savers.sqlite.drivers import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
@@ -154,6 +155,24 @@ class TestGroupCommit:
         assert (during.messages, during.commits, during.active_runs) == (2, 2, 0)
         assert (after.messages, after.refused, after.waiting, after.active_runs) == (3, 0, 0, 0)
         assert (after.batch_size_mean, after.batch_size_max) == (1.0, 1)
+
+    async def test_the_read_actor_counts_its_own(self, tmp_path):
+        """
+        Its figures count queries and the batches that they were answered in.
+        """
+        async with SqliteSaver(tmp_path / "runs.db") as saver:
+            graph = ab(saver)
+            await graph.ainvoke({}, at())
+            host = living_host(saver)
+            before = host.reader.statistics()
+            async with patient_group() as group:
+                for _ in range(20):
+                    group.start_soon(saver.aget_tuple, at())
+            after = host.reader.statistics()
+
+        assert after.queries - before.queries == 20
+        assert 1 <= after.batches - before.batches <= 20
+        assert after.waiting == 0
 
 
 def _shut(saver):
