@@ -3,11 +3,18 @@
 The same under 20 seeded kills per event loop: `make faults`.
 """
 
+import re
 import signal
 from dataclasses import replace
+from io import StringIO
+from types import SimpleNamespace
 
+import anyio
 import pytest
+from rich.console import Console
+from rich.text import Text
 
+from audit.board import REFRESH_SECONDS, Board, Progress
 from audit.chart import risk_chart
 from audit.markdown import main_report, strip_run_section
 from audit.measure import measure_file, measure_source
@@ -185,6 +192,32 @@ class TestReports:
             assert strip_run_section(one) == strip_run_section(two)
 
 
+class TestPicture:
+    @pytest.mark.parametrize("live", [True, False])
+    async def test_it_shows_how_far_the_threads_are(self, live):
+        """
+        Threads, files, supersteps, and the saver's commits with their sizes; nothing if not live.
+        """
+        console = Console(file=StringIO(), width=120, force_terminal=True)
+        progress = Progress(3)
+        progress.note("json", {"list_files": {"files": ["a.py", "b.py"]}})
+        progress.note("json", {"measure": {"measures": [{"file": "a.py"}]}})
+        progress.finish("xml", {})
+        board = Board(console, "An audit", progress, live)
+        board.watch(lambda: SimpleNamespace(commits=7, messages=21, batch_size_mean=3.0))
+        with anyio.move_on_after(2 * REFRESH_SECONDS):
+            await board.keep_fresh()
+        text = Text.from_ansi(console.file.getvalue()).plain
+
+        if not live:
+            assert text == ""
+            return
+        for part in ("An audit", "packages", "1 of 3", "files", "1 of 2", "supersteps", "a second"):
+            assert part in text
+        assert "7 commits" in text
+        assert "3.0 messages a commit" in text
+
+
 class TestAudit:
     def test_the_reports_are_written(self, whole):
         """
@@ -198,6 +231,18 @@ class TestAudit:
         }
         assert "(by policy)" in reports[f"packages/{REVIEWED}.md"]
         assert "<svg" in reports["report.html"]
+
+    def test_the_page_needs_nothing_else(self, whole):
+        """
+        The HTML report loads nothing: styles and chart are in it, links lead to its own folder.
+        """
+        page = whole.reports()["report.html"]
+        loaded = re.findall(r"<(?:link|img|iframe)\b|\bsrc=|@import|url\(", page)
+        links = re.findall(r"\bhref=[\"']?([^\"'> ]+)", page)
+
+        assert loaded == []
+        assert {link.partition("/")[0] for link in links} == {"packages"}
+        assert "<style" in page
 
     def test_a_killed_audit_goes_on_where_it_stopped(self, whole, tmp_path):
         """
