@@ -31,6 +31,12 @@ class AesCipher:
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
+        given: Any = keys  # what is shown of it is its type: it may be a key
+        if not isinstance(given, Mapping):
+            raise InvalidConfigError(
+                f"keys are a {type(given).__name__}, not ids with their keys",
+                do='pass keys={"k1": os.urandom(32)}',
+            )
         if not keys:
             raise InvalidConfigError("there are no keys", do='pass keys={"k1": os.urandom(32)}')
         for key_id, key in keys.items():
@@ -103,10 +109,10 @@ def key_of_environment() -> bytes:
     return text.encode()
 
 
-def _check(key_id: str, key: bytes) -> None:
-    if not 0 < len(key_id.encode()) < 200:
+def _check(key_id: Any, key: bytes) -> None:
+    if type(key_id) is not str or not 0 < len(key_id.encode()) < 200:
         raise InvalidConfigError(
-            f"key id {key_id!r} is empty or has 200 bytes or more",
+            f"key id {key_id!r} is no text, is empty, or has 200 bytes or more",
             do="use a short id, such as a date: it is stored with each value",
         )
     if type(key) is not bytes or len(key) not in _KEY_SIZES:

@@ -110,14 +110,16 @@ class TestKeys:
             assert Codec(keys={"k1": K1}, reads_plain=True).decode(plain) == LONG
 
     @pytest.mark.parametrize(
-        "keys", [{}, {"k": b"short"}, {"": K1}, {"k" * 200: K1}, {"k": "1" * 32}]
+        "keys", [{}, {"k": b"short"}, {"": K1}, {"k" * 200: K1}, {"k": "1" * 32}, {1: K1}, K1]
     )
     def test_unusable_keys_are_refused(self, keys):
         """
-        A key of another size or type, a bad id and no key at all are refused.
+        A key of another size or type, a bad id and no key at all are refused; no key is shown.
         """
-        with pytest.raises(InvalidConfigError):
+        with pytest.raises(InvalidConfigError) as refused:
             Codec(keys=keys)
+
+        assert K1.decode() not in str(refused.value)
 
     def test_the_missing_package_is_named(self, monkeypatch):
         """
