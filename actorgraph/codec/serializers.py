@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.places import NOWHERE, Place
-from actorgraph.errors import SerializationError
+from actorgraph.errors import InvalidConfigError, SerializationError
 
 _LENGTH = struct.Struct(">H")
 
@@ -74,7 +74,16 @@ class SerializerCodec(Codec):
 
 
 def codec_of(given: Codec | SerializerProtocol | None) -> Codec:
-    """A saver's codec: the given one, one around a serializer, or one of plain data."""
+    """A saver's codec: the given one, one around a serializer, or one of plain data.
+
+    Raises:
+        InvalidConfigError: it is neither.
+    """
     if given is None or isinstance(given, Codec):
         return given or Codec()
+    if isinstance(given, type) or not isinstance(given, SerializerProtocol):
+        raise InvalidConfigError(
+            f"codec={given!r} is neither a Codec nor has it `dumps_typed` and `loads_typed`",
+            do="pass e.g. codec=Codec(types=[...]), or leave it out",
+        )
     return SerializerCodec(given)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from actorgraph import InvalidConfigError, SqliteSaver, interrupt
+from actorgraph import Codec, InvalidConfigError, SqliteSaver, interrupt
 from actorgraph.errors import FormatVersionError, StorageBusyError, StorageError
 from tests.gates import PATIENCE_S
 from tests.graphs import ab, at, count, history, in_a_row, writer
@@ -69,7 +69,10 @@ class TestSettings:
 
         assert found["synchronous"] == number
 
-    @pytest.mark.parametrize("wrong", [{"synchronous": "full"}, {"busy_timeout_s": -1}])
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"synchronous": "full"}, {"busy_timeout_s": -1}, {"codec": 5}, {"codec": Codec}],
+    )
     def test_wrong_settings_are_refused(self, tmp_path, wrong):
         """
         A setting that doesn't exist is refused when the saver is made.
