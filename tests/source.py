@@ -6,7 +6,9 @@ on every file of the project.
 """
 
 import ast
+import gc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -61,12 +63,30 @@ Rule = Callable[[Source], Iterable[Place]]
 def sources(*folders: str) -> tuple[Source, ...]:
     """Every Python file below the folders, in order of path."""
     files = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
-    return tuple(Source(f.relative_to(ROOT).as_posix(), f.read_text("utf-8")) for f in files)
+    return tuple(_read(file) for file in files)
+
+
+@cache
+def _read(file: Path) -> Source:
+    return Source(file.relative_to(ROOT).as_posix(), file.read_text("utf-8"))
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Trees of a million nodes are made and stay: the collector of garbage looks at none."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def hold(rule: Rule, files: Iterable[Source]) -> None:
     """Fail with every place that breaks the rule, as `path:line what`."""
-    places = [f"{file.path}:{line} {what}" for file in files for line, what in rule(file)]
+    with _kept():
+        places = [f"{file.path}:{line} {what}" for file in files for line, what in rule(file)]
     assert not places, "\n" + "\n".join(places)
 
 
