@@ -346,7 +346,8 @@ def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
 
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
     """Where a node's Commands may go -> the label of that edge in drawings."""
-    return {**given} if isinstance(given, Mapping) else dict.fromkeys(given)
+    named = names.labelled(given, "destinations")
+    return named if isinstance(given, Mapping) else dict.fromkeys(named)
 
 
 def _ends(
@@ -355,6 +356,4 @@ def _ends(
     if path_map is None:
         literal = calls.literal_returns(path)
         return {value: value for value in literal} if literal else None
-    if isinstance(path_map, Mapping):
-        return dict(path_map)
-    return {name: name for name in path_map}
+    return names.labelled(path_map, "path_map")

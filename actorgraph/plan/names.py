@@ -1,7 +1,7 @@
 """The names by which a graph's calls speak of nodes: checked where they are given."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls
@@ -85,3 +85,21 @@ def check_reference(name: Any, call: str) -> None:
             f"{call} got {name!r}, which is no node's name",
             do=f"pass the name that the node has in the graph, such as {known or 'draft'!r}",
         )
+
+
+def labelled(given: Any, what: str) -> dict[Any, Any]:
+    """Names of nodes as a dict: as they are given in one, or each under itself.
+
+    Args:
+        what: what to name in an error, such as "path_map".
+    Raises:
+        GraphBuildError: they are one text, whose letters nobody means, or no collection.
+    """
+    if isinstance(given, Mapping):
+        return dict(cast("Mapping[Any, Any]", given))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise GraphBuildError(
+            f"{what} is {given!r}, neither a list of nodes' names nor a dict",
+            do=f"pass {what}=[{given!r}]" if isinstance(given, str) else "pass a list of names",
+        )
+    return {name: name for name in cast("Iterable[Any]", given)}

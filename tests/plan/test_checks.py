@@ -62,6 +62,17 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph("a").add_edge(START, node), "which is no node's name", "such as 'node'"),
     (lambda: graph("a").add_conditional_edges(node, node), "is no node's name", "such as 'node'"),
     (lambda: graph("a").add_conditional_edges("a", 3), "the path behind node 'a': 3 is", "pass a"),
+    (
+        lambda: graph("a").add_conditional_edges("a", node, "draft"),
+        "path_map is 'draft', neither a list",
+        "path_map=['draft']",
+    ),
+    (lambda: graph("a").add_conditional_edges("a", node, 3), "path_map is 3, neither", "a list"),
+    (
+        lambda: graph().add_node("a", node, destinations="draft"),
+        "destinations is 'draft', neither a list",
+        "destinations=['draft']",
+    ),
     (lambda: graph().add_node("a", node, max_concurrency=0), "0 as its max_conc", "1 or more"),
     (lambda: graph().add_node("a", node, max_concurrency=-1), "-1 as its max_conc", "1 or more"),
     (lambda: graph().add_node("a", node, max_concurrency=1.5), "1.5 as its max", "whole number"),
