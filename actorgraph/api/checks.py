@@ -5,15 +5,28 @@ from actorgraph.errors import GraphBuildError
 from actorgraph.ports import Cache, Saver, Store
 
 
-def check_parts(saver: object, store: object, cache: object) -> None:
-    """Refuse a saver, a store or a cache that is none.
+def check_parts(name: object, saver: object, store: object, cache: object) -> None:
+    """Refuse a name, a saver, a store or a cache that is none.
 
     Raises:
         GraphBuildError: one isn't.
     """
+    check_name(name)
     check_saver(saver)
     check_store(store)
     check_cache(cache)
+
+
+def check_name(name: object) -> None:
+    """Refuse a graph's name that is no text.
+
+    Raises:
+        GraphBuildError: it isn't.
+    """
+    if not isinstance(name, (str, type(None))):
+        raise GraphBuildError(
+            f"{name!r} is no name of a graph: it is no text", do="pass name='...', or leave it out"
+        )
 
 
 def check_saver(saver: object) -> None:

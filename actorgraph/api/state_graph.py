@@ -69,7 +69,7 @@ class StateGraph(GraphBuilder):
         before, after = _names(interrupt_before), _names(interrupt_after)
         if unreachable := check(self, [*before, *after]):
             warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
-        check_parts(checkpointer, store, cache)
+        check_parts(name, checkpointer, store, cache)
         pauses: Any = {"interrupt_before": before, "interrupt_after": after}
         plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)
         if migrations:

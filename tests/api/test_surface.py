@@ -10,7 +10,15 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
-from actorgraph import START, InMemorySaver, NodeBuilder, Pregel, RemainingSteps, StateGraph
+from actorgraph import (
+    START,
+    GraphBuildError,
+    InMemorySaver,
+    NodeBuilder,
+    Pregel,
+    RemainingSteps,
+    StateGraph,
+)
 from actorgraph.channels import EphemeralValue, LastValue
 
 
@@ -218,3 +226,13 @@ class TestParts:
 
         assert (graph.name, graph.input_channels, graph.output_channels) == ("raw", "a", ["b"])
         assert graph.stream_channels == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", [5, b"flow", ["flow"]])
+def test_a_name_that_is_no_text_is_refused(name):
+    """
+    `compile` refuses a graph's name that is no text.
+    """
+    builder = StateGraph(State).add_node("n", lambda state: None).add_edge(START, "n")
+    with pytest.raises(GraphBuildError, match="no name of a graph"):
+        builder.compile(name=name)

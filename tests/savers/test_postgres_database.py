@@ -197,6 +197,7 @@ class TestSetup:
             {"schema": "x" * 64},
             {"read_connections": 0},
             {"busy_timeout_s": 0},
+            {"busy_timeout_s": "5"},
             {"reconnect_timeout_s": -1},
             {"answer_timeout_s": 0},
             {"synchronous_commit": "perhaps"},

@@ -71,7 +71,13 @@ class TestSettings:
 
     @pytest.mark.parametrize(
         "wrong",
-        [{"synchronous": "full"}, {"busy_timeout_s": -1}, {"codec": 5}, {"codec": Codec}],
+        [
+            {"synchronous": "full"},
+            {"busy_timeout_s": -1},
+            {"busy_timeout_s": "5"},
+            {"codec": 5},
+            {"codec": Codec},
+        ],
     )
     def test_wrong_settings_are_refused(self, tmp_path, wrong):
         """

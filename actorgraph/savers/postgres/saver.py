@@ -155,6 +155,6 @@ def _check(schema: str, readers: int, synchronous_commit: str | None) -> None:
         )
 
 
-def _check_seconds(name: str, seconds: float) -> None:
-    if not seconds > 0:
+def _check_seconds(name: str, seconds: object) -> None:
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise InvalidConfigError(f"{name}={seconds!r} is no time", do="use more than 0 seconds")

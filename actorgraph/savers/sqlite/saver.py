@@ -76,9 +76,10 @@ class SqliteBackend:
                 f"synchronous={synchronous!r} is no setting of SQLite",
                 do=f"use one of {', '.join(_PRAGMAS)}",
             )
-        if not busy_timeout_s >= 0:
+        given: object = busy_timeout_s
+        if not isinstance(given, (int, float)) or not given >= 0:
             raise InvalidConfigError(
-                f"busy_timeout_s={busy_timeout_s!r} is negative", do="use 0 or more seconds"
+                f"busy_timeout_s={given!r} is no time to wait", do="use 0 or more seconds"
             )
         self.path = os.fspath(path)
         if not self.path:
