@@ -219,7 +219,8 @@ class TestRandomThreads:
 
     async def act(self, choose: Random, graph, saver, known: dict[str, Any]) -> None:
         """One random thing that happens to the thread."""
-        points = [p.config["configurable"]["checkpoint_id"] for p in await history(graph, at())]
+        stored = [point async for point in saver.alist(at())]
+        points = [point.config["configurable"]["checkpoint_id"] for point in stored]
         if not points:
             await graph.ainvoke({"text": "begin"}, at())
             return
