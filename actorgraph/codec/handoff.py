@@ -30,7 +30,7 @@ from actorgraph.values.commits import (
     MergeRow,
     RangeRow,
 )
-from actorgraph.values.constants import CALL, CONTROL_INDEX, INTERRUPT
+from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes, version_apart
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
@@ -257,6 +257,7 @@ class HandOff:
     def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
+            v=CHECKPOINT_FORMAT,
             graph=self._plan.graph_id,
             highest=point.highest,
             channel_versions=point.versions,

@@ -27,6 +27,7 @@ class IdSource:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
+        self._ticks = self._clock.ticks
         self._last = 0
         # The multicast bit says that this is no network card's address (RFC 9562, section 6.10).
         self._node = secrets.randbits(48) | (1 << 40)
@@ -35,7 +36,7 @@ class IdSource:
 
     def checkpoint(self, step: int, parent: bytes | None) -> CheckpointId:
         """The id of a new checkpoint."""
-        now = self._clock.ticks()
+        now = self._ticks()
         with self._lock:
             floor = self._last
             if parent is not None and not parent.endswith(self._node_bytes):

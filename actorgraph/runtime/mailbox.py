@@ -23,19 +23,23 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """A first-in first-out queue between one reader and any senders."""
+    """A first-in first-out queue between one reader and any senders.
 
-    __slots__ = ("_future", "_items", "_loop", "_parked", "_thread")
+    Attributes:
+        items: what waits, for the reader to look at; `put` and `get` change it.
+    """
+
+    __slots__ = ("_future", "_loop", "_parked", "_thread", "items")
 
     def __init__(self) -> None:
-        self._items: deque[T] = deque()
+        self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None
         self._thread = 0
         self._future: Callable[[], asyncio.Future[None]] | None = None
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     @property
     def is_awaited(self) -> bool:
@@ -44,20 +48,20 @@ class Mailbox(Generic[T]):
 
     def put(self, item: T) -> None:
         """Add an item and wake the reader. Never waits."""
-        self._items.append(item)
+        self.items.append(item)
         if self._parked is not None:
             self._wake()
 
     async def get(self) -> T:
         """The next item; waits for one. The caller is the only reader."""
-        items = self._items
+        items = self.items
         while not items:
             await self.wait()
         return items.popleft()
 
     def get_nowait(self) -> T | None:
         """The next item, or None."""
-        return self._items.popleft() if self._items else None
+        return self.items.popleft() if self.items else None
 
     async def wait(self) -> None:
         """Wait until there may be an item."""
@@ -68,7 +72,7 @@ class Mailbox(Generic[T]):
             return
         place = self._parked = self._future()
         try:
-            if not self._items:
+            if not self.items:
                 await place
         finally:
             self._parked = None
@@ -92,7 +96,7 @@ class Mailbox(Generic[T]):
             return trio.lowlevel.Abort.SUCCEEDED
 
         self._parked = trio.lowlevel.current_task()
-        if self._items:
+        if self.items:
             self._parked = None
             return
         await trio.lowlevel.wait_task_rescheduled(abort)

@@ -141,7 +141,7 @@ class NodeActor:
             inbox = self._inbox
             while True:
                 try:
-                    start = inbox.get_nowait() if inbox else await inbox.get()
+                    start = inbox.get_nowait() if inbox.items else await inbox.get()
                     if start is None:
                         return
                     await self._perform(start, first=True)

@@ -301,8 +301,11 @@ class PersistenceActor:
             (outcome,) = self._failed([posted], error)
         else:
             self._count(1)
-        if self._settle(posted, outcome):
+        if isinstance(outcome, Stored):  # as `_settle` does; a call less in every superstep
+            posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))
+        else:
+            self._settle(posted, outcome)
 
     def _count(self, size: int) -> None:
         self._messages += size

@@ -247,7 +247,7 @@ class Supervisor:
             self._inbox.put(event)
         elif self._stepping:
             self._inner.append(event)
-        elif not self._parked or self._inbox:  # what threads have put there came first
+        elif not self._parked or self._inbox.items:  # what threads have put there came first
             self._inbox.put(event)
         else:
             self._parked = False

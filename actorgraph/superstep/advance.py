@@ -136,8 +136,9 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     if task is None:
         return []  # nobody waits for it: it was reported before
     state.results[task.id] = result
-    used = consumed(state, task, result.answers, result.took_bare)
-    entries = (result_entry(state, task, result), *used)
+    entries: tuple[LedgerEntry, ...] = (result_entry(state, task, result),)
+    if result.answers or result.took_bare:
+        entries = (*entries, *consumed(state, task, result.answers, result.took_bare))
     if state.running or state.due or state.interrupted or state.outcome:
         kept = keep(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
@@ -202,7 +203,10 @@ def _end_superstep(
     """Fold the results, plan the next superstep, and hand over the checkpoint between them."""
     ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
     try:
-        changed = apply(state, [_ran(state, task) for task in ran])
+        if len(ran) == 1:
+            changed = apply(state, [Ran(last.name, last.triggers, result.writes)])
+        else:
+            changed = apply(state, [_ran(state, task) for task in ran])
     except BaseException as error:  # noqa: BLE001 - a user's reducer may raise anything
         if state.has_saver:  # the tasks' work is kept; that it can't be folded is nobody's error
             failed = control_entry(state, None, ERROR, shown(error))
@@ -236,7 +240,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.source = source
     state.parent = state.checkpoint if state.step > -1 or state.head else None
     state.checkpoint = state.mint(state.step, state.checkpoint)
-    state.updated = tuple(sorted(changed))
+    state.updated = tuple(sorted(changed) if len(changed) > 1 else changed)
     state.send_round = 0
     tasks = due_tasks(state, changed)
     if len(tasks) == 1:

@@ -104,7 +104,7 @@ def hold_values(state: RunState, changed: AbstractSet[str]) -> None:
     keys = state.policy.output_keys or state.plan.output_keys
     if not changed.isdisjoint(keys):
         state.has_output = True
-        if wants(state, "values"):
+        if state.policy.modes and wants(state, "values"):
             hold(state, "values", output(state))
 
 

@@ -17,8 +17,15 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.deltas import NOTHING_SETTLED, settled
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.tasks import is_push, next_nodes
-from actorgraph.values.constants import CALL, CONTROL_INDEX, HANDLER_MARK, NO_WRITES, NULL_TASK
+from actorgraph.superstep.tasks import next_nodes
+from actorgraph.values.constants import (
+    CALL,
+    CONTROL_INDEX,
+    HANDLER_MARK,
+    NO_WRITES,
+    NULL_TASK,
+    PUSH,
+)
 from actorgraph.values.ids import TaskId
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
@@ -35,10 +42,11 @@ from actorgraph.values.run import (
 def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry:
     """The ledger row of a finished task; one without writes still says that it finished."""
     writes = result.writes or ((NO_WRITES, None),)
+    path = task.path
     # A Send's path says no node, and a ledger is read without its checkpoint's Sends.
     # That of a call has both: where it was made, and its function.
-    named = (is_push(task.path) or HANDLER_MARK in task.path) and task.path[-1] != CALL
-    path = (*task.path, task.name) if named else task.path
+    if (path[0] == PUSH or HANDLER_MARK in path) and path[-1] != CALL:
+        path = (*path, task.name)
     return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)
 
 

@@ -36,7 +36,9 @@ def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
     sends: Sequence[Send] = state.values.get(TASKS, ())
     # An old checkpoint may name a node that is gone; one that a run goes on from can't.
     known = state.plan.nodes
-    tasks = [_push(state, n, send) for n, send in enumerate(sends) if send.node in known]
+    tasks: list[Task] = []
+    if sends:
+        tasks = [_push(state, n, send) for n, send in enumerate(sends) if send.node in known]
     for name in _candidates(state.plan, changed):
         triggers = due_triggers(state, state.plan.nodes[name])
         if triggers:
@@ -171,9 +173,9 @@ def _seen(plan: Plan, key: str, value: Any) -> Any:
 
 def next_nodes(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:
     """The nodes of these tasks, in the order in which they are shown."""
-    if len(tasks) > 1:
-        tasks = as_shown(plan, tasks)
-    return tuple([task.name for task in tasks])
+    if len(tasks) == 1:
+        return (tasks[0].name,)
+    return tuple([task.name for task in as_shown(plan, tasks)])
 
 
 def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
