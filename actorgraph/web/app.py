@@ -54,7 +54,7 @@ class GraphRoutes:
             from actorgraph.stores import InMemoryStore
 
             kept = InMemoryStore()
-        access = Access(authorize or getattr(system, "authorize", None), authenticate)
+        access = Access(rules_of(system, authorize), authenticate)
         self._serving = Serving(system, access, limits or Limits(), kept)
         self._app = _application(_routes(self._serving))
 
@@ -66,6 +66,11 @@ class GraphRoutes:
         if path.endswith("/") and path != "/":  # some frameworks mount with one, some without
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
+
+
+def rules_of(system: ActorSystem, authorize: Authorize | None) -> Authorize | None:
+    """The rules that hold: those that are given, else those that the system has."""
+    return authorize or getattr(system, "authorize", None)
 
 
 def served(system: ActorSystem, **options: Any) -> ASGIApp:

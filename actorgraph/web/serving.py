@@ -9,6 +9,7 @@ from actorgraph.web.access import Access
 from actorgraph.web.finding import assistant_id, found
 from actorgraph.web.limits import Limits, Rates
 from actorgraph.web.problems import NotFound
+from actorgraph.web.readiness import Readiness
 from actorgraph.web.registry import GRAPH, Registry, Stored
 from actorgraph.web.slots import Slots
 from actorgraph.web.temporary import Temporary
@@ -21,6 +22,7 @@ class Serving:
         threads: what is known of threads beside their checkpoints.
         streams: places for event streams.
         temporary: the threads that go with their runs.
+        readiness: whether saver and store can be used.
     """
 
     def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
@@ -32,6 +34,7 @@ class Serving:
         self.threads = Registry(store, self._found, self._begun if forgets(store) else None)
         self.streams = Slots(limits.streams)
         self.temporary = Temporary(system, self.threads)
+        self.readiness = Readiness(system, store)
 
     @property
     def saver(self) -> Any:
@@ -55,7 +58,7 @@ class Serving:
         raise NotFound(f"assistant {assistant!r} not found")
 
     def graph_for(self, thread: Stored) -> tuple[str, CompiledStateGraph]:
-        """The graph that a thread is of: the one that its first run named, or the only one.
+        """The graph that a thread is of: the one that its newest run named, or the only one.
 
         Raises:
             NotFound: it has had no run, and there are several graphs.

@@ -73,7 +73,7 @@ async def _thread(call: Call, graph: str) -> Stored:
         )
         made.must_hold(call.wanted)  # somebody may have been faster
         return made
-    if GRAPH not in call.thread.metadata:
+    if call.thread.metadata.get(GRAPH) != graph:  # as reads take that of the newest run
         return await threads.merge(call.thread, known)
     if not call.thread.registered:
         return await threads.merge(call.thread, {})

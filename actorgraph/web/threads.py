@@ -7,10 +7,10 @@ from uuid import uuid4
 import anyio
 from msgspec import Struct
 
-from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.web import answers, bodies, states
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.graphs import historian, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.standing import Config, check, config_of, placed, remove, shown
@@ -142,13 +142,16 @@ async def state_of(call: Call) -> answers.State:
 async def update(call: Call) -> answers.Updated:
     """Update a thread's state, as if a node had returned the values."""
     body: bodies.StateUpdateBody = call.body
-    _, graph = call.serving.graph_for(_thread(call))
     place = placed(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config = config_of(call.thread_id, place)
     with told_by_the_graph():
-        made = await graph.aupdate_state(config, body.values, as_node=body.as_node)
+        made = await with_graph(
+            call.serving,
+            _thread(call),
+            lambda graph: graph.aupdate_state(config, body.values, as_node=body.as_node),
+        )
     address = states.address(made)
     assert address is not None
     return answers.Updated(address, made["configurable"], address.checkpoint_id)
@@ -169,8 +172,9 @@ async def history_now(call: Call) -> list[answers.State]:
 async def _history(
     call: Call, place: Config, limit: int, before: Any, metadata: Mapping[str, Any] | None
 ) -> list[answers.State]:
-    graph = _graph(call)
-    if graph is None:
+    try:
+        graph = await historian(call.serving, _thread(call))
+    except NotFound:
         return []
     config = config_of(call.thread_id, place)
     found = graph.aget_state_history(
@@ -194,25 +198,18 @@ def _before(call: Call, before: Any) -> Config | None:
 
 
 async def _state(call: Call, place: Config, *, subgraphs: bool) -> answers.State:
-    graph = _graph(call)
     config = config_of(call.thread_id, place)
-    if graph is None and place.get("checkpoint_id"):
-        raise NotFound(f"checkpoint {place['checkpoint_id']!r} not found")
-    if graph is None:
-        empty = StateSnapshot({}, (), config, {}, None, None, (), ())
-        return states.state(empty)
-    found = await graph.aget_state(config, subgraphs=subgraphs)
+    try:
+        found = await with_graph(
+            call.serving,
+            _thread(call),
+            lambda graph: graph.aget_state(config, subgraphs=subgraphs),
+        )
+    except NotFound:  # no run has told its graph
+        found = StateSnapshot({}, (), config, {}, None, None, (), ())
     if found.created_at is None and place.get("checkpoint_id"):
         raise NotFound(f"checkpoint {place['checkpoint_id']!r} not found")
     return states.state(found)
-
-
-def _graph(call: Call) -> CompiledStateGraph | None:
-    """The thread's graph; None where no run has told it."""
-    try:
-        return call.serving.graph_for(_thread(call))[1]
-    except NotFound:
-        return None
 
 
 def _thread(call: Call) -> Stored:

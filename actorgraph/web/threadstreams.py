@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from actorgraph.api.runs import Run
 from actorgraph.errors import RunNotFoundError
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.standing import config_of
@@ -137,10 +138,11 @@ class ThreadStream(Response):
 
     async def _values(self) -> object:
         try:
-            _, graph = self._serving.graph_for(self._thread)
+            config = config_of(self._thread.thread_id, {})
+            found = await with_graph(self._serving, self._thread, lambda g: g.aget_state(config))
         except NotFound:
             return {}
-        return (await graph.aget_state(config_of(self._thread.thread_id, {}))).values
+        return found.values
 
 
 ENDPOINTS = (
