@@ -3,10 +3,9 @@
 A registry in memory is empty after a restart, and programs begin threads without any.
 """
 
-from typing import Any, cast
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.system import ActorSystem
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError
@@ -34,10 +33,9 @@ async def found(system: ActorSystem, thread_id: str) -> Stored | None:
     return Stored(thread_id, created, created, known, registered=False)
 
 
-async def writer_of(system: ActorSystem, thread_id: str) -> CompiledStateGraph | None:
+async def writer_of(system: ActorSystem, thread_id: str) -> str | None:
     """The graph that has written a thread's newest checkpoint; None if that can't be told."""
-    name = _writer(system, await _newest(system, thread_id))
-    return None if name is None else cast("CompiledStateGraph", system.graphs[name])
+    return _writer(system, await _newest(system, thread_id))
 
 
 async def _newest(system: ActorSystem, thread_id: str) -> StoredCheckpoint | None:

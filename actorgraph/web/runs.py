@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.runs import Run, StoredRun
@@ -107,7 +108,7 @@ async def batch(call: Call) -> list[answers.Run]:
     started: list[Run] = []
     try:
         for body in call.body:
-            one = Call(call.serving, call.request, {}, call.principal, body, wanted=call.wanted)
+            one = replace(call, path={}, body=body)
             started.append(await begin(one))
     except BaseException:
         with anyio.CancelScope(shield=True):
@@ -254,7 +255,7 @@ async def _changes(call: Call, runs: Sequence[Run]) -> dict[str, str]:
     """When runs that another process has had did something last, as far as their thread tells."""
     found: dict[str, str] = {}
     for run in (one for one in runs if isinstance(one, StoredRun) and one.status != "pending"):
-        graph = call.serving.graphs.get(run.graph)
+        graph = call.graphs.get(run.graph)
         if graph is None or run.id in found:
             continue
         with suppress(*UNREADABLE):

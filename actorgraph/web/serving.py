@@ -6,11 +6,10 @@ from typing import Any, cast
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.system import ActorSystem
 from actorgraph.web.access import Access
-from actorgraph.web.finding import assistant_id, found
+from actorgraph.web.finding import found
 from actorgraph.web.limits import Limits, Rates
-from actorgraph.web.problems import NotFound
 from actorgraph.web.readiness import Readiness
-from actorgraph.web.registry import GRAPH, Registry, Stored
+from actorgraph.web.registry import Registry, Stored
 from actorgraph.web.slots import Slots
 from actorgraph.web.temporary import Temporary
 
@@ -45,30 +44,6 @@ class Serving:
     def graphs(self) -> Mapping[str, CompiledStateGraph]:
         """The registered graphs by name."""
         return cast("Mapping[str, CompiledStateGraph]", self.system.graphs)
-
-    def graph_of(self, assistant: str) -> tuple[str, CompiledStateGraph]:
-        """The graph of an assistant's id, or of its own name.
-
-        Raises:
-            NotFound: there is none.
-        """
-        for name, graph in self.graphs.items():
-            if assistant in (name, assistant_id(name)):
-                return name, graph
-        raise NotFound(f"assistant {assistant!r} not found")
-
-    def graph_for(self, thread: Stored) -> tuple[str, CompiledStateGraph]:
-        """The graph that a thread is of: the one that its newest run named, or the only one.
-
-        Raises:
-            NotFound: it has had no run, and there are several graphs.
-        """
-        name = thread.metadata.get(GRAPH)
-        if isinstance(name, str) and name in self.graphs:
-            return name, self.graphs[name]
-        if len(self.graphs) == 1:
-            return next(iter(self.graphs.items()))
-        raise NotFound(f"thread {thread.thread_id!r} has no state yet: no run has told its graph")
 
     async def _begun(self) -> list[str]:
         """The threads of which runs are stored."""

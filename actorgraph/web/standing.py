@@ -16,6 +16,7 @@ from actorgraph.errors import (
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
+from actorgraph.web.endpoint import Call
 from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound
 from actorgraph.web.registry import Stored
@@ -26,13 +27,13 @@ Config = dict[str, Any]
 UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
 
 
-async def shown(serving: Serving, thread: Stored) -> answers.Thread:
+async def shown(call: Call, thread: Stored) -> answers.Thread:
     """A thread with the state that it is in."""
-    busy = bool(await serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+    busy = bool(await call.serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
     broken: str | None = None
     try:
         config = config_of(thread.thread_id, {})
-        snapshot = await with_graph(serving, thread, lambda graph: graph.aget_state(config))
+        snapshot = await with_graph(call, thread, lambda graph: graph.aget_state(config))
     except NotFound:
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     except UNREADABLE as error:  # a list of threads is shown all the same

@@ -10,6 +10,7 @@ from actorgraph.api.runs import Run
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import Call
 from actorgraph.web.finding import about
+from actorgraph.web.graphs import graph_of
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import GRAPH, Stored
 from actorgraph.web.standing import check, placed
@@ -28,7 +29,7 @@ async def begin(call: Call) -> Run:
     What can't be started is refused before anything is written.
     """
     body: bodies.RunBody = call.body
-    name, _ = call.serving.graph_of(body.assistant_id)
+    name, _ = graph_of(call, body.assistant_id)
     given, options = _input(body), _options(body)
     thread = await _thread(call, name)
     alone = "thread_id" not in call.path  # its thread is nobody's yet
@@ -51,7 +52,7 @@ async def begin(call: Call) -> Run:
 
 def checked(call: Call, body: bodies.RunBody) -> None:
     """Refuse a run that can't be started, before others are."""
-    call.serving.graph_of(body.assistant_id)
+    graph_of(call, body.assistant_id)
     _input(body)
     _options(body)
 
@@ -65,8 +66,6 @@ async def _thread(call: Call, graph: str) -> Stored:
         goes = body.on_completion == "delete"
         return (await threads.make(str(uuid4()), {**known, **call.wanted}, temporary=goes))[1]
     if call.thread is None:
-        if body.if_not_exists == "reject":
-            raise NotFound.thread(call.thread_id)
         check(call.thread_id)
         _, made = await threads.make(
             call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"

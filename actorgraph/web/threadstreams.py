@@ -60,6 +60,7 @@ class ThreadStream(Response):
     def __init__(self, call: Call, thread: Stored, modes: Sequence[str]) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
+        self._call = call
         self._serving = call.serving
         self._principal = call.principal
         self._thread = thread
@@ -139,7 +140,7 @@ class ThreadStream(Response):
     async def _values(self) -> object:
         try:
             config = config_of(self._thread.thread_id, {})
-            found = await with_graph(self._serving, self._thread, lambda g: g.aget_state(config))
+            found = await with_graph(self._call, self._thread, lambda g: g.aget_state(config))
         except NotFound:
             return {}
         return found.values
