@@ -130,7 +130,7 @@ class Place:
         await self._done(WORD, "POST", f"/threads/{WORD}-busy/runs", body)
         item = {"namespace": [WORD, WORD], "key": f"{WORD}-key", "value": {WORD: WORD}}
         await self._done(WORD, "PUT", "/store/items", item)
-        body = {"assistant_id": "log", "input": given, "if_not_exists": "create"}
+        body |= {"assistant_id": "log", "metadata": {WORD: WORD}}
         await self._done(WORD, "POST", "/threads/used-again/runs/wait", body)
         await self._done(WORD, "DELETE", "/threads/used-again")
 
