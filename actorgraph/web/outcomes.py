@@ -45,9 +45,12 @@ class Outcome(Response):
         """Wait for the run as long as the client does."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._parts(headers_only=scope["method"] == "HEAD")
-        stayed = await told(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
-        if not stayed and self._cancels:
-            await give_up(self._run)
+        stayed = False
+        try:
+            stayed = await told(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
+        finally:  # servers and middleware may cancel a request whose client has gone
+            if not stayed and self._cancels:
+                await give_up(self._run)
 
     async def _parts(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actorgraph.errors import CheckpointError
+from actorgraph.loops import unbroken
 from actorgraph.runtime.log import event
 from actorgraph.web.access import holds
 from actorgraph.web.problems import Conflict, NotFound
@@ -180,7 +181,8 @@ class Registry:
         }
         if thread.temporary:
             value[_TEMPORARY] = True
-        await self._store.aput(NAMESPACE, thread.thread_id, value)
+        # To its end: what is undone after a cancellation must not be stored behind that.
+        await unbroken(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
 
 

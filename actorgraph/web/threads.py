@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 from uuid import uuid4
 
-import anyio
 from msgspec import Struct
 
+from actorgraph.loops import unbroken
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.web import answers, bodies, states
 from actorgraph.web.endpoint import Call, Endpoint
@@ -46,8 +46,7 @@ async def create(call: Call) -> answers.Thread:
         try:
             await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await serving.threads.forget(thread_id)
+            await unbroken(lambda: serving.threads.forget(thread_id))
             raise
     return await shown(call, thread)
 
@@ -97,8 +96,7 @@ async def copy(call: Call) -> answers.Thread:
     try:
         await call.serving.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        with anyio.CancelScope(shield=True):
-            await threads.forget(target)
+        await unbroken(lambda: threads.forget(target))
         raise
     return await shown(call, made)
 
