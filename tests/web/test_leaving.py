@@ -9,7 +9,7 @@ from actorgraph.web.registry import Registry
 from actorgraph.web.slots import Slots
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
-STEP = 13
+STEP = 31
 """Suspensions from one that is tried to the next; where each request begins differs."""
 
 
