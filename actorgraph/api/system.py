@@ -211,14 +211,15 @@ class ActorSystem(RecoveryMethods):
             identity = as_bytes(run_id)
         except ValueError:
             identity = b""
-        if (own := self._live(identity)) is not None:
+        own = self._live(identity)
+        if own is not None and (not self._keeps or identity in self._actor.jobs):
             return own
         row = await self._row(identity) if self._keeps and identity else None
-        if row is None:
+        if row is None:  # never there, or removed with its thread, whatever this process remembers
             raise RunNotFoundError(
                 f"there is no run {run_id!r}", do="take the id from Run.id, or look at runs()"
             )
-        return self._stored(row)
+        return own or self._stored(row)
 
     async def runs(
         self, *, thread_id: str | None = None, statuses: Sequence[RunStatus] = ()
@@ -236,6 +237,8 @@ class ActorSystem(RecoveryMethods):
         for job in (*actor.ended.values(), *actor.jobs.values()):
             if job.id in found and self._live(job.id) is None:
                 continue
+            if self._keeps and job.id in actor.ended and job.id not in found:
+                continue  # removed with its thread, whose id may be another one's now
             if thread_id in (None, job.thread_id):
                 found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]

@@ -102,6 +102,15 @@ class Host:
         closed = error if isinstance(error, CheckpointError) else _cannot_open(error)
         self._give_up(closed)
 
+    async def ping(self) -> None:
+        """See that the saver takes saves and answers reads.
+
+        Raises:
+            StorageError, SaverClosedError: it doesn't.
+        """
+        self.writer.check_open()
+        await self.reader.ping()
+
     async def stop_after_runs(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Let the runs that are leaving store what they did, within the deadline; then stop.
 

@@ -144,6 +144,11 @@ class PersistenceActor:
         """Bytes of the requests that wait to be committed."""
         return self._bytes_in - self._bytes_out
 
+    def check_open(self) -> None:
+        """Raise the error that saves get now; nothing while they are taken."""
+        if self._closed is not None:
+            raise self._closed
+
     def stop(self, error: CheckpointError | None = None) -> None:
         """Take nothing more; `serve` ends when what waits is stored."""
         with self._lock:

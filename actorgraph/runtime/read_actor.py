@@ -20,9 +20,11 @@ from actorgraph.errors import CheckpointError
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, closed_error
-from actorgraph.values.commits import Query
+from actorgraph.values.commits import LoadCheckpoint, Query
 
 ANSWERS_SLICE = 8
+NO_THREAD = "actorgraph.ping"
+"""A thread that no program has."""
 
 
 class ReadStatistics(msgspec.Struct, frozen=True):
@@ -66,6 +68,14 @@ class ReadActor:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    async def ping(self) -> None:
+        """See that the storage answers a read; the saver's watch is not asked, nor told.
+
+        Raises:
+            StorageError, SaverClosedError: it doesn't.
+        """
+        await self._ask(LoadCheckpoint(NO_THREAD, ""))
 
     def statistics(self) -> ReadStatistics:
         """What it has done so far."""

@@ -11,7 +11,7 @@ import msgspec
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, restore
-from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, OtherGraphWarning
+from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.evolution import check_fits, other_graph
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime import tracing
@@ -23,7 +23,6 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.near_threads import near_threads
 from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
@@ -128,10 +127,9 @@ async def load(
     found = restore(codec, plan, loaded)
     if found is None:
         if address.checkpoint is not None:
-            near = await near_threads(host, address.thread_id)
             raise CheckpointNotFoundError(
                 f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
-                do=near or "take an id from get_state_history()",
+                do="take an id from get_state_history()",
             )
         # The claim that a nested run finds is that of the run that it belongs to.
         unsaved = None if nested else _unsaved(codec, loaded, address)
@@ -214,12 +212,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             holder=found.holder,
         )
     loaded = found.restored.id if found.restored else None
-    try:
-        effects = _first_effects(state, found, launch.given)
-    except EmptyInputError as error:
-        if host is not None and found.restored is None:
-            error.do = await near_threads(host, address.thread_id) or error.do
-        raise
+    effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence)
     supervisor = Supervisor(

@@ -4,7 +4,7 @@ Needs the extra `web`. It runs wherever ASGI does: under uvicorn on asyncio, und
 asyncio and trio; mounted into FastAPI, Starlette and Litestar, or alone.
 """
 
-from actorgraph.web.access import Authenticate, Authorize
+from actorgraph.web.access import Assistants, Authenticate, Authorize
 from actorgraph.web.alone import serve
 from actorgraph.web.app import GraphRoutes, served
 from actorgraph.web.lifespans import running
@@ -14,6 +14,7 @@ from actorgraph.web.table import ACTIONS
 
 __all__ = [
     "ACTIONS",
+    "Assistants",
     "Authenticate",
     "Authorize",
     "EventStream",

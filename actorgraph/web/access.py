@@ -6,7 +6,7 @@ thread's metadata must contain. A thread that isn't the principal's looks like o
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -25,15 +25,23 @@ Authenticate = Callable[[Request], Any]
 """`request` -> the principal, or None for nobody; may be async."""
 
 
+Assistants = Callable[[Any, str], bool | Awaitable[bool]]
+"""`(principal, graph)` -> whether the principal may know of the graph, and run it."""
+
+T = TypeVar("T")
+
+
 class Access(Struct, frozen=True):
     """The application's rules. Without `authorize` everything is allowed to everybody.
 
     Attributes:
         authenticate: default takes `request.user` where a middleware has set one, else nobody.
+        assistants: default lets everybody see every graph.
     """
 
     authorize: Authorize | None = None
     authenticate: Authenticate | None = None
+    assistants: Assistants | None = None
 
     async def principal(self, request: Request) -> Any:
         """Who sends this request.
@@ -48,6 +56,17 @@ class Access(Struct, frozen=True):
         if known is None:
             raise Unauthorized
         return known
+
+    async def visible(self, principal: Any, graphs: Mapping[str, T]) -> Mapping[str, T]:
+        """The graphs that a principal may know of and run."""
+        if self.assistants is None:
+            return graphs
+        found: dict[str, T] = {}
+        for name, graph in graphs.items():
+            verdict = self.assistants(principal, name)
+            if (await verdict if inspect.isawaitable(verdict) else verdict) is True:
+                found[name] = graph
+        return found
 
     async def allows(self, principal: Any, action: str, thread: "Stored") -> bool:
         """Whether something is allowed with a thread."""

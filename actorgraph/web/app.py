@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from actorgraph.api.system import ActorSystem
-from actorgraph.web.access import Access, Authenticate, Authorize
+from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
 from actorgraph.web.endpoint import Endpoint, Served
 from actorgraph.web.lifespans import running
 from actorgraph.web.limits import Limits
@@ -36,6 +36,9 @@ class GraphRoutes:
             `/openapi.json`. Anything but True or a mapping denies. Default: everything is allowed.
         authenticate: `request` -> the principal, or None for nobody (401); may be async. Default
             `request.user` where a middleware sets one.
+        assistants: `(principal, graph)` -> whether the principal may know of a registered graph and
+            run it; may be async. Another one is 404, as one that isn't there. Default: all graphs
+            are everybody's.
         limits: bytes, depth, rate and streams of requests.
         store: where threads are registered; default the system's, or else one in memory.
     """
@@ -46,6 +49,7 @@ class GraphRoutes:
         *,
         authorize: Authorize | None = None,
         authenticate: Authenticate | None = None,
+        assistants: Assistants | None = None,
         limits: Limits | None = None,
         store: Any = None,
     ) -> None:
@@ -54,7 +58,7 @@ class GraphRoutes:
             from actorgraph.stores import InMemoryStore
 
             kept = InMemoryStore()
-        access = Access(authorize or getattr(system, "authorize", None), authenticate)
+        access = Access(rules_of(system, authorize), authenticate, assistants)
         self._serving = Serving(system, access, limits or Limits(), kept)
         self._app = _application(_routes(self._serving))
 
@@ -66,6 +70,11 @@ class GraphRoutes:
         if path.endswith("/") and path != "/":  # some frameworks mount with one, some without
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
+
+
+def rules_of(system: ActorSystem, authorize: Authorize | None) -> Authorize | None:
+    """The rules that hold: those that are given, else those that the system has."""
+    return authorize or getattr(system, "authorize", None)
 
 
 def served(system: ActorSystem, **options: Any) -> ASGIApp:

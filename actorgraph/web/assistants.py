@@ -9,6 +9,7 @@ from actorgraph.web import answers, bodies
 from actorgraph.web.access import holds
 from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.finding import assistant_id
+from actorgraph.web.graphs import graph_of
 from actorgraph.web.problems import NotFound
 
 _MADE_BY = {"created_by": "system"}
@@ -40,32 +41,32 @@ async def count(call: Call) -> int:
 
 async def read(call: Call) -> answers.Assistant:
     """One assistant."""
-    return _assistant(call.serving.graph_of(call.path["assistant_id"])[0])
+    return _assistant(graph_of(call, call.path["assistant_id"])[0])
 
 
 async def draw(call: Call) -> Any:
     """The graph as nodes and edges."""
     text = call.query.xray.lower()
     xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
-    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    _, graph = graph_of(call, call.path["assistant_id"])
     return graph.get_graph(xray=xray).to_json()
 
 
 async def schemas(call: Call) -> answers.Schemas:
     """The JSON schemas of a graph."""
-    name, graph = call.serving.graph_of(call.path["assistant_id"])
+    name, graph = graph_of(call, call.path["assistant_id"])
     return _schemas(name, graph)
 
 
 async def subgraphs(call: Call) -> dict[str, answers.Schemas]:
     """The schemas of the graphs inside of a graph, by namespace."""
-    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    _, graph = graph_of(call, call.path["assistant_id"])
     return {name: _schemas(name, inner) for name, inner in _inside(graph, call)}
 
 
 async def subgraphs_at(call: Call) -> dict[str, answers.Schemas]:
     """The schemas of the graphs inside of one that stands inside."""
-    _, graph = call.serving.graph_of(call.path["assistant_id"])
+    _, graph = graph_of(call, call.path["assistant_id"])
     wanted = call.path["namespace"]
     found = [inner for name, inner in graph.get_subgraphs(recurse=True) if name == wanted]
     if not found:
@@ -80,7 +81,7 @@ def _inside(graph: CompiledStateGraph, call: Call) -> Any:
 def _found(
     call: Call, body: bodies.AssistantSearch | bodies.AssistantCount
 ) -> list[answers.Assistant]:
-    known = (_assistant(name) for name in call.serving.graphs)
+    known = (_assistant(name) for name in call.graphs)
     return [
         one
         for one in known

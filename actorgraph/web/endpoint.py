@@ -5,7 +5,7 @@ its path names, leave, the route's own function. A route can't be declared witho
 none can forget to ask.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
@@ -30,6 +31,7 @@ class Call(Struct):
 
     Attributes:
         body, query: decoded into the endpoint's types; None where it has none.
+        graphs: those that the principal may see, by name.
         thread: what is known of the thread that the path names; None where it names none.
         wanted: what the metadata of every thread that it touches must hold.
     """
@@ -38,6 +40,7 @@ class Call(Struct):
     request: Request
     path: dict[str, str]
     principal: Any
+    graphs: Mapping[str, CompiledStateGraph] = {}
     body: Any = None
     query: Any = None
     thread: Stored | None = None
@@ -64,7 +67,7 @@ class Endpoint(Struct, frozen=True):
         handle: makes the answer: a `Response`, None (204), or what becomes JSON.
         body, query: types that the request is decoded into.
         answer: the type of what it answers, for the OpenAPI.
-        makes: whether the thread of the path need not exist yet.
+        makes: whether the thread of the path need not exist yet, if the body says so.
         streams: whether it answers with server-sent events. media: what it answers with otherwise.
         waits: whether it answers with what a run will have come to.
         rated: whether it counts for the client's rate.
@@ -115,6 +118,8 @@ class Endpoint(Struct, frozen=True):
         if self.body is not None:
             call.body = await body_of(request, self.body, serving.limits)
         await self._admit(call)
+        if self.action is not None:
+            call.graphs = await serving.access.visible(principal, serving.graphs)
         made = await self.handle(call)
         if isinstance(made, Response):
             return made
@@ -149,7 +154,8 @@ class Endpoint(Struct, frozen=True):
                 raise Forbidden(self.action)  # there is no thread that could hold it
             return
         call.thread = await call.serving.threads.get(call.thread_id)
-        if call.thread is None and not self.makes:
+        makes = self.makes and call.body.if_not_exists == "create"
+        if call.thread is None and not makes:
             raise NotFound.thread(call.thread_id)
         metadata = call.thread.metadata if call.thread else {}
         call.wanted = dict(

@@ -19,21 +19,29 @@ from actorgraph.web.registry import GRAPH, Stored
 async def found(system: ActorSystem, thread_id: str) -> Stored | None:
     """A thread that has checkpoints, or a run that waits or goes on; None if it has neither.
 
-    Its metadata says only which graph it is of: the one of its oldest known run, else the one
-    that has written its newest checkpoint.
+    Its metadata says only which graph it is of: the one that has written its newest checkpoint,
+    else the one of its newest known run.
     """
     runs = await system.runs(thread_id=thread_id)
-    host = host_of(system.saver)
-    (newest,) = await host.reader.ask(
-        ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
-    ) or (None,)
+    newest = await _newest(system, thread_id)
     if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
         return None
     created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
     names = [run.graph for run in runs if run.graph in system.graphs]
-    name = names[0] if names else _writer(system, newest)
+    name = _writer(system, newest) or (names[-1] if names else None)
     known = {} if name is None else about(name)
     return Stored(thread_id, created, created, known, registered=False)
+
+
+async def writer_of(system: ActorSystem, thread_id: str) -> str | None:
+    """The graph that has written a thread's newest checkpoint; None if that can't be told."""
+    return _writer(system, await _newest(system, thread_id))
+
+
+async def _newest(system: ActorSystem, thread_id: str) -> StoredCheckpoint | None:
+    query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
+    (newest,) = await host_of(system.saver).reader.ask(query) or (None,)
+    return newest
 
 
 def about(graph: str) -> dict[str, Any]:

@@ -22,16 +22,18 @@ async def ok(_: Call) -> answers.Ok:
 
 
 async def ready(call: Call) -> Any:
-    """It takes runs: 503 while it drains."""
+    """It takes runs: 503 while it drains, or where its storage can't be used."""
     if call.serving.system.statistics().draining is not None:
         return problem(503, "draining", {"Retry-After": str(RESTART_S)})
+    if not await call.serving.readiness.is_usable():  # why is in the log: everybody may ask
+        return problem(503, "the storage can't be used", {"Retry-After": str(RESTART_S)})
     return answers.Ok()
 
 
-async def info(call: Call) -> answers.Info:
-    """What serves."""
+async def info(_: Call) -> answers.Info:
+    """What serves; not which graphs, as everybody may ask."""
     flags = {"assistants": True, "crons": False, "langsmith": False}
-    return answers.Info(VERSION, VERSION, flags, {"graphs": sorted(call.serving.graphs)})
+    return answers.Info(VERSION, VERSION, flags, {})
 
 
 async def metrics(call: Call) -> Response:

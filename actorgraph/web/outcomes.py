@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 from actorgraph.api.runs import Run
 from actorgraph.errors.telling import said
 from actorgraph.web.jsonable import dumps
+from actorgraph.web.problems import shown, shown_reason
 from actorgraph.web.telling import PING_S, give_up, told
 
 
@@ -44,9 +45,12 @@ class Outcome(Response):
         """Wait for the run as long as the client does."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._parts(headers_only=scope["method"] == "HEAD")
-        stayed = await told(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
-        if not stayed and self._cancels:
-            await give_up(self._run)
+        stayed = False
+        try:
+            stayed = await told(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
+        finally:  # servers and middleware may cancel a request whose client has gone
+            if not stayed and self._cancels:
+                await give_up(self._run)
 
     async def _parts(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:
@@ -54,5 +58,7 @@ class Outcome(Response):
         try:
             output = await self._run.result()
         except Exception as error:  # noqa: BLE001 - the client is told what the run raised
-            output = {"__error__": {"error": type(error).__name__, "message": said(error)}}
+            name, text = type(error).__name__, said(error)
+            text = text.replace(self._run.reason, shown_reason(self._run.reason))
+            output = {"__error__": {"error": name, "message": shown(name, text)}}
         yield dumps(output if self._shows else None)

@@ -132,11 +132,38 @@ def response_to(error: Exception) -> Response:
         return problem(error.status_code, str(error.detail), error.headers or {})
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            return problem(status, str(error), _retry(error, status))
+            return problem(status, shown(type(error).__name__, str(error)), _retry(error, status))
     retry_after_s: Any = getattr(error, "retry_after_s", None)
     if isinstance(retry_after_s, int | float) and isinstance(error, errors.ActorGraphError):
         return problem(429, str(error), {"Retry-After": str(max(1, round(retry_after_s)))})
     return problem(500, "internal error", {})
+
+
+def shown(error: str, text: str) -> str:
+    """The text of an error as clients are told it.
+
+    What a storage says may quote its place, or rows of others that were in the same batch.
+
+    Args:
+        error: its type's name.
+    """
+    return _OF_THE_STORAGE.get(error, text)
+
+
+def shown_reason(reason: str) -> str:
+    """The reason of a run's end, `type: text`, as clients are told it."""
+    error, _, _ = reason.partition(":")
+    return f"{error}: {_OF_THE_STORAGE[error]}" if error in _OF_THE_STORAGE else reason
+
+
+_FAILED = "the storage failed; the server's log says why"
+_OF_THE_STORAGE = {
+    "StorageError": _FAILED,
+    "StorageBusyError": "the storage is busy; come again in a moment",
+    "StorageFullError": "the storage has no space left",
+    "SaverBrokenError": _FAILED,
+    "SaverClosedError": "the storage is closed",
+}
 
 
 def _retry(error: Exception, status: int) -> dict[str, str]:

@@ -12,6 +12,9 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actorgraph.errors import CheckpointError
+from actorgraph.loops import unbroken
+from actorgraph.runtime.log import event
 from actorgraph.web.access import holds
 from actorgraph.web.problems import Conflict, NotFound
 
@@ -150,12 +153,25 @@ class Registry:
     async def _remember(self) -> None:
         """Register what an earlier process has left, once."""
         async with self._turn:
-            begun, self._begun = self._begun, None
-            for thread_id in () if begun is None else await begun():
+            if self._begun is None:
+                return
+            for thread_id in await self._begun():
                 if await self._store.aget(NAMESPACE, thread_id) is None:
-                    found = await self._found(thread_id)
+                    found = await self._readable(thread_id)
                     if found is not None:
                         await self._put(found)
+            self._begun = None  # at the end: one who is cancelled leaves the rest to the next
+
+    async def _readable(self, thread_id: str) -> Stored | None:
+        """What is stored of a thread; None where that can't be read.
+
+        Whoever searches need not know of it: the error is neither the answer, nor in the log.
+        """
+        try:
+            return await self._found(thread_id)
+        except CheckpointError as error:
+            event("warning", "web.thread_not_registered", error=type(error).__name__)
+            return None
 
     async def _put(self, thread: Stored) -> Stored:
         value: dict[str, Any] = {
@@ -165,7 +181,8 @@ class Registry:
         }
         if thread.temporary:
             value[_TEMPORARY] = True
-        await self._store.aput(NAMESPACE, thread.thread_id, value)
+        # To its end: what is undone after a cancellation must not be stored behind that.
+        await unbroken(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
 
 

@@ -5,12 +5,13 @@ from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import quote
 
-import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
+from actorgraph.loops import unbroken
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
@@ -107,14 +108,17 @@ async def batch(call: Call) -> list[answers.Run]:
     started: list[Run] = []
     try:
         for body in call.body:
-            one = Call(call.serving, call.request, {}, call.principal, body, wanted=call.wanted)
+            one = replace(call, path={}, body=body)
             started.append(await begin(one))
     except BaseException:
-        with anyio.CancelScope(shield=True):
-            for run in started:
-                await run.cancel("the rest of its batch could not be started", wait=False)
+        await unbroken(lambda: _without_the_rest(started))
         raise
     return [_shown(run) for run in started]
+
+
+async def _without_the_rest(started: Sequence[Run]) -> None:
+    for run in started:
+        await run.cancel("the rest of its batch could not be started", wait=False)
 
 
 async def listed(call: Call) -> list[answers.Run]:
@@ -254,7 +258,7 @@ async def _changes(call: Call, runs: Sequence[Run]) -> dict[str, str]:
     """When runs that another process has had did something last, as far as their thread tells."""
     found: dict[str, str] = {}
     for run in (one for one in runs if isinstance(one, StoredRun) and one.status != "pending"):
-        graph = call.serving.graphs.get(run.graph)
+        graph = call.graphs.get(run.graph)
         if graph is None or run.id in found:
             continue
         with suppress(*UNREADABLE):

@@ -19,7 +19,7 @@ async def search(call: Call) -> list[answers.Thread]:
     down, end = body.sort_order == "desc", body.offset + body.limit
     if body.sort_by in _OWN and body.status is None and not body.values:
         threads.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
-        return [await shown(call.serving, thread) for thread in threads[body.offset : end]]
+        return [await shown(call, thread) for thread in threads[body.offset : end]]
     found = await _matching(call, threads, body.values, body.status)
     found.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
     return found[body.offset : end]
@@ -54,7 +54,7 @@ async def _matching(
     values: Mapping[str, Any] | None,
     status: str | None,
 ) -> list[answers.Thread]:
-    found = [await shown(call.serving, thread) for thread in threads]
+    found = [await shown(call, thread) for thread in threads]
     if status is not None:
         found = [thread for thread in found if thread.status == status]
     if values:

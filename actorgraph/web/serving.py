@@ -6,10 +6,10 @@ from typing import Any, cast
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.system import ActorSystem
 from actorgraph.web.access import Access
-from actorgraph.web.finding import assistant_id, found
+from actorgraph.web.finding import found
 from actorgraph.web.limits import Limits, Rates
-from actorgraph.web.problems import NotFound
-from actorgraph.web.registry import GRAPH, Registry, Stored
+from actorgraph.web.readiness import Readiness
+from actorgraph.web.registry import Registry, Stored
 from actorgraph.web.slots import Slots
 from actorgraph.web.temporary import Temporary
 
@@ -21,6 +21,7 @@ class Serving:
         threads: what is known of threads beside their checkpoints.
         streams: places for event streams.
         temporary: the threads that go with their runs.
+        readiness: whether saver and store can be used.
     """
 
     def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
@@ -32,6 +33,7 @@ class Serving:
         self.threads = Registry(store, self._found, self._begun if forgets(store) else None)
         self.streams = Slots(limits.streams)
         self.temporary = Temporary(system, self.threads)
+        self.readiness = Readiness(system, store)
 
     @property
     def saver(self) -> Any:
@@ -42,30 +44,6 @@ class Serving:
     def graphs(self) -> Mapping[str, CompiledStateGraph]:
         """The registered graphs by name."""
         return cast("Mapping[str, CompiledStateGraph]", self.system.graphs)
-
-    def graph_of(self, assistant: str) -> tuple[str, CompiledStateGraph]:
-        """The graph of an assistant's id, or of its own name.
-
-        Raises:
-            NotFound: there is none.
-        """
-        for name, graph in self.graphs.items():
-            if assistant in (name, assistant_id(name)):
-                return name, graph
-        raise NotFound(f"assistant {assistant!r} not found")
-
-    def graph_for(self, thread: Stored) -> tuple[str, CompiledStateGraph]:
-        """The graph that a thread is of: the one that its first run named, or the only one.
-
-        Raises:
-            NotFound: it has had no run, and there are several graphs.
-        """
-        name = thread.metadata.get(GRAPH)
-        if isinstance(name, str) and name in self.graphs:
-            return name, self.graphs[name]
-        if len(self.graphs) == 1:
-            return next(iter(self.graphs.items()))
-        raise NotFound(f"thread {thread.thread_id!r} has no state yet: no run has told its graph")
 
     async def _begun(self) -> list[str]:
         """The threads of which runs are stored."""

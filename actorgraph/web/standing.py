@@ -1,18 +1,23 @@
 """A thread as it stands, and what addresses it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from actorgraph.errors import (
     EncryptionError,
     FormatVersionError,
+    InvalidConfigError,
+    RunNotFoundError,
     SchemaMismatchError,
     UnknownTypeError,
 )
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
+from actorgraph.web.endpoint import Call
+from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound
 from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
@@ -22,13 +27,13 @@ Config = dict[str, Any]
 UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
 
 
-async def shown(serving: Serving, thread: Stored) -> answers.Thread:
+async def shown(call: Call, thread: Stored) -> answers.Thread:
     """A thread with the state that it is in."""
-    busy = bool(await serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+    busy = bool(await call.serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
     broken: str | None = None
     try:
-        _, graph = serving.graph_for(thread)
-        snapshot = await graph.aget_state(config_of(thread.thread_id, {}))
+        config = config_of(thread.thread_id, {})
+        snapshot = await with_graph(call, thread, lambda graph: graph.aget_state(config))
     except NotFound:
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     except UNREADABLE as error:  # a list of threads is shown all the same
@@ -56,6 +61,9 @@ async def remove(serving: Serving, thread_id: str) -> None:
     """
     await _stop(serving, thread_id)
     await serving.saver.adelete_thread(thread_id)
+    for run in await serving.system.runs(thread_id=thread_id):  # of a saver that keeps none
+        with suppress(RunNotFoundError, InvalidConfigError):
+            await serving.system.forget(run.id)
     await serving.threads.forget(thread_id)
     late = await _stop(serving, thread_id, before=datetime.now(UTC))
     if late and await serving.threads.registered(thread_id) is None:

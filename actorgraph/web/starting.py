@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-import anyio
-
 from actorgraph.api.runs import Run
+from actorgraph.loops import unbroken
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import Call
 from actorgraph.web.finding import about
+from actorgraph.web.graphs import graph_of
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import GRAPH, Stored
 from actorgraph.web.standing import check, placed
@@ -28,52 +28,77 @@ async def begin(call: Call) -> Run:
     What can't be started is refused before anything is written.
     """
     body: bodies.RunBody = call.body
-    name, _ = call.serving.graph_of(body.assistant_id)
+    name, _ = graph_of(call, body.assistant_id)
     given, options = _input(body), _options(body)
-    thread = await _thread(call, name)
     alone = "thread_id" not in call.path  # its thread is nobody's yet
+    thread_id = str(uuid4()) if alone else call.thread_id
+    started: list[Run] = []
+
+    async def start(thread: Stored) -> None:
+        run = await call.serving.system.start(name, thread_id, given, **options)
+        started.append(run)
+        if thread.temporary:
+            call.serving.temporary.removes(run)
+
     try:
-        run = await call.serving.system.start(name, thread.thread_id, given, **options)
+        thread = await _thread(call, thread_id, name)
+        await unbroken(lambda: start(thread))  # a run that was taken is known, whoever leaves
+        (run,) = started
+        if not thread.temporary:
+            await _check_thread(call, thread, run)
     except BaseException:
-        if alone:
-            with anyio.CancelScope(shield=True):
-                await call.serving.threads.forget(thread.thread_id)
+        await unbroken(lambda: _given_up(call, thread_id, started))
         raise
-    if thread.temporary:
-        call.serving.temporary.removes(run)
-    elif not await call.serving.threads.is_still(thread):
-        await run.cancel("its thread was removed")
-        if await call.serving.threads.registered(thread.thread_id) is None:
-            await call.serving.saver.adelete_thread(thread.thread_id)
-        raise NotFound.thread(thread.thread_id)
     return run
+
+
+async def _check_thread(call: Call, thread: Stored, run: Run) -> None:
+    """End a run whose thread was removed while it was started.
+
+    Raises:
+        NotFound: it was.
+    """
+    threads = call.serving.threads
+    if await threads.is_still(thread):
+        return
+    await run.cancel("its thread was removed")
+    if await threads.registered(thread.thread_id) is None:
+        await call.serving.saver.adelete_thread(thread.thread_id)
+    raise NotFound.thread(thread.thread_id)
+
+
+async def _given_up(call: Call, thread_id: str, started: Sequence[Run]) -> None:
+    """Leave nothing of a run that could not be started, or whose client has left meanwhile."""
+    for run in started:
+        if call.body.on_disconnect == "cancel":
+            await run.cancel("the client has gone", wait=False)
+    if not started and "thread_id" not in call.path:
+        await call.serving.threads.forget(thread_id)
 
 
 def checked(call: Call, body: bodies.RunBody) -> None:
     """Refuse a run that can't be started, before others are."""
-    call.serving.graph_of(body.assistant_id)
+    graph_of(call, body.assistant_id)
     _input(body)
     _options(body)
 
 
-async def _thread(call: Call, graph: str) -> Stored:
-    """The thread that a run is for: that of the path, or one of its own."""
+async def _thread(call: Call, thread_id: str, graph: str) -> Stored:
+    """The thread that a run is for: that of the path, or a new one of its own."""
     body: bodies.RunBody = call.body
     threads = call.serving.threads
     known = about(graph)
     if "thread_id" not in call.path:
         goes = body.on_completion == "delete"
-        return (await threads.make(str(uuid4()), {**known, **call.wanted}, temporary=goes))[1]
+        return (await threads.make(thread_id, {**known, **call.wanted}, temporary=goes))[1]
     if call.thread is None:
-        if body.if_not_exists == "reject":
-            raise NotFound.thread(call.thread_id)
         check(call.thread_id)
         _, made = await threads.make(
             call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"
         )
         made.must_hold(call.wanted)  # somebody may have been faster
         return made
-    if GRAPH not in call.thread.metadata:
+    if call.thread.metadata.get(GRAPH) != graph:  # as reads take that of the newest run
         return await threads.merge(call.thread, known)
     if not call.thread.registered:
         return await threads.merge(call.thread, {})

@@ -8,14 +8,15 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
+from actorgraph.web.endpoint import Call
+from actorgraph.web.graphs import graph_for
 from actorgraph.web.problems import HttpProblem, Unprocessable
 from actorgraph.web.registry import Stored
-from actorgraph.web.serving import Serving
 from actorgraph.web.standing import config_of
 
 
 async def write_supersteps(
-    serving: Serving, thread: Stored, supersteps: Sequence[bodies.Superstep]
+    call: Call, thread: Stored, supersteps: Sequence[bodies.Superstep]
 ) -> None:
     """Give a new thread its state: one checkpoint per superstep, all of them or none.
 
@@ -23,7 +24,7 @@ async def write_supersteps(
         NotFound: nobody has said which graph the thread is of.
         Unprocessable: an update has values and a command.
     """
-    _, graph = serving.graph_for(thread)
+    graph = graph_for(call, thread)
     steps = [[_update(one) for one in step.updates] for step in supersteps]
     with told_by_the_graph():
         await graph.abulk_update_state(config_of(thread.thread_id, {}), steps)

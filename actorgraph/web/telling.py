@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Send
 
 from actorgraph.api.runs import Run
 from actorgraph.errors import ActorGraphError, SlowReaderError
+from actorgraph.loops import unbroken
 from actorgraph.runtime.log import event
 
 PING_S = 10.0
@@ -72,7 +73,11 @@ async def told(
 
 async def give_up(run: Run) -> None:
     """Cancel a run whose client has gone. One that another process has goes on there."""
-    with anyio.move_on_after(CANCEL_S, shield=True):
+    await unbroken(lambda: _give_up(run))
+
+
+async def _give_up(run: Run) -> None:
+    with anyio.move_on_after(CANCEL_S):
         try:
             await run.cancel("the client has gone")
         except ActorGraphError as error:

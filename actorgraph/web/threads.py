@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, cast
 from uuid import uuid4
 
-import anyio
 from msgspec import Struct
 
-from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.loops import unbroken
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.web import answers, bodies, states
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.graphs import historian, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.standing import Config, check, config_of, placed, remove, shown
@@ -44,12 +44,11 @@ async def create(call: Call) -> answers.Thread:
     thread.must_hold(call.wanted)
     if made and body.supersteps:
         try:
-            await write_supersteps(serving, thread, body.supersteps)
+            await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await serving.threads.forget(thread_id)
+            await unbroken(lambda: serving.threads.forget(thread_id))
             raise
-    return await shown(serving, thread)
+    return await shown(call, thread)
 
 
 async def _may_make(call: Call, thread_id: str) -> dict[str, Any]:
@@ -68,7 +67,7 @@ async def _may_make(call: Call, thread_id: str) -> dict[str, Any]:
 
 async def read(call: Call) -> answers.Thread:
     """One thread."""
-    return await shown(call.serving, _thread(call))
+    return await shown(call, _thread(call))
 
 
 async def patch(call: Call) -> answers.Thread:
@@ -81,7 +80,7 @@ async def patch(call: Call) -> answers.Thread:
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
-    return await shown(call.serving, await call.serving.threads.merge(thread, merged))
+    return await shown(call, await call.serving.threads.merge(thread, merged))
 
 
 async def delete(call: Call) -> None:
@@ -97,23 +96,19 @@ async def copy(call: Call) -> answers.Thread:
     try:
         await call.serving.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        with anyio.CancelScope(shield=True):
-            await threads.forget(target)
+        await unbroken(lambda: threads.forget(target))
         raise
-    return await shown(call.serving, made)
+    return await shown(call, made)
 
 
 async def prune(call: Call) -> answers.Pruned:
     """Delete threads, or keep only the newest checkpoint of each."""
     body: bodies.ThreadPrune = call.body
+    access = call.serving.access
     known = [await call.serving.threads.get(one) for one in dict.fromkeys(body.thread_ids)]
-    threads = [thread for thread in known if thread is not None]
-    for thread in threads:  # all of them first: a refusal leaves everything as it is
-        thread.must_hold(
-            await call.serving.access.ask(
-                call.principal, "threads.delete", thread.thread_id, thread.metadata
-            )
-        )
+    threads = [  # another's counts as one that isn't there
+        one for one in known if one and await access.allows(call.principal, "threads.delete", one)
+    ]
     for thread in threads:
         if body.strategy == "delete":
             await remove(call.serving, thread.thread_id)
@@ -142,13 +137,16 @@ async def state_of(call: Call) -> answers.State:
 async def update(call: Call) -> answers.Updated:
     """Update a thread's state, as if a node had returned the values."""
     body: bodies.StateUpdateBody = call.body
-    _, graph = call.serving.graph_for(_thread(call))
     place = placed(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config = config_of(call.thread_id, place)
     with told_by_the_graph():
-        made = await graph.aupdate_state(config, body.values, as_node=body.as_node)
+        made = await with_graph(
+            call,
+            _thread(call),
+            lambda graph: graph.aupdate_state(config, body.values, as_node=body.as_node),
+        )
     address = states.address(made)
     assert address is not None
     return answers.Updated(address, made["configurable"], address.checkpoint_id)
@@ -169,8 +167,9 @@ async def history_now(call: Call) -> list[answers.State]:
 async def _history(
     call: Call, place: Config, limit: int, before: Any, metadata: Mapping[str, Any] | None
 ) -> list[answers.State]:
-    graph = _graph(call)
-    if graph is None:
+    try:
+        graph = await historian(call, _thread(call))
+    except NotFound:
         return []
     config = config_of(call.thread_id, place)
     found = graph.aget_state_history(
@@ -194,25 +193,18 @@ def _before(call: Call, before: Any) -> Config | None:
 
 
 async def _state(call: Call, place: Config, *, subgraphs: bool) -> answers.State:
-    graph = _graph(call)
     config = config_of(call.thread_id, place)
-    if graph is None and place.get("checkpoint_id"):
-        raise NotFound(f"checkpoint {place['checkpoint_id']!r} not found")
-    if graph is None:
-        empty = StateSnapshot({}, (), config, {}, None, None, (), ())
-        return states.state(empty)
-    found = await graph.aget_state(config, subgraphs=subgraphs)
+    try:
+        found = await with_graph(
+            call,
+            _thread(call),
+            lambda graph: graph.aget_state(config, subgraphs=subgraphs),
+        )
+    except NotFound:  # no run has told its graph
+        found = StateSnapshot({}, (), config, {}, None, None, (), ())
     if found.created_at is None and place.get("checkpoint_id"):
         raise NotFound(f"checkpoint {place['checkpoint_id']!r} not found")
     return states.state(found)
-
-
-def _graph(call: Call) -> CompiledStateGraph | None:
-    """The thread's graph; None where no run has told it."""
-    try:
-        return call.serving.graph_for(_thread(call))[1]
-    except NotFound:
-        return None
 
 
 def _thread(call: Call) -> Stored:

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from actorgraph.api.runs import Run
 from actorgraph.errors import RunNotFoundError
 from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
 from actorgraph.web.standing import config_of
@@ -59,6 +60,7 @@ class ThreadStream(Response):
     def __init__(self, call: Call, thread: Stored, modes: Sequence[str]) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
+        self._call = call
         self._serving = call.serving
         self._principal = call.principal
         self._thread = thread
@@ -137,10 +139,11 @@ class ThreadStream(Response):
 
     async def _values(self) -> object:
         try:
-            _, graph = self._serving.graph_for(self._thread)
+            config = config_of(self._thread.thread_id, {})
+            found = await with_graph(self._call, self._thread, lambda g: g.aget_state(config))
         except NotFound:
             return {}
-        return (await graph.aget_state(config_of(self._thread.thread_id, {}))).values
+        return found.values
 
 
 ENDPOINTS = (

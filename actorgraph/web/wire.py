@@ -10,7 +10,7 @@ from typing import Any
 
 from actorgraph.values.streams import Namespace
 from actorgraph.web.jsonable import plain
-from actorgraph.web.problems import Unprocessable
+from actorgraph.web.problems import Unprocessable, shown, shown_reason
 
 _SAME = ("values", "updates", "tasks", "checkpoints", "debug", "custom", "tools")
 _SAME_AND_TUPLES = (*_SAME, "messages-tuple")
@@ -58,7 +58,7 @@ class Wire:
         """`(name, data)` of each event that tells a chunk, or what else happened to the run."""
         if mode not in _CHUNKS:
             self._owes_values |= mode == "gap"
-            yield mode, plain(chunk)
+            yield mode, plain(_shown(mode, chunk))
             return
         if mode == "values" and self._owes_values and not namespace:
             self._owes_values = False
@@ -95,3 +95,12 @@ class Wire:
         together = message if known is None else known + message
         self._messages[identifier] = together
         yield f"messages/partial{below}", [plain(together)]
+
+
+def _shown(kind: str, data: Any) -> Any:
+    """What a client is told of what happened to a run."""
+    if kind == "error" and "message" in data:
+        return {**data, "message": shown(data.get("error", ""), data.get("message", ""))}
+    if kind in ("end", "drain") and data.get("reason"):
+        return {**data, "reason": shown_reason(data["reason"])}
+    return data

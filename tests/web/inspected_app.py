@@ -156,7 +156,11 @@ def application(path: str, lease_s: float, limits: Limits) -> Starlette:
 
 def main(server: str, path: str, lease_s: str, limits: str = "{}") -> None:
     """Serve until SIGTERM."""
-    app = application(path, float(lease_s), Limits(**json.loads(limits)))
+    serve_with(server, application(path, float(lease_s), Limits(**json.loads(limits))))
+
+
+def serve_with(server: str, app: Starlette) -> None:
+    """Serve an application with one of `SERVERS` until SIGTERM."""
     if server == "uvicorn":
         uvicorn.run(app, port=0, log_level="info", backlog=4096, timeout_graceful_shutdown=5)
         return

@@ -17,16 +17,24 @@ DEADLINE_S = 30
 
 
 class Server:
-    """`tests.web.inspected_app` as a process, with its address.
+    """`tests.web.inspected_app`, or another module like it, as a process, with its address.
 
     Args:
         lease_s: short where it is killed; long enough otherwise for a machine that is busy.
     """
 
-    def __init__(self, kind: str, path: Path, *, lease_s: float = 60.0, **limits: Any) -> None:
+    def __init__(
+        self,
+        kind: str,
+        path: Path,
+        *,
+        lease_s: float = 60.0,
+        module: str = "tests.web.inspected_app",
+        **limits: Any,
+    ) -> None:
         words = [kind, str(path), str(lease_s), json.dumps(limits)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.web.inspected_app", *words],
+            [sys.executable, "-m", module, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

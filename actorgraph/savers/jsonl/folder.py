@@ -64,6 +64,24 @@ class Folder:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
 
+    def check(self) -> None:
+        """See that the path still names the folder that is locked.
+
+        Raises:
+            SaverBrokenError: it names none or another one, or a save has failed.
+        """
+        if self.broken is not None:
+            raise self.broken
+        try:
+            same = os.path.samestat(os.fstat(self._lock), Path(self.path, LOCK).stat())
+        except OSError:
+            same = False
+        if not same:
+            raise SaverBrokenError(
+                f"the folder {self.path!r} was removed or replaced while it was open",
+                do="close the saver, put the folder back, and open it again",
+            )
+
     def forked(self) -> None:
         """In a child: the lock is the parent's, and ends with it."""
         os.close(self._lock)

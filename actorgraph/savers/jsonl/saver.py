@@ -91,6 +91,14 @@ class JsonlBackend:
             run_queries, folder, queries, limiter=self._read_limiter
         )
 
+    def check_place(self) -> None:
+        """See that the locked folder still is the one of its name; blocking, from any thread.
+
+        Raises:
+            SaverBrokenError: it was removed or replaced, or a save has failed.
+        """
+        self._ready().check()
+
     def copy_to_file(self, dest: str) -> None:
         """Copy the folder to a new one, each thread as it is at one moment; blocking.
 

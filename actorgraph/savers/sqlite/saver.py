@@ -181,6 +181,17 @@ class SqliteBackend:
         """See `ports.Saver.query`."""
         return await self._open(self._reader).run(lambda c: run_queries(c, queries))
 
+    def check_place(self) -> None:
+        """See that the open database still is the file of its name; blocking, from any thread.
+
+        Raises:
+            SaverBrokenError: it was removed or replaced, or a commit has failed.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self._place is not None:
+            self._place.check()
+
     def copy_to_file(self, dest: str) -> None:
         """Copy the database, as it is at one moment, to a new file; blocking, from any thread.
 

@@ -48,7 +48,7 @@ class SqliteStore(TransactingStore[SqliteHome]):
         InvalidStoreOperationError: the index can't be used.
     """
 
-    __slots__ = ("_busy_timeout_s", "_connection", "_lock", "_process", "path")
+    __slots__ = ("_busy_timeout_s", "_connection", "_file", "_lock", "_process", "path")
 
     def __init__(
         self,
@@ -96,6 +96,24 @@ class SqliteStore(TransactingStore[SqliteHome]):
         with self._lock:
             self._open()
         return super().setup()
+
+    def check_place(self) -> None:
+        """See that the open database still is the file of its name; blocking, from any thread.
+
+        Raises:
+            StorageError: it was removed or replaced.
+        """
+        if self._connection is None or self.path == ":memory:":
+            return
+        try:
+            now = Path(self.path).stat()
+        except OSError:
+            now = None
+        if now is None or (now.st_dev, now.st_ino) != self._file:
+            raise StorageError(
+                f"the store {self.path!r} was removed or replaced while it was open",
+                do="close the store, put the file back, and open it again",
+            )
 
     def _release(self) -> None:
         """Close the connection; a database in memory stays until the store is collected."""
@@ -150,6 +168,9 @@ class SqliteStore(TransactingStore[SqliteHome]):
         except BaseException:
             connection.close()
             raise
+        if self.path != ":memory:":
+            made = Path(self.path).stat()
+            self._file = made.st_dev, made.st_ino
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:

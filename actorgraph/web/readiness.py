@@ -1,0 +1,87 @@
+"""Readiness: whether what a server keeps runs and threads in can be used.
+
+Receives   questions from anybody, as often as they come
+Sends      at most one look at a time at the saver and the store, and none within a second
+Bounds     who asks waits `PATIENCE_S`; a look that takes longer goes on, and is not ready meanwhile
+Ends       a look ends after `LOOK_S`, or with the system
+"""
+
+from math import inf
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from actorgraph.api.system import ActorSystem
+from actorgraph.errors import SaverClosedError
+from actorgraph.runtime.hosting import living_host
+from actorgraph.runtime.log import event
+from actorgraph.runtime.read_actor import NO_THREAD
+from actorgraph.web.registry import NAMESPACE
+
+FRESH_S = 1.0
+"""Seconds for which an answer holds."""
+PATIENCE_S = 2.0
+LOOK_S = 10.0
+
+
+class Readiness:
+    """See the module's text.
+
+    Args:
+        store: where threads are registered.
+    """
+
+    def __init__(self, system: ActorSystem, store: Any) -> None:
+        self._system = system
+        self._store = store
+        self._usable = True
+        self._looked_at = -inf
+        self._look: anyio.Event | None = None
+
+    async def is_usable(self) -> bool:
+        """Whether saver and store answer.
+
+        Raises:
+            SystemClosedError: the system is not open.
+        """
+        if self._look is None:
+            if anyio.current_time() - self._looked_at < FRESH_S:
+                return self._usable
+            look = anyio.Event()
+            self._system.spawn(self._look_now, look)
+            self._look = look
+        with anyio.move_on_after(PATIENCE_S):
+            await self._look.wait()
+            return self._usable
+        return False
+
+    async def _look_now(self, done: anyio.Event) -> None:
+        usable = False
+        try:
+            with anyio.fail_after(LOOK_S):
+                await _ask(self._system.saver, self._store)
+            usable = True
+        except Exception as error:  # noqa: BLE001 - whoever asks is told that it can't be used
+            if self._usable:  # once, and not each second
+                event("error", "web.storage_not_usable", error=repr(error))
+        finally:
+            self._usable, self._looked_at = usable, anyio.current_time()
+            self._look = None
+            done.set()
+
+
+async def _ask(saver: Any, store: Any) -> None:
+    """Read from the saver and from the store what is not there; see that their files are.
+
+    Raises: whatever says that one of them can't be used.
+    """
+    host = living_host(saver)
+    if host is None:
+        raise SaverClosedError("the saver is closed", do="open the system again")
+    for one in (saver, store):  # a removed file can still be read, and written to for nothing
+        check_place = getattr(one, "check_place", None)
+        if check_place is not None:
+            await anyio.to_thread.run_sync(check_place, abandon_on_cancel=True)
+    await host.ping()
+    await store.aget(NAMESPACE, NO_THREAD)
