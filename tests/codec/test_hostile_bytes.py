@@ -28,6 +28,7 @@ class Reduced:
 
 BUILTIN, PICKLER = vars(builtins), importlib.import_module("pickle")
 CODE = compile("1", "", "exec")
+SLOWEST = ("types", "langgraph")
 PICKLE = PICKLER.dumps(Reduced())
 PLANTS = {
     "a fresh module": _imports,
@@ -90,6 +91,20 @@ def test_no_attack_does_anything():
             for text in hostile.attack(name, payload, measured=len(payload) > 10_000)
         ]
     assert (wrong, seen) == ([], [])
+
+
+def test_no_attack_costs_more_than_its_size():
+    """
+    Types inside one another and keys that were chosen to collide cost a decoder less than a
+    second, and ten times their inflated size and 64 MB at most.
+    """
+    hostile.decoders_once()
+    wrong = [
+        text
+        for name, payload in hostile.large(keys=20_000, size=6_000_000)
+        for text in hostile.attack(name, payload, measured="layers" in name, by=SLOWEST)
+    ]
+    assert wrong == []
 
 
 def test_nor_do_changed_records():
