@@ -1,12 +1,18 @@
-"""Texts of exceptions that anybody may have written: telling of an error never fails itself."""
+"""Texts of exceptions that anybody may have written: telling of an error never fails itself.
+
+What comes of it is `storable`.
+"""
 
 from contextlib import suppress
+from traceback import format_exception
+
+from actorgraph.errors.texts import storable
 
 
 def shown(error: BaseException) -> str:
     """The `repr` of an exception; where that fails, its type and what its `repr` raised."""
     try:
-        return repr(error)
+        return storable(repr(error))
     except BaseException as worse:  # noqa: BLE001 - it is the exception of a node
         return f"<{type(error).__name__}, whose repr() raised {type(worse).__name__}>"
 
@@ -14,9 +20,17 @@ def shown(error: BaseException) -> str:
 def said(error: BaseException) -> str:
     """The text of an exception; where that fails, what its `str` raised."""
     try:
-        return str(error)
+        return storable(str(error))
     except BaseException as worse:  # noqa: BLE001 - as above
         return f"<its str() raised {type(worse).__name__}>"
+
+
+def stack(error: BaseException) -> str:
+    """The traceback of an exception as Python prints it; where that fails, only the exception."""
+    try:
+        return storable("".join(format_exception(error)))
+    except BaseException:  # noqa: BLE001 - as above
+        return shown(error)
 
 
 def note(error: BaseException, text: str) -> None:
