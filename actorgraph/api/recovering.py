@@ -114,7 +114,7 @@ class RecoveryMethods(SystemBase):
             reason=reason,
         )
         request = SetRun(
-            row.run, row.thread_id, self._actor.owner, "parked", reason, row.attempts - 1
+            row.run, row.thread_id, self._actor.owner, "parked", storable(reason), row.attempts - 1
         )
         await self._host.writer.store(request)
 

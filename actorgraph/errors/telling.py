@@ -3,10 +3,14 @@
 What comes of it is `storable`.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from traceback import format_exception
+from typing import TypeVar
 
 from actorgraph.errors.texts import storable
+
+E = TypeVar("E", bound=BaseException)
 
 
 def shown(error: BaseException) -> str:
@@ -37,3 +41,12 @@ def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, if it takes notes."""
     with suppress(BaseException):  # without the note it is the same error
         error.add_note(text)
+
+
+def together(errors: Sequence[E]) -> E:
+    """The first of some errors, with a note for each other: what a sweep over many raises last."""
+    for other in dict.fromkeys(errors[1:]):
+        if other is not errors[0]:
+            notes: Sequence[str] = getattr(other, "__notes__", ())
+            note(errors[0], "; ".join([f"also: {said(other)}", *notes]))
+    return errors[0]

@@ -22,7 +22,6 @@ from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
-from actorgraph.plan.stored_names import check_graph_name
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import (
     BRANCH_TO,
@@ -46,9 +45,7 @@ def make_plan(
 
     Raises:
         SchemaError: a node's view has a key that is no channel.
-        GraphBuildError: no store takes the name.
     """
-    check_graph_name(name)
     state = merge_channels(builder.schemas)
     _check_views(builder, state)
     joins = {_join_name(starts, end): (starts, end) for starts, end in builder.joins}

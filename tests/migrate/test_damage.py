@@ -28,6 +28,18 @@ DAMAGES = [
     ("writes", "value", b"\x91" * 10**5),
 ]
 
+NEWEST = {
+    "checkpoints": "SELECT max(rowid), checkpoint_id FROM checkpoints WHERE thread_id = ?",
+    "writes": "SELECT max(rowid), checkpoint_id FROM writes WHERE thread_id = ? AND type <> 'null'",
+}
+CHANGE = {
+    ("checkpoints", "metadata"): "UPDATE checkpoints SET metadata = ? WHERE rowid = ?",
+    ("checkpoints", "checkpoint"): "UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?",
+    ("checkpoints", "checkpoint_id"): "UPDATE checkpoints SET checkpoint_id = ? WHERE rowid = ?",
+    ("checkpoints", "type"): "UPDATE checkpoints SET type = ? WHERE rowid = ?",
+    ("writes", "value"): "UPDATE writes SET value = ? WHERE rowid = ?",
+}
+
 
 @pytest.mark.parametrize(("table", "column", "value"), DAMAGES)
 async def test_a_damaged_row_stops_its_own_thread_alone(table, column, value, filled, tmp_path):
@@ -40,15 +52,8 @@ async def test_a_damaged_row_stops_its_own_thread_alone(table, column, value, fi
         source = tmp_path / f"{bad}.db"
         shutil.copy(filled.path, source)
         with closing(sqlite3.connect(source)) as connection, connection:
-            row = connection.execute(
-                f"SELECT max(rowid), checkpoint_id FROM {table} "  # noqa: S608 - of this test
-                "WHERE thread_id = ? AND type <> 'null'",
-                (bad,),
-            ).fetchone()
-            connection.execute(
-                f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608 - of this test
-                (value, row[0]),
-            )
+            row = connection.execute(NEWEST[table], (bad,)).fetchone()
+            connection.execute(CHANGE[table, column], (value, row[0]))
         async with InMemorySaver() as target:
             report = await amigrate(source, target)
             there = await target.alist_threads()
