@@ -77,6 +77,11 @@ def test_an_innocent_decoder_is_not_seen():
     assert seen == []
 
 
+def _grows(name, payload):
+    """Whether an attack may take memory: a long one, or one that says a number of bytes."""
+    return len(payload) > 10_000 or "number" in name
+
+
 def test_no_attack_does_anything():
     """
     Pickles, foreign type names, tags of other formats, bombs and endless nesting run no code,
@@ -88,7 +93,7 @@ def test_no_attack_does_anything():
         wrong = [
             text
             for name, payload in attacks.items()
-            for text in hostile.attack(name, payload, measured=len(payload) > 10_000)
+            for text in hostile.attack(name, payload, measured=_grows(name, payload))
         ]
     assert (wrong, seen) == ([], [])
 
