@@ -2,6 +2,7 @@
 
 from actorgraph.api.adopting import is_foreign
 from actorgraph.errors import GraphBuildError
+from actorgraph.plan.stored_names import check_graph_name
 from actorgraph.ports import Cache, Saver, Store
 
 
@@ -18,7 +19,7 @@ def check_parts(name: object, saver: object, store: object, cache: object) -> No
 
 
 def check_name(name: object) -> None:
-    """Refuse a graph's name that is no text.
+    """Refuse a graph's name that is no text, or text that some store can't keep.
 
     Raises:
         GraphBuildError: it isn't.
@@ -27,6 +28,7 @@ def check_name(name: object) -> None:
         raise GraphBuildError(
             f"{name!r} is no name of a graph: it is no text", do="pass name='...', or leave it out"
         )
+    check_graph_name(name or "")
 
 
 def check_saver(saver: object) -> None:

@@ -5,12 +5,13 @@ from typing import Any
 
 from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.texts import is_unicode
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
 from actorgraph.superstep.nesting import stable
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.metadata import stored_metadata
+from actorgraph.values.metadata import check_texts, stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 Config = Mapping[str, Any]
@@ -99,6 +100,7 @@ def where_of(filter: object) -> tuple[tuple[str, object], ...]:
         raise InvalidConfigError(
             f"filter is {filter!r}, not a dict of metadata", do='use e.g. {"source": "loop"}'
         )
+    check_texts(filter, "filter")
     return tuple(filter.items())
 
 
@@ -152,15 +154,6 @@ def _namespace(given: object) -> str:
             do="take it from get_state().config; the thread's own namespace is ''",
         )
     return given
-
-
-def is_unicode(text: str) -> bool:
-    """Whether text can be encoded: it has no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _checkpoint_id(text: object) -> bytes:
@@ -250,6 +243,8 @@ def policy_of(
         raise InvalidConfigError(
             f'config["metadata"] is {metadata!r}, not a dict', do="pass a dict of JSON values"
         )
+    if metadata:
+        check_texts(metadata, 'config["metadata"]')
     return RunPolicy(
         durability=durability,
         recursion_limit=_count(config, "recursion_limit", default_recursion_limit()),

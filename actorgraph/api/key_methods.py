@@ -6,7 +6,8 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.resealing import ThreadResealer
-from actorgraph.errors import InvalidConfigError
+from actorgraph.errors import CheckpointError, InvalidConfigError, SaverClosedError, StorageError
+from actorgraph.errors.telling import note, together
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.runtime.system.resealing import reseal_runs
@@ -34,7 +35,9 @@ class KeyMethods:
         Returns: how many threads were changed.
         Raises:
             InvalidConfigError: the codec has no keys.
-            EncryptionError: a value can't be read with the codec's keys; its thread stays as it is.
+            EncryptionError, SerializationError: a value can't be read with the codec's keys; its
+                thread stays as it is, and all others are changed. Of several the first is raised,
+                with a note for each other.
         """
         if not self.codec.encrypts:
             raise InvalidConfigError(
@@ -47,10 +50,19 @@ class KeyMethods:
         else:
             config = {"configurable": {"thread_id": thread_id}}
             threads = [address_of(config, needs_thread=True).thread_id]
+        failed: list[CheckpointError] = []
         for thread in threads:
-            await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
+            try:
+                await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
+            except (StorageError, SaverClosedError):
+                raise  # the next thread would fail as well
+            except CheckpointError as error:
+                note(error, f"thread {thread!r} stays as it is")
+                failed.append(error)
         if getattr(self, "keeps_runs", False):
-            await reseal_runs(host, self.codec, thread_id)
+            failed += await reseal_runs(host, self.codec, thread_id)
+        if failed:
+            raise together(failed)
         return len(threads)
 
     def rotate_keys(self, thread_id: str | None = None) -> int:

@@ -10,6 +10,7 @@ from actorgraph.api.system_base import SystemBase
 from actorgraph.api.system_calls import Call
 from actorgraph.api.system_runs import call_of, codec_of
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
+from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.keeper import decoded
@@ -94,13 +95,13 @@ class RecoveryMethods(SystemBase):
         """Cancel an orphan, unless somebody else has taken it up."""
         if await self._adopt(row, row.attempts):
             owner = self._actor.owner
-            request = SetRun(row.run, row.thread_id, owner, "cancelled", reason)
+            request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
             await self._host.writer.store(request)
 
     async def _ask_cancel(self, row: RunRow, reason: str) -> None:
         """Ask whoever has a run to cancel it; cancel one that nobody has."""
         if row.alive:
-            await self._host.writer.store(AskCancel(row.run, row.thread_id, reason))
+            await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
         else:
             await self._end_orphan(row, reason)
 
@@ -113,7 +114,7 @@ class RecoveryMethods(SystemBase):
             reason=reason,
         )
         request = SetRun(
-            row.run, row.thread_id, self._actor.owner, "parked", reason, row.attempts - 1
+            row.run, row.thread_id, self._actor.owner, "parked", storable(reason), row.attempts - 1
         )
         await self._host.writer.store(request)
 

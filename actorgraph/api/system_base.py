@@ -13,6 +13,7 @@ from actorgraph.api.savers import InMemorySaver
 from actorgraph.api.system_calls import Call
 from actorgraph.api.system_runs import codec_of, job_of
 from actorgraph.errors import CheckpointError, InvalidConfigError, did_you_mean
+from actorgraph.plan.stored_names import check_graph_name
 from actorgraph.ports import Saver
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host, host_of, living_host
@@ -55,6 +56,8 @@ class SystemBase:
             raise InvalidConfigError(
                 "a system without graphs can run nothing", do='ActorSystem({"name": graph}, ...)'
             )
+        for name in graphs:
+            check_graph_name(name)
         self.saver = cast("Saver", saver if saver is not None else _common_saver(graphs))
         if getattr(self.saver, "guards", False):
             raise InvalidConfigError(

@@ -13,7 +13,8 @@ from actorgraph.api.materializing import graph_of
 from actorgraph.api.materializing import materialize as materialized
 from actorgraph.api.removals_log import told
 from actorgraph.codec.resealing import ThreadResealer
-from actorgraph.errors import InvalidConfigError
+from actorgraph.errors import CheckpointError, InvalidConfigError, SaverClosedError, StorageError
+from actorgraph.errors.telling import note, together
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Request
@@ -142,6 +143,8 @@ class ThreadMethods:
         Returns: how many checkpoints were removed.
         Raises:
             InvalidConfigError: the strategy or the number is none, or `materialize` no graph.
+            CheckpointError: a thread can't be read, or refuses it; the others are pruned. Of
+                several the first is raised, with a note for each other.
         """
         threads = [thread_ids] if isinstance(thread_ids, str) else [*thread_ids]
         if keep_last is not None:
@@ -154,9 +157,30 @@ class ThreadMethods:
             )
         if materialize is not None and strategy == "keep_latest":
             graph = graph_of(materialize)
-            for thread_id in threads:
-                await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
+            threads, failed = await self._materialized(graph, threads)
+            removed = await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
+            if failed:
+                raise together(failed)
+            return removed
         return await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
+
+    async def _materialized(
+        self, graph: Any, threads: Sequence[str]
+    ) -> tuple[list[str], list[CheckpointError]]:
+        """The threads whose newest checkpoints hold whole values now, and why others don't."""
+        made: list[str] = []
+        failed: list[CheckpointError] = []
+        for thread_id in threads:
+            try:
+                await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
+            except (StorageError, SaverClosedError):
+                raise
+            except CheckpointError as error:
+                note(error, f"thread {thread_id!r} was not pruned")
+                failed.append(error)
+            else:
+                made.append(thread_id)
+        return made, failed
 
     async def alist_threads(self) -> list[str]:
         """The ids of all threads that have checkpoints, sorted."""

@@ -12,6 +12,7 @@ from typing import Any
 
 _NAME = re.compile(r"[<>|][A-Za-z?]\d{0,9}(\[\d{0,9}[A-Za-z]{1,2}\])?")
 _KINDS = frozenset("biufcmMSUV")
+_SIZE = 2**63
 
 
 def is_array(kind: type) -> bool:
@@ -49,7 +50,7 @@ def build_array(_: Any, data: list[Any]) -> Any:
     """
     described, shape, order, payload = data
     dtype = _dtype(described)
-    if order not in ("C", "F") or not all(type(size) is int and size >= 0 for size in shape):
+    if order not in ("C", "F") or not all(type(n) is int and 0 <= n < _SIZE for n in shape):
         msg = f"an array of the shape {shape!r} in the order {order!r}"
         raise ValueError(msg)
     if len(shape) > 64 or prod(shape) * dtype.itemsize != len(payload):

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import ormsgpack
 
+from actorgraph.codec.bounds import LARGE, Copies, check_packed, counting, ext, mapping
 from actorgraph.codec.buffers import holds_buffer
 from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.declared import declared
@@ -21,13 +22,12 @@ from actorgraph.codec.events import tell_blocked
 from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
-from actorgraph.codec.refusals import checked_text, damaged, unknown
+from actorgraph.codec.refusals import checked_text, damaged, newer, unknown
 from actorgraph.codec.types import EXTENSIONS, PAIRS, Packed, builtin_of, extension_of, name_of
 from actorgraph.errors import (
     InvalidConfigError,
     SerializationError,
     UnknownTypeError,
-    did_you_mean,
 )
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
@@ -42,6 +42,7 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
+_unpack = ormsgpack.unpackb
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
@@ -138,8 +139,8 @@ class Codec:
         plain = (NONE if self._envelope is None else self._envelope).open(payload, place)
         try:
             if is_json(plain):
-                plain = to_msgpack(plain, self._pack)
-            return len(ormsgpack.unpackb(plain, ext_hook=lambda _code, _data: None))
+                plain = to_msgpack(plain, self._pack_read)
+            return len(_unpack(plain, ext_hook=lambda _code, _data: None))
         except (TypeError, ValueError) as error:
             raise damaged(error) from error
 
@@ -185,8 +186,11 @@ class Codec:
             payload = self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             payload = self._encode_slowly(value, path, error)
+        packed = payload
         if self._json:
             payload = to_json(payload)
+        if len(packed) > LARGE:
+            check_packed(packed, len(payload), path)
         return payload if self._envelope is None else self._envelope.close(payload, place)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
@@ -235,11 +239,12 @@ class Codec:
         """
         if self._envelope is not None:
             payload = self._envelope.open(payload, place)
+        hook = self._extension if len(payload) <= LARGE else counting(self._extension, len(payload))
         try:
-            value = ormsgpack.unpackb(payload, ext_hook=self._extension)
+            value = _unpack(payload, ext_hook=hook)
             if type(value) is int and is_json(payload):  # its first byte, read as msgpack
-                payload = to_msgpack(payload, self._pack)
-                value = ormsgpack.unpackb(payload, ext_hook=self._extension)
+                payload = to_msgpack(payload, self._pack_read)
+                value = _unpack(payload, ext_hook=counting(self._extension, len(payload)))
         except Exception as error:
             # Only a codec without settings gets here with an envelope, and is not slower for it.
             if self._envelope is None and payload[:1] == MARK:
@@ -252,16 +257,18 @@ class Codec:
     def _why(self, payload: bytes, error: Exception) -> Exception:
         """The reason of a failure: ormsgpack forgets what its hook raised, so decode again."""
         raised: list[Exception] = []
+        copies = Copies(len(payload))
 
         def extension(code: int, data: bytes) -> Any:
             try:
-                return self._extension(code, data, extension)
+                return self._extension(code, data, copies)
             except Exception as inner:
                 raised.append(inner)
                 raise
 
+        copies.hook = extension
         with suppress(Exception):
-            ormsgpack.unpackb(payload, ext_hook=extension)
+            _unpack(payload, ext_hook=extension)
         reason = raised[0] if raised else error
         if isinstance(reason, UnknownTypeError):
             if reason.type_name:
@@ -272,16 +279,16 @@ class Codec:
     def _default(self, value: Any) -> ormsgpack.Ext:
         kind = type(value)
         if kind is Packed:
-            return ormsgpack.Ext(value.code, value.payload)
+            return ext(value.code, value.payload)
         known = builtin_of(kind)
         if known is not None:
-            return ormsgpack.Ext(known.code, self._pack(known.pack(value)))
+            return ext(known.code, self._pack(known.pack(value)))
         if not self._allows(kind):
             msg = f"type {name_of(kind)!r} is not on the codec's list"
             raise TypeError(msg)
         extension = extension_of(kind)
         assert extension is not None
-        return ormsgpack.Ext(extension.code, self._pack([name_of(kind), extension.pack(value)]))
+        return ext(extension.code, self._pack([name_of(kind), extension.pack(value)]))
 
     def _allows(self, kind: type) -> bool:
         name = name_of(kind)
@@ -295,16 +302,17 @@ class Codec:
             raise TypeError(msg)
         return payload
 
-    def _extension(
-        self, code: int, payload: bytes, inner: Callable[[int, bytes], Any] | None = None
-    ) -> Any:
-        extension = EXTENSIONS.get(code)
-        if extension is None:
-            raise UnknownTypeError(
-                f"a stored value has the extension code {code}, which this version doesn't know",
-                do="upgrade actorgraph to the version that wrote it",
-            )
-        plain = ormsgpack.unpackb(payload, ext_hook=inner or self._extension)
+    def _pack_read(self, value: Any) -> bytes:
+        """Pack what was read from JSON: it holds no buffer that must be looked for."""
+        return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+
+    def _extension(self, code: int, payload: bytes, copies: Copies | None = None) -> Any:
+        try:
+            extension = EXTENSIONS[code]
+        except KeyError:
+            raise newer(code) from None
+        hook = self._extension if copies is None else copies.spend(len(payload))
+        plain = _unpack(payload, ext_hook=hook)
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
@@ -313,18 +321,8 @@ class Codec:
             return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
         kind = self._types.get(name) or message_kind(name) or declared(name)
         if kind is None:
-            raise unknown(
-                name,
-                f"a stored value has the type {name!r}, which this program doesn't allow",
-                do="put the type into the graph's schema, or into the saver's "
-                f"Codec(types=[...]); if it was renamed, {self._renamed(name)}",
-            )
+            raise unknown(name, self._types)
         return extension.build(kind, data)
-
-    def _renamed(self, name: object) -> str:
-        """What to do about a type that has another name now."""
-        near = did_you_mean(str(name), list(self._types)) if self._types else ""
-        return f"compile(migrations=[Migration(types={{{name!r}: NewType}})]); {near}".rstrip("; ")
 
     def _encode_slowly(self, value: Any, path: str, error: Exception) -> bytes:
         """Try again with dicts whose keys aren't text made into pairs; else name the culprit."""
@@ -385,4 +383,10 @@ class Codec:
             ]
             for k, v in value.items()
         ]
+        try:
+            mapping(list(value.items()))
+        except ValueError as error:
+            raise SerializationError(
+                f"{path} can't be stored: {error}", do="store plain data in the state"
+            ) from error
         return Packed(PAIRS, self._pack(pairs))

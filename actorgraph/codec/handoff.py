@@ -379,8 +379,8 @@ def encode_metadata(metadata: dict[str, Any]) -> str:
     """
     try:
         return encode_json(metadata)
-    except (TypeError, msgspec.MsgspecError) as error:
+    except (TypeError, UnicodeError, msgspec.MsgspecError) as error:
         raise InvalidConfigError(
             f"config['metadata'] can't be stored as JSON: {error}",
-            do="use text, numbers, booleans, None, lists and dicts",
+            do="use text without lone surrogates, numbers, booleans, None, lists and dicts",
         ) from error

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import msgspec
 import ormsgpack
 
+from actorgraph.codec.bounds import Copies
 from actorgraph.codec.types import (
     ARRAY,
     BUILTIN,
@@ -100,9 +101,16 @@ def to_msgpack(payload: bytes, pack: Callable[[Any], bytes]) -> bytes:
     Raises:
         SerializationError: the text is damaged.
     """
+    copies = Copies(len(payload))
+
+    def packed(plain: Any) -> bytes:
+        made = pack(plain)
+        copies.spend(len(made))
+        return made
+
     try:
         value = _DECODE(payload)
-        return pack(_unmarked(value, pack) if b'"$' in payload else value)
+        return pack(_unmarked(value, packed) if b'"$' in payload else value)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, UnicodeError) as error:
         raise SerializationError(
             f"a stored value is no JSON of this library: {error}",

@@ -1,6 +1,8 @@
 """The errors of the codec, each with what to do."""
 
-from actorgraph.errors import SerializationError, UnknownTypeError
+from collections.abc import Mapping
+
+from actorgraph.errors import SerializationError, UnknownTypeError, did_you_mean
 
 
 def damaged(reason: Exception) -> SerializationError:
@@ -11,9 +13,27 @@ def damaged(reason: Exception) -> SerializationError:
     )
 
 
-def unknown(name: object, what: str, do: str) -> UnknownTypeError:
-    """A stored type isn't allowed."""
-    error = UnknownTypeError(what, do=do)
+def newer(code: int) -> UnknownTypeError:
+    """A stored type is of a later version."""
+    return UnknownTypeError(
+        f"a stored value has the extension code {code}, which this version doesn't know",
+        do="upgrade actorgraph to the version that wrote it",
+    )
+
+
+def unknown(name: object, types: Mapping[str, type]) -> UnknownTypeError:
+    """A stored type isn't allowed.
+
+    Args:
+        types: those that are, by name.
+    """
+    near = did_you_mean(str(name), list(types)) if types else ""
+    renamed = f"compile(migrations=[Migration(types={{{name!r}: NewType}})]); {near}".rstrip("; ")
+    error = UnknownTypeError(
+        f"a stored value has the type {name!r}, which this program doesn't allow",
+        do="put the type into the graph's schema, or into the saver's "
+        f"Codec(types=[...]); if it was renamed, {renamed}",
+    )
     error.type_name = str(name)
     return error
 

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from actorgraph.codec import arrays
+from actorgraph.codec.bounds import distinct, mapping
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
@@ -47,6 +48,21 @@ class Packed:
 def name_of(kind: type) -> str:
     """The name under which a type is stored."""
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _of(kind: type, data: Any) -> Any:
+    """Data of a type: from other data the same call may make gigabytes, as bytearray(10**10)."""
+    if type(data) is not kind:
+        msg = f"{kind.__name__} was expected, not {type(data).__name__}"
+        raise ValueError(msg)
+    return data
+
+
+def _pack_set(value: set[Any] | frozenset[Any]) -> list[Any]:
+    """Its items, if the same set can be built of them again."""
+    items = list(value)
+    distinct(items)
+    return items
 
 
 def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
@@ -121,7 +137,7 @@ def _build_model(kind: Any, data: list[Any]) -> Any:
     fields, given, extra, private = data
     if not fields.keys() <= kind.model_fields.keys():
         raise _gone(kind, fields, kind.model_fields)
-    made = kind.model_construct(_fields_set=set(given), **fields, **extra)
+    made = kind.model_construct(_fields_set=distinct(given), **fields, **extra)
     # An alias may be another field's name, so the fields are set by their own names once more.
     made.__dict__.update(fields)
     if private:
@@ -170,8 +186,8 @@ SCALAR = Extension(19, arrays.pack_scalar, arrays.build_scalar)
 
 BUILTIN: dict[type, Extension] = {
     tuple: Extension(1, list, lambda _, d: tuple(d)),
-    set: Extension(2, list, lambda _, d: set(d)),
-    frozenset: Extension(3, list, lambda _, d: frozenset(d)),
+    set: Extension(2, _pack_set, lambda _, d: distinct(d)),
+    frozenset: Extension(3, _pack_set, lambda _, d: frozenset(distinct(d))),
     dt.datetime: Extension(4, _pack_moment, _build_moment(dt.datetime)),
     dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
     dt.time: Extension(6, _pack_moment, _build_moment(dt.time)),
@@ -180,14 +196,14 @@ BUILTIN: dict[type, Extension] = {
     ),
     dt.timezone: Extension(8, _pack_timezone, lambda _, d: dt.timezone(*d)),
     UUID: Extension(9, lambda v: v.bytes, lambda _, d: UUID(bytes=d)),
-    Decimal: Extension(10, str, lambda _, d: Decimal(d)),
+    Decimal: Extension(10, str, lambda _, d: Decimal(_of(str, d))),
     PosixPath: Extension(11, str, lambda _, d: Path(d)),
     PurePosixPath: Extension(12, str, lambda _, d: PurePosixPath(d)),
-    int: Extension(13, hex, lambda _, d: int(d, 16)),
+    int: Extension(13, hex, lambda _, d: int(_of(str, d), 16)),
     complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
-    bytearray: Extension(17, bytes, lambda _, d: bytearray(d)),
+    bytearray: Extension(17, bytes, lambda _, d: bytearray(_of(bytes, d))),
     Send: Extension(30, _pack_send, _build_send),
     Interrupt: Extension(31, _pack_question, lambda _, d: Interrupt(*d)),
     Command: Extension(
@@ -202,7 +218,7 @@ EXTENSIONS: dict[int, Extension] = {
     **{e.code: e for e in BUILTIN.values()},
     **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
     **{e.code: e for e in (ARRAY, SCALAR)},
-    PAIRS: Extension(PAIRS, list, lambda _, d: {k: v for k, v in d}),  # noqa: C416
+    PAIRS: Extension(PAIRS, list, lambda _, d: mapping(d)),
 }
 
 

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import ormsgpack
 
+from actorgraph.codec.bounds import Copies, distinct
 from actorgraph.codec.types import MODEL, NAMED_TUPLE, extension_of
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
@@ -33,8 +34,8 @@ _DERIVED = frozenset({"type", "example"})
 _KNOWN: dict[str, Callable[[Any], Any]] = {
     "uuid.UUID": lambda a: UUID(hex=a[0]),
     "decimal.Decimal": lambda a: Decimal(a[0]),
-    "builtins.set": lambda a: set(a[0]),
-    "builtins.frozenset": lambda a: frozenset(a[0]),
+    "builtins.set": lambda a: distinct(a[0]),
+    "builtins.frozenset": lambda a: frozenset(distinct(a[0])),
     "collections.deque": lambda a: deque(a[0]),
     "zoneinfo.ZoneInfo": lambda a: ZoneInfo(a[0]),
     "datetime.datetime": lambda a: dt.datetime.fromisoformat(a[0]),
@@ -74,6 +75,7 @@ class Decoder:
         self._types = {f"{kind.__module__}.{kind.__name__}": kind for kind in types}
         self._langchain = langchain
         self.unknown: list[str] = []
+        self._copies = Copies(0)
 
     def read(self, form: str | None, payload: bytes | None, path: str) -> Any:
         """The value of a form and bytes; None, and a note, where it can't be read.
@@ -82,6 +84,7 @@ class Decoder:
             path: what it is, for the note.
         """
         data = bytes(payload or b"")
+        self._copies = Copies(len(data))
         try:
             match form:
                 case None | "null" | "empty":
@@ -93,7 +96,7 @@ class Decoder:
                 case "msgpack":
                     return self._walked(_unpacked(data), path)
                 case "json":
-                    return self._revived(json.loads(data), path)
+                    return self._revived(json.loads(data.decode()), path)
                 case _:
                     return self._note(path, f"it has the form {form!r}")
         except RecursionError:
@@ -111,6 +114,7 @@ class Decoder:
             return {key: self._walked(item, f"{path}[{key!r}]") for key, item in pairs}
         if type(value) is not _Raw:
             return value
+        self._copies.spend(len(value.payload))
         inner = _unpacked(value.payload)
         if value.code == _SNAPSHOT:
             return self._walked(inner, path)

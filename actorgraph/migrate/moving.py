@@ -12,7 +12,7 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, SaverClosedError, StorageError
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import Source, source_of
 from actorgraph.migrate.tasks import hasher
@@ -125,13 +125,29 @@ async def amigrate(
         reports: list[ThreadReport] = []
         for thread_id in wanted[:threads_max]:
             mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run, starts=_starts(graph))
-            report = await mover.move(opened, decoder)
+            report = await _reported(mover, opened, decoder)
             reports.append(report)
             if progress is not None:
                 progress(report)
     finally:
         await anyio.to_thread.run_sync(opened.close)
     return MigrationReport(tuple(reports), dry_run, len(wanted) - len(reports))
+
+
+async def _reported(mover: "_Mover", source: Source, decoder: Decoder) -> ThreadReport:
+    """What became of a thread: whatever is wrong with it, the others move.
+
+    Raises: as `amigrate`: the saver itself has failed.
+    """
+    report = ThreadReport(mover.thread_id, 0, 0)
+    try:
+        return await mover.move(source, decoder)
+    except (StorageError, SaverClosedError):
+        raise
+    except ActorGraphError as error:
+        return _refused(report, [error.what])
+    except Exception as error:  # noqa: BLE001 - damaged rows may do anything
+        return _refused(report, [f"it is damaged: {error!r}"])
 
 
 def migrate(source: str | Path, saver: Saver, **options: Any) -> MigrationReport:
@@ -160,19 +176,21 @@ class _Mover:
     ) -> None:
         self._starts = starts
         self._host, self._codec = host, codec
-        self._thread_id, self._dry_run = thread_id, dry_run
+        self.thread_id, self._dry_run = thread_id, dry_run
         self._handoffs: dict[str, tuple[bytes, HandOff]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
 
     async def move(self, source: Source, decoder: Decoder) -> ThreadReport:
         """Store what is missing of the thread; or say why not."""
-        stored = await anyio.to_thread.run_sync(source.read, self._thread_id)
+        stored = await anyio.to_thread.run_sync(source.read, self.thread_id)
         thread = await anyio.to_thread.run_sync(Thread, stored, decoder, self._starts)
-        report = ThreadReport(self._thread_id, len(stored), 0, thread.waits)
-        problems = [*thread.problems, *_bad_id(self._thread_id)]
+        report = ThreadReport(self.thread_id, len(stored), 0, thread.waits)
+        problems = [*thread.problems, *_bad_id(self.thread_id)]
         if problems:
             return _refused(report, problems)
         moved = await anyio.to_thread.run_sync(list, thread.moved())
+        if thread.problems:
+            return _refused(report, thread.problems)
         there = await self._there()
         strange = there - {(one.namespace, bytes(one.point.id)) for one in moved}
         if strange:
@@ -188,7 +206,7 @@ class _Mover:
         return msgspec.structs.replace(report, moved=len(commits), notes=notes)
 
     async def _there(self) -> set[tuple[str, bytes]]:
-        query = ListCheckpoints(self._thread_id, bare=True)
+        query = ListCheckpoints(self.thread_id, bare=True)
         found: list[StoredCheckpoint] = await self._host.reader.ask(query)
         return {(point.namespace, bytes(point.row.id)) for point in found}
 
@@ -211,7 +229,7 @@ class _Mover:
             handoff = HandOff(
                 self._codec,
                 _NO_GRAPH,
-                thread_id=self._thread_id,
+                thread_id=self.thread_id,
                 namespace=one.namespace,
                 run=b"",
                 epoch=EPOCH_ANY,

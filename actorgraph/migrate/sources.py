@@ -4,7 +4,7 @@ import json
 import sqlite3
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ class Stored(msgspec.Struct):
         body: the checkpoint's form and bytes; or a dict, of which all but the values is decoded.
         blobs: channel -> form and bytes, of values that are rows of their own.
         writes: (task id, channel, form, bytes) in LangGraph's order.
+        damage: what of its row isn't as LangGraph writes it; "" if all is.
     """
 
     namespace: str
@@ -27,6 +28,7 @@ class Stored(msgspec.Struct):
     metadata: dict[str, Any]
     blobs: dict[str, tuple[str, bytes]]
     writes: list[tuple[str, str, str | None, bytes]]
+    damage: str = ""
 
 
 class Source(Protocol):
@@ -83,10 +85,11 @@ class SqliteSource:
             task, channel, form, payload = write
             writes.setdefault((namespace, point), []).append((task, channel, form, payload))
         return [
-            Stored(ns, i, parent, (form, body), _json(metadata), {}, writes.get((ns, i), []))
+            Stored(ns, i, parent, (form, body), shown, {}, writes.get((ns, i), []), damage)
             for ns, i, parent, form, body, metadata in self._connection.execute(
                 _CHECKPOINTS, (thread_id,)
             )
+            for shown, damage in [_metadata(metadata)]
         ]
 
     def close(self) -> None:
@@ -158,14 +161,18 @@ class PostgresSource:
             query, (thread_id,)
         ):
             known = writes.setdefault((namespace, point), [])
-            known.append((task, channel, form, bytes(blob)))
+            known.append((task, channel, form, bytes(blob or b"")))
         return [
-            Stored(ns, i, parent, body, metadata, _own(blobs, ns, body), writes.get((ns, i), []))
+            Stored(
+                *(ns, i, parent, body, shown, _own(blobs, ns, body)),
+                *(writes.get((ns, i), []), damage),
+            )
             for ns, i, parent, body, metadata in self._connection.execute(
                 "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata "
                 "FROM checkpoints WHERE thread_id = %s ORDER BY checkpoint_id",
                 (thread_id,),
             )
+            for shown, damage in [_metadata(metadata)]
         ]
 
     def close(self) -> None:
@@ -182,15 +189,28 @@ _PG_BY_TASK = _PG_WRITES + "task_id, idx"
 
 
 def _own(
-    blobs: dict[tuple[str, str, str], tuple[str, bytes]], namespace: str, body: dict[str, Any]
+    blobs: dict[tuple[str, str, str], tuple[str, bytes]], namespace: str, body: Any
 ) -> dict[str, tuple[str, bytes]]:
-    versions: dict[str, Any] = body["channel_versions"]
+    versions: Any = body.get("channel_versions") if isinstance(body, dict) else None
+    if not isinstance(versions, dict):
+        return {}  # `Thread` says what is damaged
+    versions = cast("dict[str, Any]", versions)
     keys = {channel: (namespace, channel, str(version)) for channel, version in versions.items()}
     return {channel: blobs[key] for channel, key in keys.items() if key in blobs}
 
 
-def _json(text: bytes | str | None) -> dict[str, Any]:
-    return json.loads(text) if text else {}
+def _metadata(stored: Any) -> tuple[dict[str, Any], str]:
+    """A checkpoint's metadata, and what is wrong with it."""
+    try:
+        found = json.loads(stored or "{}") if isinstance(stored, (str, bytes)) else stored or {}
+    except (ValueError, RecursionError) as error:
+        return {}, f"its metadata isn't JSON: {error}"
+    if not isinstance(found, dict):
+        return {}, "its metadata isn't a dict"
+    for key, kind in (("step", int), ("parents", dict)):
+        if not isinstance(found.get(key) or kind(), kind):
+            return {}, f"its metadata's {key!r} is {found[key]!r:.100}"
+    return cast("dict[str, Any]", found), ""
 
 
 def source_of(place: str | Path) -> Source:

@@ -1,11 +1,13 @@
 """One thread of LangGraph's as checkpoints and ledgers of ours."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
 
 from actorgraph.channels import EMPTY
+from actorgraph.migrate.bodies import body_of, where_of
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import Stored
 from actorgraph.migrate.tasks import JOIN, Found, Point, Tasks, due_of, renamed, triggers_of
@@ -76,19 +78,35 @@ class Thread:
         self.problems: list[str] = []
         self.notes: list[str] = []
         decoder.unknown.clear()
-        bodies = [(one, _body(one, decoder)) for one in stored]
+        bodies: list[tuple[Stored, dict[str, Any]]] = []
+        for one in stored:
+            if one.damage:
+                self.problems.append(f"{where_of(one)}: it is damaged: {one.damage}")
+            with self._damage(one):
+                bodies.append((one, body_of(one, decoder)))
         numbers = _Numbers([(one.namespace, body) for one, body in bodies])
-        reads = [self._read(one, body, numbers, decoder) for one, body in bodies]
+        self._reads: dict[Key, Read] = {}
+        for one, body in bodies:
+            with self._damage(one):
+                self._reads[one.namespace, one.id] = self._read(one, body, numbers, decoder)
         self.problems.extend(dict.fromkeys(decoder.unknown))
-        self._reads = {read.key: read for read in reads}
         self._tasks: dict[Key, Tasks] = {}
         self._namespaces: dict[str, str] = {"": ""}
         self._questions: dict[str, tuple[str, int]] = {}
 
+    @contextmanager
+    def _damage(self, stored: Stored) -> Generator[None]:
+        """Note what reading a row raises: rows that LangGraph hasn't written may do anything."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - see above
+            text = str(error) if isinstance(error, ValueError) else repr(error)
+            self.problems.append(f"{where_of(stored)}: it is damaged: {text}")
+
     def _read(
         self, stored: Stored, body: dict[str, Any], numbers: "_Numbers", decoder: Decoder
     ) -> Read:
-        where = _where(stored)
+        where = where_of(stored)
         writes = [
             (task, channel, decoder.read(form, data, f"{where}: write to {channel!r}"))
             for task, channel, form, data in stored.writes
@@ -125,7 +143,8 @@ class Thread:
             namespace = read.stored.namespace
             top = max([highest.get(namespace, 0), *read.numbers.values()])
             highest[namespace] = top
-            yield self._one(read, last.get(namespace), top)
+            with self._damage(read.stored):
+                yield self._one(read, last.get(namespace), top)
             last[namespace] = read
 
     def _namespace(self, theirs: str) -> str:
@@ -246,12 +265,14 @@ class Thread:
             return
         for channel, _ in writes:
             if channel == RESUME:
-                self.notes.append(f"{_where(read.stored)}: an answer was not used; give it again")
+                self.notes.append(f"{where_of(read.stored)}: an answer was not used; give it again")
 
     def _note_lost(self, read: Read, task: str) -> None:
         """Say that a task of a newest checkpoint could not be found again."""
         if self._is_newest(read):
-            self.notes.append(f"{_where(read.stored)}: task {task} isn't found; it will run again")
+            self.notes.append(
+                f"{where_of(read.stored)}: task {task} isn't found; it will run again"
+            )
 
     def _is_newest(self, read: Read) -> bool:
         namespace, point = read.key
@@ -318,27 +339,6 @@ class _Numbers:
             ranks = self._ranks.get((namespace, channel))
             found[channel] = number_of(version) if ranks is None else ranks[version]
         return found
-
-
-def _body(stored: Stored, decoder: Decoder) -> dict[str, Any]:
-    """A checkpoint's dict, with its values."""
-    where = _where(stored)
-    if isinstance(stored.body, dict):
-        inline = stored.body.get("channel_values") or {}
-        blobs = {
-            c: decoder.read(form, data, f"{where}: {c!r}")
-            for c, (form, data) in stored.blobs.items()
-        }
-        return {**stored.body, "channel_values": {**inline, **blobs}}
-    found = decoder.read(stored.body[0], stored.body[1], where)
-    if not isinstance(found, dict):
-        return {"v": 4, "channel_values": {}, "channel_versions": {}, "versions_seen": {}}
-    return cast("dict[str, Any]", found)
-
-
-def _where(stored: Stored) -> str:
-    place = f" of {stored.namespace!r}" if stored.namespace else ""
-    return f"checkpoint {stored.id}{place}"
 
 
 def _same(channel: str, number: int, read: Read, last: Read) -> bool:

@@ -15,6 +15,7 @@ from actorgraph.plan import calls
 from actorgraph.plan.graph import NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, stored_types
+from actorgraph.plan.stored_names import check_channel
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START, TAG_HIDDEN, TASKS
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
@@ -190,6 +191,7 @@ def _check(graph: RawGraph) -> None:
     for name in graph.channels:
         if name in RESERVED_CHANNELS or name == ROOT or name.startswith(BRANCH_TO):
             raise GraphBuildError(f"channel {name!r} is reserved", do="choose another name")
+        check_channel(name)
     for name, node in graph.nodes.items():
         if not node.triggers:
             raise GraphBuildError(

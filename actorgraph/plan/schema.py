@@ -27,6 +27,7 @@ from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, L
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import SchemaError, did_you_mean
 from actorgraph.plan.managed import Managed
+from actorgraph.plan.stored_names import check_channel
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
 
 
@@ -94,6 +95,8 @@ def read_schema(source: Any) -> Schema:
         )
     kinds = ((key, _managed_kind(hint)) for key, hint in hints.items())
     managed = {key: kind for key, kind in kinds if kind is not None}
+    for key in hints:
+        check_channel(key)
     channels = {k: channel_of(k, hint) for k, hint in hints.items() if k not in managed}
     return Schema(source, channels, None if is_typed_dict(source) else source, managed)
 

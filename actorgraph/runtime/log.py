@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from actorgraph.errors.texts import storable
 from actorgraph.runtime.loaded import loaded
 
 _QUIET = frozenset({"debug", "info"})
@@ -39,4 +40,5 @@ def _log(level: str, name: str, fields: dict[str, Any]) -> None:
         return
     else:
         logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
-    getattr(logger, level)(name, **fields)
+    shown = {key: storable(v) if isinstance(v, str) else v for key, v in fields.items()}
+    getattr(logger, level)(name, **shown)

@@ -30,6 +30,7 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageError,
 )
+from actorgraph.errors.telling import together
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.failed_saves import tell_failed
 from actorgraph.runtime.histogram import SECONDS, SIZES, Histogram
@@ -121,7 +122,8 @@ class PersistenceActor:
 
         A caller who is cancelled meanwhile is so after the answer: nothing changes later.
 
-        Raises: the error of the first that failed; the others are stored.
+        Raises: the error of the first that failed, with those of others as notes; what failed
+            itself alone is not stored.
         """
         box: Mailbox[Saved | SaveFailed] = Mailbox()
         receipts = [Receipts(box.put) for _ in requests]
@@ -129,9 +131,8 @@ class PersistenceActor:
             self.post(request, receipt)
         for _ in requests:
             await wait_through(box.get)
-        for receipt in receipts:
-            if receipt.failed is not None:
-                raise receipt.failed
+        if failed := [receipt.failed for receipt in receipts if receipt.failed is not None]:
+            raise together(failed)
         return [receipt.stored or Stored() for receipt in receipts]
 
     @property

@@ -24,7 +24,7 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
 from actorgraph.errors import GraphDrained
-from actorgraph.errors.telling import said
+from actorgraph.errors.telling import said, stack
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.log import event as log_event
@@ -261,7 +261,9 @@ def enter(span: Span) -> None:
 
 def fail(span: Span, error: BaseException) -> None:
     """Say that a span ended with an error, and which."""
-    span.record_exception(error)
+    # What OpenTelemetry would make of the error itself may be text that no exporter can encode.
+    told = {"exception.message": said(error), "exception.stacktrace": stack(error)}
+    span.record_exception(error, attributes=told)
     span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {said(error)}"))
 
 

@@ -1,5 +1,7 @@
 """RunControl: how somebody outside asks a run to stop where it can go on later."""
 
+from actorgraph.errors.texts import storable
+
 
 class RunControl:
     """Asks one run, and the runs inside of it, to stop before their next superstep.
@@ -17,7 +19,7 @@ class RunControl:
 
         A run that has nothing left to do then ends as usual.
         """
-        self._reason = reason
+        self._reason = storable(reason)
 
     @property
     def drain_requested(self) -> bool:

@@ -9,6 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from actorgraph.errors import InvalidConfigError
+from actorgraph.errors.texts import is_unicode
+
+_DEPTH_MAX = 200
 RESERVED = frozenset({"source", "step", "parents", "writes"})
 _INTERNAL = ("__", "langgraph_")
 REDACTED = "[redacted]"
@@ -30,6 +34,29 @@ def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in declared.items()
         if name not in RESERVED and not str(name).startswith(_INTERNAL)
     }
+
+
+def check_texts(value: Any, what: str) -> None:
+    """Refuse what holds text with lone surrogates: no store takes it.
+
+    Args:
+        what: what it is, for the error's text.
+    Raises: InvalidConfigError.
+    """
+    left: list[tuple[Any, int]] = [(value, 0)]
+    while left:
+        one, depth = left.pop()
+        if isinstance(one, str):
+            if not is_unicode(one):
+                raise InvalidConfigError(
+                    f"{what} holds {one[:80]!r}, which has a lone surrogate and can't be stored",
+                    do="decode the text with errors='replace' where it comes in",
+                )
+        elif depth < _DEPTH_MAX and isinstance(one, (list, tuple, Mapping)):
+            inner = cast("Any", one)
+            left.extend((item, depth + 1) for item in inner)
+            if isinstance(one, Mapping):
+                left.extend((item, depth + 1) for item in inner.values())
 
 
 def _shown(name: object, value: Any) -> Any:

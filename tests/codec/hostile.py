@@ -13,20 +13,27 @@ import tracemalloc
 import zipfile
 import zlib
 import zoneinfo
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import ormsgpack
 
 from actorgraph import Codec
+from actorgraph.codec.ciphers import AesCipher
+from actorgraph.codec.encrypted import EncryptedSerializer
+from actorgraph.codec.envelope import INFLATED_MAX
 from actorgraph.codec.frames import frame, frames
 from actorgraph.codec.records import Record, decode_record, encode_record
 from actorgraph.errors import ActorGraphError
+from actorgraph.migrate.decode import Decoder
 from tests.codec.shapes import CODEC
 
 SECONDS_MAX = 1.0
 MEMORY_MAX = 64_000_000
+MEMORY_RATIO = 10
+"""Decoding may take `MEMORY_MAX` and so many bytes for each that the record has, inflated."""
 HARMLESS = frozenset({"object.__getattr__", "object.__setattr__", "sys._getframe"})
 """Audit events that run nothing and touch nothing outside; every other one is seen."""
 EXPECTED = (
@@ -111,7 +118,15 @@ def decoders() -> dict[str, Callable[[bytes], Any]]:
         "frames": lambda payload: [CODEC.decode(part) for part in frames(payload)],
         "record": lambda payload: decode_record(payload.decode("utf-8", "replace")),
         "count": CODEC.count,
+        "serializer": EncryptedSerializer(AesCipher({"k": b"1" * 32}), reads_plain=True).decode,
+        "langgraph": _read_langgraph,
     }
+
+
+def _read_langgraph(payload: bytes) -> Any:
+    """What `actorgraph.migrate` reads; it notes what it can't."""
+    decoder = Decoder()
+    return [decoder.read(form, payload, "value") for form in ("msgpack", "json")]
 
 
 def _zipped() -> bytes:
@@ -128,13 +143,56 @@ def _nested(levels: int, leaf: bytes) -> bytes:
     return payload
 
 
+def _ext(code: int, payload: bytes) -> bytes:
+    return b"\xc9" + len(payload).to_bytes(4) + bytes([code]) + payload
+
+
+def _layers(levels: int, size: int) -> bytes:
+    """Tuples inside one another around many bytes, compressed to a few."""
+    payload = b"\xc6" + size.to_bytes(4) + b"\0" * size
+    for _ in range(levels):
+        payload = _ext(1, b"\x91" + payload)
+    return b"\xc1\x01" + zlib.compress(payload, 9)
+
+
+def _json_layers(levels: int, size: int) -> bytes:
+    text = b'{"$tuple":[' * levels + b'"' + b"x" * size + b'"' + b"]}" * levels
+    return b"\xc1\x01" + zlib.compress(text, 9)
+
+
+def crowded(count: int) -> dict[str, list[Any]]:
+    """Keys that collide, of each type whose hashes can be chosen."""
+    prime = sys.hash_info.modulus
+    equal = [prime * (number + 1) for number in range(count)]
+    return {
+        "integers": equal,
+        "negative": [-number for number in equal],
+        "decimals": [Decimal(number) for number in equal],
+        "tuples": [(number, 1) for number in equal],
+    }
+
+
+def tables(count: int) -> Iterator[tuple[str, bytes]]:
+    """Sets and dicts of `crowded` keys."""
+    pack = Codec().encode
+    for name, keys in crowded(count).items():
+        head, packed = b"\xdd" + len(keys).to_bytes(4), [pack(key) for key in keys]
+        yield f"set of {name}", _ext(2, head + b"".join(packed))
+        yield f"frozenset of {name}", _ext(3, head + b"".join(packed))
+        yield f"dict of {name}", _ext(20, head + b"".join(b"\x92" + k + b"\xc0" for k in packed))
+
+
 def corpus() -> dict[str, bytes]:
     """Attacks by name."""
     pickles = {f"pickle {p}": payload for p, payload in enumerate(PICKLES)}
     calls = ormsgpack.packb(["os:system", ["ls"]])
+    number = ormsgpack.packb(2 * 10**9)
     found = dict(pickles)
     for code in range(128):
-        for name, payload in (("call", calls), ("none", b""), ("pickle", pickles["pickle 4"])):
+        for name, payload in (
+            *(("call", calls), ("none", b""), ("pickle", pickles["pickle 4"])),
+            *(("number", number), ("numbers", ormsgpack.packb([2 * 10**9] * 2))),
+        ):
             found[f"ext {code} {name}"] = ormsgpack.packb(ormsgpack.Ext(code, payload))
     for version in (1, 2):
         made = {"lc": version, "type": "constructor", "id": ["os", "system"], "args": ["ls"]}
@@ -156,6 +214,10 @@ def corpus() -> dict[str, bytes]:
         "endless json": b'{"v":4,"values":' + b"[" * 100_000,
         "great numbers": b'{"v":4,"channel_versions":{"a":' + b"9" * 100_000 + b"}}",
     }
+    endless = [ormsgpack.Ext(13, ormsgpack.packb("0x" + "f" * 40_000))] * 64
+    found["endless shape"] = ormsgpack.packb(
+        ormsgpack.Ext(18, ormsgpack.packb(["|u1", endless, "C", b""]))
+    )
     for name, head in {"array": b"\xdd", "map": b"\xdf", "text": b"\xdb", "bytes": b"\xc6"}.items():
         found[f"claimed {name}"] = head + b"\xff\xff\xff\xff"
     for code in (2, 13, 15, 20):
@@ -163,6 +225,14 @@ def corpus() -> dict[str, bytes]:
             ormsgpack.Ext(code, ormsgpack.packb("0x" + "f" * 10**6))
         )
     return found
+
+
+def large(keys: int, size: int) -> Iterator[tuple[str, bytes]]:
+    """Attacks whose harm grows with the size: sets and dicts of `keys`, layers of `size` bytes."""
+    yield from tables(keys)
+    for levels in (12, 200):
+        yield f"{levels} layers", _layers(levels, size)
+        yield f"{levels} layers of JSON", _json_layers(levels, size)
 
 
 SEEDS = [
@@ -195,24 +265,42 @@ def mutated(seed: int, count: int) -> Iterator[bytes]:
         yield bytes(made)
 
 
-def attack(name: str, payload: bytes, *, measured: bool = False) -> list[str]:
-    """What was wrong when a payload went through every decoder; empty if nothing was."""
+def size_of(payload: bytes) -> int:
+    """Bytes of a record, inflated if it is compressed."""
+    if payload[:2] != b"\xc1\x01":
+        return len(payload)
+    with contextlib.suppress(zlib.error):
+        return len(zlib.decompressobj().decompress(payload[2:], INFLATED_MAX))
+    return len(payload)
+
+
+def attack(
+    name: str, payload: bytes, *, measured: bool = False, by: Collection[str] = ()
+) -> list[str]:
+    """What was wrong when a payload went through every decoder; empty if nothing was.
+
+    Args:
+        measured: whether the memory is measured too, which takes long.
+        by: the decoders to use; none means all.
+    """
     wrong: list[str] = []
     for decoder, decode in decoders_once().items():
+        if by and decoder not in by:
+            continue
         if measured:
             tracemalloc.start()
-        began = time.perf_counter()
+        began = time.thread_time()
         try:
             decode(payload)
         except ActorGraphError:
             pass
         except Exception as error:  # noqa: BLE001 - it is what is looked for
             wrong.append(f"{name} {decoder}: {error!r}")
-        took = time.perf_counter() - began
+        took = time.thread_time() - began
         if measured:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            if peak > MEMORY_MAX + len(payload):
+            if peak > MEMORY_MAX + MEMORY_RATIO * size_of(payload):
                 wrong.append(f"{name} {decoder}: {peak:,} bytes")
         if took > SECONDS_MAX:
             wrong.append(f"{name} {decoder}: {took:.1f} s")

@@ -28,6 +28,7 @@ class Reduced:
 
 BUILTIN, PICKLER = vars(builtins), importlib.import_module("pickle")
 CODE = compile("1", "", "exec")
+SLOWEST = ("types", "langgraph")
 PICKLE = PICKLER.dumps(Reduced())
 PLANTS = {
     "a fresh module": _imports,
@@ -76,6 +77,11 @@ def test_an_innocent_decoder_is_not_seen():
     assert seen == []
 
 
+def _grows(name, payload):
+    """Whether an attack may take memory: a long one, or one that says a number of bytes."""
+    return len(payload) > 10_000 or "number" in name
+
+
 def test_no_attack_does_anything():
     """
     Pickles, foreign type names, tags of other formats, bombs and endless nesting run no code,
@@ -87,9 +93,23 @@ def test_no_attack_does_anything():
         wrong = [
             text
             for name, payload in attacks.items()
-            for text in hostile.attack(name, payload, measured=len(payload) > 10_000)
+            for text in hostile.attack(name, payload, measured=_grows(name, payload))
         ]
     assert (wrong, seen) == ([], [])
+
+
+def test_no_attack_costs_more_than_its_size():
+    """
+    Types inside one another and keys that were chosen to collide cost a decoder less than a
+    second, and ten times their inflated size and 64 MB at most.
+    """
+    hostile.decoders_once()
+    wrong = [
+        text
+        for name, payload in hostile.large(keys=20_000, size=6_000_000)
+        for text in hostile.attack(name, payload, measured="layers" in name, by=SLOWEST)
+    ]
+    assert wrong == []
 
 
 def test_nor_do_changed_records():

@@ -132,3 +132,30 @@ async def test_the_runs_of_a_system(store):
 
     assert len(before) > 3
     assert after == before
+
+
+async def test_a_thread_that_can_not_be_read_holds_up_no_other(store):
+    """
+    A thread whose key is lost stays as it is; the error names it, and every other thread is
+    encrypted with the new key, those before it and those behind it.
+    """
+    async with keyed(store, old=OLD) as saver:
+        for thread in ("a", "c", "e"):
+            await ab(saver).ainvoke({}, at(thread))
+        saver.codec = keyed(store, lost=b"3" * 32).codec
+        for thread in ("b", "d"):
+            await ab(saver).ainvoke({}, at(thread))
+        saver.codec = keyed(store, new=NEW, old=OLD).codec
+
+        with pytest.raises(EncryptionError) as failed:
+            await saver.arotate_keys()
+
+        notes = "\n".join(failed.value.__notes__)
+        assert notes.count("also: ") == 1
+        assert all(f"thread {thread!r} stays as it is" in notes for thread in "bd")
+        saver.codec = keyed(store, new=NEW).codec
+        for thread in ("a", "c", "e"):
+            assert (await ab(saver).aget_state(at(thread))).values["bar"] == ["a", "b"]
+        for thread in ("b", "d"):
+            with pytest.raises(EncryptionError):
+                await ab(saver).aget_state(at(thread))

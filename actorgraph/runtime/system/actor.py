@@ -23,6 +23,7 @@ from actorgraph.errors import (
     SystemClosedError,
     ThreadBusyError,
 )
+from actorgraph.errors.texts import storable
 from actorgraph.runtime.calls import SYSTEM_LIMITER
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
@@ -364,6 +365,7 @@ class SystemActor:
         Args:
             timeout_s: after four fifths of it runs are cancelled in their superstep.
         """
+        reason = storable(reason)
         if self.draining is None:
             self.draining = reason
             log_event("info", "system.draining", active=self.active, queued=self.queued)

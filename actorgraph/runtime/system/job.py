@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
 from actorgraph.errors.telling import said
+from actorgraph.errors.texts import storable
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.runs import Launch
 from actorgraph.runtime.stopping import DEADLINE
@@ -111,7 +112,7 @@ class Job:
         """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
         if self._ending or self.done.is_open:
             return
-        self._ending, self.reason = True, reason
+        self._ending, self.reason = True, storable(reason)
         self.journal.leave()
         self.turn.open()
         if self.supervisor is not None:

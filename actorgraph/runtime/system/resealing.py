@@ -2,25 +2,37 @@
 
 from actorgraph.codec import Codec
 from actorgraph.codec.places import call_of, event_of
+from actorgraph.errors import CheckpointError, SaverClosedError, StorageError
+from actorgraph.errors.telling import note
 from actorgraph.runtime.hosting import Host
+from actorgraph.values.ids import as_text
 from actorgraph.values.systems import EventRow, ListRuns, ReadEvents, RunRow, SealRun
 
 PAGE = 500
 """Events that are changed in one transaction at most."""
 
 
-async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> None:
+async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[CheckpointError]:
     """Seal each run and its events anew; a run that goes on may store more meanwhile.
 
     Args:
         thread_id: only the runs of this thread; None for all.
+    Returns: for each run that can't be read with the codec's keys why; it stays as it is from
+        there on.
     Raises:
-        EncryptionError: something can't be read with the codec's keys; its run stays as it is
-            from there on.
+        StorageError: the saver can't be used.
     """
     rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=thread_id))
+    failed: list[CheckpointError] = []
     for row in rows:
-        await _reseal(host, codec, row)
+        try:
+            await _reseal(host, codec, row)
+        except (StorageError, SaverClosedError):
+            raise
+        except CheckpointError as error:
+            note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
+            failed.append(error)
+    return failed
 
 
 async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:

@@ -1,0 +1,86 @@
+"""What decoding may cost is bounded, and no value that is stored exceeds the bounds."""
+
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from actorgraph.codec import Codec
+from actorgraph.errors import SerializationError
+from tests.codec import shapes
+from tests.codec.shapes import CODEC, TYPES, same
+
+HONEST: list[Any] = [
+    dict.fromkeys(range(100000)),
+    {2**power for power in range(5_000)},
+    {2.0**power for power in range(-1_000, 1_000)},
+    {(x, y): x for x in range(100) for y in range(100)},
+    frozenset(Decimal(number) / 7 for number in range(20_000)),
+    {-1: 1, -2: 2},
+]
+
+
+@pytest.mark.parametrize("form", ["msgpack", "json"])
+@pytest.mark.parametrize("value", HONEST, ids=range(len(HONEST)))
+def test_large_sets_and_dicts_of_common_keys_are_stored(value, form):
+    """
+    No bound on the cost of decoding refuses keys as programs have them: counters, powers of two,
+    which have few hashes, grids.
+    """
+    codec = Codec(form=form)
+
+    assert codec.decode(codec.encode(value)) == value
+
+
+@pytest.mark.parametrize("form", ["msgpack", "json"])
+@given(
+    st.lists(st.sampled_from([tuple, list, shapes.Frozen]), max_size=60),
+    st.sampled_from([1, 30_000, 40_000, 3_000_000]),
+)
+@example([tuple] * 60, 3_000_000)
+@example([tuple] * 7, 3_000_000)
+@settings(max_examples=20)
+def test_what_is_stored_can_be_read(form, around, size):
+    """
+    Large data inside many types is refused when it is stored, or else comes back.
+    """
+    value: Any = b"x" * size
+    for kind in around:
+        value = kind([value]) if kind in (tuple, list) else kind(value)
+    codec = Codec(TYPES, form=form)
+    if len([kind for kind in around if kind is not list]) * size > 8 * size + 32_000_000:
+        with pytest.raises(SerializationError, match=r"^state\['log'\] .* too many levels"):
+            codec.encode(value, "state['log']")
+        return
+
+    assert same(codec.decode(codec.encode(value)), value)
+
+
+def test_a_refused_value_does_not_count_for_the_next():
+    """
+    What a refused value has copied is not held against those that are stored later.
+    """
+    deep: Any = b"x" * 3_000_000
+    for _ in range(60):
+        deep = (deep,)
+    for _ in range(3):
+        for value in ((deep, object()), deep):
+            with pytest.raises(SerializationError):
+                CODEC.encode(value)
+        fine = (bytes(3_000_000),)
+        assert CODEC.decode(CODEC.encode(fine)) == fine
+
+
+def test_keys_that_were_chosen_to_collide_are_refused_with_their_place():
+    """
+    A set that could not be read in time is not stored.
+    """
+    prime = sys.hash_info.modulus
+    keys = {prime * number for number in range(1, 5_000)}
+
+    for value in (keys, frozenset(keys), dict.fromkeys(keys)):
+        with pytest.raises(SerializationError, match=r"state\['log'\] .*too many collide"):
+            CODEC.encode({"k": value}["k"], "state['log']")
