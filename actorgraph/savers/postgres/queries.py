@@ -1,6 +1,7 @@
 """SQL text of reads. A list of loads is one statement, and the values of what it finds another.
 
-The view `checkpoints` is asked where a record is wanted, its table `points` where none is.
+The view `checkpoints` is asked where a record is wanted, its table `points` where none is. Why
+`namespace || ''`: see `statements`.
 """
 
 from typing import LiteralString
@@ -26,7 +27,8 @@ LEFT JOIN LATERAL (
     ORDER BY h.seq DESC LIMIT 1) AS h ON true
 LEFT JOIN LATERAL (
     SELECT * FROM checkpoints c
-    WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = coalesce(w.id, h.id)
+    WHERE c.thread = t.thread AND c.namespace || '' = w.namespace
+        AND c.id = coalesce(w.id, h.id)
     ORDER BY c.seq DESC LIMIT 1) AS c ON true
 """  # noqa: S608 - the only thing put in is the constant above
 
@@ -35,7 +37,7 @@ _WHERE: LiteralString = """
     AND (%(source)s::text IS NULL OR c.source = %(source)s)
     AND (%(before)s::bytea IS NULL OR c.seq < (
         SELECT max(b.seq) FROM points b
-        WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = %(before)s))
+        WHERE b.thread = c.thread AND b.namespace || '' = c.namespace AND b.id = %(before)s))
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
         WHERE (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> m.key)::text
@@ -89,14 +91,15 @@ SELECT_PAGE_OF_THREADS: dict[bool, LiteralString] = {
 SELECT_ANCESTORS: LiteralString = f"""
 WITH RECURSIVE chain (depth, id, parent) AS (
     SELECT 1, c.id, c.parent FROM points c
-    WHERE c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = %(parent)s
+    WHERE c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = %(parent)s
     UNION
     SELECT chain.depth + 1, c.id, c.parent FROM chain
     JOIN points c
-        ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.parent
+        ON c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = chain.parent
     WHERE chain.depth < %(depth)s)
 SELECT {COLUMNS} FROM chain
-JOIN checkpoints c ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.id
+JOIN checkpoints c
+    ON c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = chain.id
 JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - as above
