@@ -6,10 +6,17 @@ The view `checkpoints` is asked where a record is wanted, its table `points` whe
 
 from typing import LiteralString
 
+from actorgraph.storage.postgres import limits
+
 NUL = "\ue000"
 """Stands for NUL in what is compared inside of JSON, where PostgreSQL takes none."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+USE_SCHEMA: LiteralString = f"""{limits.USE_SCHEMA},
+       set_config('enable_seqscan', %s, true), set_config('enable_hashjoin', %s, true),
+       set_config('enable_mergejoin', %s, true)
+"""
+"""What reads begin with; for reads of single threads all are off, as in `schema.LOOK_UPS`."""
 COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,

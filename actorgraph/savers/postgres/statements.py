@@ -15,10 +15,11 @@ from actorgraph.savers.postgres.schema import LOOK_UPS
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 SETTINGS: LiteralString = f"""
 SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
+       set_config('statement_timeout', %s, true),
        set_config('synchronous_commit', coalesce(
            %s, nullif(current_setting('synchronous_commit'), 'off'), 'on'), true),
        {LOOK_UPS}
-"""  # noqa: S608 - the only thing put in is a constant
+"""
 COMMIT = "COMMIT"
 SAVEPOINT = "SAVEPOINT alone"
 ROLLBACK_TO = "ROLLBACK TO alone"
