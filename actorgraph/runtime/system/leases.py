@@ -1,6 +1,7 @@
 """LeaseActor: keeps a system's lease, and stops its runs when it could not.
 
-Sends      one renewal per third of the lease to the persistence actor, however many runs there are
+Sends      one renewal per third of the lease to the store, past the saves, however many runs there
+           are
 Guards     a lease counts from the moment at which its renewal was handed over, by this process's
            clock; the store counts from the later moment at which it has stored it. So this side
            knows first that it is over, also after a pause of the whole process
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 
 import anyio
+import anyio.lowlevel
 
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
@@ -42,7 +44,7 @@ class LeaseActor:
             StorageError: it can't be stored.
         """
         moment = time.monotonic()
-        await self._host.writer.store(RenewOwner(self._owner, self._lease_s))
+        await self._host.renewals.store(RenewOwner(self._owner, self._lease_s))
         self._held_from = moment
 
     async def serve(self) -> None:
@@ -51,8 +53,13 @@ class LeaseActor:
             self._renew()
             for _ in range(CHECKS // 3):
                 await anyio.sleep(self._lease_s / CHECKS)
-                if time.monotonic() - self._held_from > self._lease_s:
+                if self._is_over():
+                    await anyio.lowlevel.checkpoint()  # on a busy loop an answer may be due
+                if self._is_over():
                     self._give_up()
+
+    def _is_over(self) -> bool:
+        return time.monotonic() - self._held_from > self._lease_s
 
     def _renew(self) -> None:
         moment, owner = time.monotonic(), self._owner
@@ -63,7 +70,7 @@ class LeaseActor:
             elif owner == self._owner:
                 self._held_from = max(self._held_from, moment)
 
-        self._host.writer.post(RenewOwner(owner, self._lease_s), Receipts(hear))
+        self._host.renewals.post(RenewOwner(owner, self._lease_s), Receipts(hear))
 
     def _give_up(self) -> None:
         log_event("error", "lease.lost", lease_s=self._lease_s)

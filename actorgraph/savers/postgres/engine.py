@@ -17,17 +17,21 @@ from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.migrations import migrate, version_of
 from actorgraph.savers.postgres.reading import run_queries
 from actorgraph.savers.postgres.retention import vacuum
+from actorgraph.savers.postgres.systems import apply
 from actorgraph.savers.postgres.writer import Writer
 from actorgraph.storage.postgres.attempts import Attempts
 from actorgraph.storage.postgres.connections import Source, source_of
 from actorgraph.storage.postgres.failures import Kind, kind_of
-from actorgraph.storage.postgres.limits import Limits, quoted
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
 from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
+from actorgraph.values.systems import RenewOwner
 
 T = TypeVar("T")
 READ_ATTEMPTS_MAX = 3
+RENEWAL_ANSWER_S = 5.0
+"""Seconds for a renewal of a lease: over a dead connection the next one would wait behind it."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -59,6 +63,7 @@ class Engine:
             prepare=teach,
         )
         self._writing = make()
+        self._renewing = make(answer_timeout_s=min(limits.answer_s, RENEWAL_ANSWER_S))
         # What a program lends serves both: writes and reads over one connection take turns.
         self._reading = make() if isinstance(conn, str) else self._writing
         settings = Settings(
@@ -125,6 +130,32 @@ class Engine:
                     raise self._translated(error, kind, self._reading) from error
             attempts.pause()
 
+    @property
+    def renews_beside(self) -> bool:
+        """Whether leases are renewed while a batch is stored."""
+        return self._writing.renews
+
+    def renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+        """Renew leases, over a connection of their own; one that was lost meanwhile is replaced.
+
+        Raises:
+            StorageError: none is renewed.
+        """
+        attempts = Attempts(
+            renews=True, reconnect_timeout_s=RENEWAL_ANSWER_S, attempts_max=READ_ATTEMPTS_MAX
+        )
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                with self._renewing.lease() as connection, connection.transaction():
+                    connection.execute(USE_SCHEMA, self._begin)
+                    return [apply(connection, one, {}, None) for one in renewals]
+            except psycopg.Error as error:
+                kind = kind_of(error, connection)
+                if not attempts.again(kind):
+                    raise self._translated(error, kind, self._renewing) from error
+            attempts.pause()
+
     def copy_to(self, dest: str) -> None:
         """Copy all tables, as they are at one moment, to a new SQLite file.
 
@@ -140,8 +171,10 @@ class Engine:
 
     def close(self) -> None:
         """Forget the writer, close the saver's own connections."""
-        self._writer.unregister()
+        if self._writing.connected:
+            self._writer.unregister()
         self._writing.close()
+        self._renewing.close()
         self._reading.close()
 
     def _over(self, work: Callable[[Connection[Any]], T]) -> T:
@@ -154,4 +187,4 @@ class Engine:
 
     def _translated(self, error: Exception, kind: Kind, source: Source) -> StorageError:
         by = holder_of(source, self._options.schema) if kind is Kind.BUSY else ""
-        return translate(error, kind, by=by)
+        return translate(error, kind, connected=source.connected, by=by)

@@ -5,12 +5,14 @@ from actorgraph.storage.postgres import failures
 from actorgraph.storage.postgres.failures import Kind, said
 
 
-def translate(error: Exception, kind: Kind, *, unsure: bool = False, by: str = "") -> StorageError:
+def translate(
+    error: Exception, kind: Kind, *, unsure: bool = False, connected: bool = True, by: str = ""
+) -> StorageError:
     """The error that callers see.
 
     Args:
         unsure: whether a COMMIT was sent and nothing says what became of it.
-        by: as for the function of `storage`.
+        connected, by: as for the function of `storage`.
     """
     if unsure or kind is Kind.BROKEN:
         return SaverBrokenError(
@@ -23,4 +25,4 @@ def translate(error: Exception, kind: Kind, *, unsure: bool = False, by: str = "
             f"the saver's tables are not there: {said(error)}",
             do="call `saver.setup()` once with a role that may make tables",
         )
-    return failures.translate(error, kind, by=by)
+    return failures.translate(error, kind, connected=connected, by=by)
