@@ -42,13 +42,20 @@ LEFT JOIN LATERAL (
 _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)
     AND (%(source)s::text IS NULL OR c.source = %(source)s)
-    AND (%(before)s::bytea IS NULL OR c.seq < (
-        SELECT max(b.seq) FROM points b
-        WHERE b.thread = c.thread AND b.namespace || '' = c.namespace AND b.id = %(before)s))
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
         WHERE (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> m.key)::text
             IS DISTINCT FROM m.value)"""
+_BEFORE: LiteralString = """
+    AND (%(before)s::bytea IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM points b
+        WHERE b.thread = c.thread AND b.namespace || '' = c.namespace AND b.id = %(before)s))"""
+_BEFORE_IN_THREAD: LiteralString = f"""
+    AND c.seq < CASE WHEN %(before)s::bytea IS NULL THEN {2**63 - 1} ELSE (
+        SELECT max(b.seq) FROM points b
+        WHERE b.thread = (SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)
+            AND b.id = %(before)s) END"""  # noqa: S608 - the only thing put in is a number
+"""A bound that is looked up once, where `_BEFORE` is for each row: the scan begins there."""
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
@@ -56,10 +63,12 @@ _IN_THREAD: LiteralString = f"""{_WHERE} AND {_THREAD}
     AND c.seq < %(under)s::bigint AND c.seq > %(above)s::bigint"""
 _FROM: LiteralString = "JOIN threads t USING (thread) WHERE"
 _OF_NAMESPACE: LiteralString = f"""
-SELECT {COLUMNS} FROM checkpoints c {_FROM} {_IN_THREAD} AND {_NAMESPACE}"""  # noqa: S608
+SELECT {COLUMNS} FROM checkpoints c {_FROM} {_IN_THREAD} AND {_NAMESPACE}
+    {_BEFORE_IN_THREAD} {_BEFORE}"""  # noqa: S608
 _KEYS: LiteralString = f"SELECT c.thread, c.namespace, c.seq FROM points c {_FROM}"  # noqa: S608
-_OF_THREAD: LiteralString = f"{_KEYS} {_IN_THREAD}"
-_OF_THREADS: LiteralString = f"{_KEYS} {_WHERE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
+_OF_THREAD: LiteralString = f"{_KEYS} {_IN_THREAD} {_BEFORE_IN_THREAD} {_BEFORE}"
+_OF_THREADS: LiteralString = f"""
+{_KEYS} {_WHERE} {_BEFORE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"""
 _BY_SEQ: dict[bool, LiteralString] = {
     False: " ORDER BY c.seq DESC LIMIT %(limit)s",
     True: " ORDER BY c.seq LIMIT %(limit)s",

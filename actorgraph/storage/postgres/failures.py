@@ -119,7 +119,9 @@ def translate(
         )
     if kind is Kind.LOST:
         what = (
-            "the connection to PostgreSQL is lost" if connected else "PostgreSQL can't be reached"
+            "the connection to PostgreSQL is lost"
+            if connected
+            else "there is no connection to PostgreSQL, it can't be reached"
         )
         return StorageError(
             f"{what}: {said(error)}",
