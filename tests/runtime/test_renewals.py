@@ -1,0 +1,164 @@
+"""Leases under load: renewals reach the store past the saves that wait; what is over is over."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+from anyio.lowlevel import checkpoint
+from structlog.testing import capture_logs
+
+from actorgraph import ActorSystem, InMemorySaver, PostgresSaver
+from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.renewals import Renewals
+from actorgraph.runtime.system import leases
+from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.testing import GatedSaver
+from actorgraph.values.commits import Claim, Commit
+from actorgraph.values.run import Saved, SaveFailed
+from actorgraph.values.systems import AskCancel, RenewOwner
+from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.stores import Store
+from tests.systems import place, turnstile_first
+
+__all__ = ["place"]
+
+OWNER = b"o" * 16
+SAVES = 1_500
+
+
+def save(number: int) -> Commit:
+    """The first save of a run on a thread of its own."""
+    return Commit(f"t{number}", "", number.to_bytes(16), 1, 1, None, Claim(None, "sync"))
+
+
+@contextmanager
+def locked(postgres, schema: str, table: str) -> Iterator[None]:
+    """Somebody's transaction has locked a table."""
+    with postgres.connect(schema) as db, db.transaction(force_rollback=True):
+        db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+class TestOrder:
+    async def test_a_renewal_goes_before_the_saves_that_wait(self):
+        """
+        Renewals, and requests to cancel, are the next batch, alone, whatever waits.
+        """
+        async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
+            actor = PersistenceActor(saver)
+            renewals = Renewals(saver, actor)
+            group.start_soon(actor.serve)
+            for number in range(SAVES):
+                actor.post(save(number), Receipts(lambda _: None))
+            await saver.waiting()
+            renewals.post(RenewOwner(OWNER, 1.0), Receipts(lambda _: None))
+            actor.post(AskCancel(OWNER, "t0", "why"), Receipts(lambda _: None))
+            saver.release(None)
+            await settled(400)
+            actor.stop()
+
+        sizes = [len(batch) for batch in saver.batches]
+        assert sizes[1:3] == [1, 1]
+        assert {type(batch[0]) for batch in saver.batches[1:3]} == {RenewOwner, AskCancel}
+        assert sum(sizes) == SAVES + 2
+
+    async def test_a_renewal_is_stored_before_what_piled_up(self, place: Store):
+        """
+        On each saver a renewal that comes after many saves is acknowledged before the last.
+        """
+        order: list[str] = []
+        async with place.saver() as saver:
+            host = host_of(saver)
+            for number in range(SAVES):
+                host.writer.post(save(number), Receipts(lambda _: order.append("save")))
+            host.renewals.post(RenewOwner(OWNER, 9.0), Receipts(lambda _: order.append("renewal")))
+            with anyio.fail_after(PATIENCE_S * 3):
+                while len(order) <= SAVES:
+                    await checkpoint()
+
+        assert order[-1] == "save" or place.kind == "memory"
+        assert order.count("renewal") == 1
+
+    async def test_a_batch_that_waits_for_a_lock_holds_up_no_renewal(self, postgres, schema):
+        """
+        On PostgreSQL a lease is renewed while a batch stands still.
+        """
+        answers: list[Saved | SaveFailed] = []
+        async with PostgresSaver(postgres.url, schema=schema) as saver:
+            host = host_of(saver)
+            with locked(postgres, schema, "threads"):
+                host.writer.post(save(1), Receipts(answers.append))
+                with anyio.fail_after(PATIENCE_S):
+                    await host.renewals.store(RenewOwner(OWNER, 9.0))
+                waited = list(answers)
+            with anyio.fail_after(PATIENCE_S):
+                while not answers:
+                    await checkpoint()
+
+        assert waited == []
+        assert isinstance(answers[0], Saved)
+
+
+class Clock:
+    """A monotonic clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class TestFencing:
+    async def test_a_lease_that_could_not_be_renewed_is_lost(self, postgres, schema):
+        """
+        While renewals can't be stored the lease runs out: its runs end, and are left to others.
+        """
+        slow = Turnstile({"bar": ["s"]})
+        saver = PostgresSaver(postgres.url, schema=schema)
+        graph = turnstile_first(slow)
+        with capture_logs() as logs, anyio.fail_after(PATIENCE_S):
+            async with ActorSystem({"g": graph}, saver=saver, lease_s=0.4) as system:
+                await system.start("g", "t", {"bar": []})
+                await slow.entered.wait()
+                with locked(postgres, schema, "owners"):
+                    while not slow.closed:
+                        await checkpoint()
+        with postgres.connect(schema) as db:
+            rows = db.execute("SELECT status, attempts FROM system_runs").fetchall()
+
+        assert "lease.lost" in [entry["event"] for entry in logs]
+        assert rows == [("pending", 1)]
+
+    async def test_a_renewal_counts_from_when_it_was_handed_over(self, monkeypatch):
+        """
+        However late it is acknowledged: the store may have counted from then on.
+        """
+        clock, lost = Clock(), anyio.Event()
+        monkeypatch.setattr(leases, "time", clock)
+
+        def lose() -> bytes:
+            lost.set()
+            return OWNER
+
+        async with (
+            GatedSaver(InMemorySaver(), is_open=True) as saver,
+            patient_group(saver) as group,
+        ):
+            lease = LeaseActor(host_of(saver), OWNER, 0.06, lose)
+            await lease.take()
+            saver.hold()
+            group.start_soon(lease.serve)
+            await saver.waiting()
+            clock.now += 0.05
+            saver.release(1)
+            await saver.waiting()
+            early = lost.is_set()
+            clock.now += 0.02
+            with anyio.fail_after(PATIENCE_S):
+                await lost.wait()
+            saver.release(None)
+            group.cancel_scope.cancel()
+
+        assert not early
