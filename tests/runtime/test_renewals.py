@@ -25,6 +25,8 @@ __all__ = ["place"]
 
 OWNER = b"o" * 16
 SAVES = 1_500
+LOCK_THREADS = "LOCK TABLE threads IN ACCESS EXCLUSIVE MODE"
+LOCK_OWNERS = "LOCK TABLE owners IN ACCESS EXCLUSIVE MODE"
 
 
 def save(number: int) -> Commit:
@@ -33,10 +35,10 @@ def save(number: int) -> Commit:
 
 
 @contextmanager
-def locked(postgres, schema: str, table: str) -> Iterator[None]:
+def locked(postgres, schema: str, lock: str) -> Iterator[None]:
     """Somebody's transaction has locked a table."""
     with postgres.connect(schema) as db, db.transaction(force_rollback=True):
-        db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        db.execute(lock)
         yield
 
 
@@ -87,7 +89,7 @@ class TestOrder:
         answers: list[Saved | SaveFailed] = []
         async with PostgresSaver(postgres.url, schema=schema) as saver:
             host = host_of(saver)
-            with locked(postgres, schema, "threads"):
+            with locked(postgres, schema, LOCK_THREADS):
                 host.writer.post(save(1), Receipts(answers.append))
                 with anyio.fail_after(PATIENCE_S):
                     await host.renewals.store(RenewOwner(OWNER, 9.0))
@@ -122,7 +124,7 @@ class TestFencing:
             async with ActorSystem({"g": graph}, saver=saver, lease_s=0.4) as system:
                 await system.start("g", "t", {"bar": []})
                 await slow.entered.wait()
-                with locked(postgres, schema, "owners"):
+                with locked(postgres, schema, LOCK_OWNERS):
                     while not slow.closed:
                         await checkpoint()
         with postgres.connect(schema) as db:
