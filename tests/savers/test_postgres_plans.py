@@ -44,6 +44,16 @@ INSERT INTO system_runs SELECT head, thread_id, 'g', 'success', 1, true, NULL, 0
     FROM threads;
 INSERT INTO events SELECT head, 1, 0, '' FROM threads;
 """
+NEVER_ANALYZED = """
+ALTER TABLE threads SET (autovacuum_enabled = off);
+ALTER TABLE points SET (autovacuum_enabled = off);
+ALTER TABLE ranges SET (autovacuum_enabled = off);
+ALTER TABLE blobs SET (autovacuum_enabled = off);
+ALTER TABLE writes SET (autovacuum_enabled = off);
+ALTER TABLE runs SET (autovacuum_enabled = off);
+ALTER TABLE events SET (autovacuum_enabled = off);
+ALTER TABLE system_runs SET (autovacuum_enabled = off);
+"""
 LONG = """
 INSERT INTO points (thread, namespace, seq, id, step, source, next, created, metadata, shape,
                     record)
@@ -195,8 +205,7 @@ class TestPlans:
         await made(postgres, schema)
         setting = f"plan_cache_mode={mode}"
         with postgres.connect(schema) as db:
-            for table in ("threads", "points", "ranges", "blobs", "writes", "runs", "events"):
-                db.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+            db.execute(NEVER_ANALYZED)
             alone = await counted(postgres, schema, everything, setting)
             db.execute("DELETE FROM threads")
             db.execute(MORE)
