@@ -184,7 +184,6 @@ class SystemBase:
         """What is left is anybody's, at once."""
         if self._keeps:
             with suppress(CheckpointError):  # then it is so when the lease is over
-                await host.renewals.wait_idle()  # none may come after this
                 await host.writer.store(DropOwner(self._actor.owner))
 
     def _lost_lease(self) -> bytes:

@@ -25,7 +25,6 @@ from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate, wait_through
 from actorgraph.runtime.persistence import PersistenceActor
 from actorgraph.runtime.read_actor import ReadActor
-from actorgraph.runtime.renewals import Renewals
 
 DRAIN_TIMEOUT_S = 30.0
 
@@ -36,7 +35,7 @@ class Host:
     """One open saver.
 
     Attributes:
-        writer, reader: its actors. renewals: what renews leases past them.
+        writer, reader: its actors.
         leaving: thread id -> a gate that opens when the cancelled run on it has left.
         opened: opens when the saver is open, or could not be: then `error` says why.
         closed: opens when it is closed.
@@ -49,7 +48,6 @@ class Host:
         self.thread: int | None = None
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
-        self.renewals = Renewals(saver, self.writer)
         self.leaving: dict[str, Gate] = {}
         self.opened = Gate()
         self.closed = Gate()
@@ -81,7 +79,6 @@ class Host:
                 async with anyio.create_task_group() as actors:
                     actors.start_soon(self.writer.serve)
                     actors.start_soon(self.reader.serve)
-                    actors.start_soon(self.renewals.serve)
             withdrawn = self.writer.withdraw()
             if withdrawn:
                 event("error", "drain.timeout", withdrawn=withdrawn)
@@ -95,10 +92,8 @@ class Host:
         """Tell everybody who waits."""
         self.writer.stop(error)
         self.reader.stop(error)
-        self.renewals.stop(error)
         self.writer.withdraw(error)
         self.reader.refuse(error)
-        self.renewals.refuse(error)
 
     def _fail(self, error: BaseException) -> None:
         """The saver can't be opened: everybody who waits for it hears why."""
@@ -128,7 +123,6 @@ class Host:
         """Take nothing more and drain, within a deadline. From the host's own loop."""
         self.writer.stop()
         self.reader.stop()
-        self.renewals.stop()
         if self._scope is not None:
             self._scope.deadline = anyio.current_time() + drain_timeout_s
 

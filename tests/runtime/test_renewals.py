@@ -1,30 +1,33 @@
 """Leases under load: renewals reach the store past the saves that wait; what is over is over."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import anyio
+import anyio.to_thread
+import pytest
 from anyio.lowlevel import checkpoint
 from structlog.testing import capture_logs
 
-from actorgraph import ActorSystem, InMemorySaver, PostgresSaver
+from actorgraph import ActorSystem, InMemorySaver, PostgresSaver, SqliteSaver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.runtime.persistence import PersistenceActor, Receipts
-from actorgraph.runtime.renewals import Renewals
 from actorgraph.runtime.system import leases
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.testing import GatedSaver
-from actorgraph.values.commits import Claim, Commit
+from actorgraph.values.commits import Claim, Commit, Stored
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
 from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.stores import Store
-from tests.systems import place, turnstile_first
-
-__all__ = ["place"]
+from tests.graphs import in_a_row, writer
+from tests.stores import stored_in
+from tests.systems import system_of, turnstile_first
 
 OWNER = b"o" * 16
 SAVES = 1_500
+LEASE_S = 1.0
+HANGS_S = 0.1
 LOCK_THREADS = "LOCK TABLE threads IN ACCESS EXCLUSIVE MODE"
 LOCK_OWNERS = "LOCK TABLE owners IN ACCESS EXCLUSIVE MODE"
 
@@ -49,12 +52,11 @@ class TestOrder:
         """
         async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
             actor = PersistenceActor(saver)
-            renewals = Renewals(saver, actor)
             group.start_soon(actor.serve)
             for number in range(SAVES):
                 actor.post(save(number), Receipts(lambda _: None))
             await saver.waiting()
-            renewals.post(RenewOwner(OWNER, 1.0), Receipts(lambda _: None))
+            actor.post(RenewOwner(OWNER, 1.0), Receipts(lambda _: None))
             actor.post(AskCancel(OWNER, "t0", "why"), Receipts(lambda _: None))
             saver.release(None)
             await settled(400)
@@ -65,22 +67,43 @@ class TestOrder:
         assert {type(batch[0]) for batch in saver.batches[1:3]} == {RenewOwner, AskCancel}
         assert sum(sizes) == SAVES + 2
 
-    async def test_a_renewal_is_stored_before_what_piled_up(self, place: Store):
+    @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+    async def test_a_lease_is_renewed_while_its_loop_is_busy(self, kind, request, tmp_path):
         """
-        On each saver a renewal that comes after many saves is acknowledged before the last.
+        On a saver with a connection for it, a node that holds the loop costs no lease.
         """
-        order: list[str] = []
-        async with place.saver() as saver:
-            host = host_of(saver)
-            for number in range(SAVES):
-                host.writer.post(save(number), Receipts(lambda _: order.append("save")))
-            host.renewals.post(RenewOwner(OWNER, 9.0), Receipts(lambda _: order.append("renewal")))
-            with anyio.fail_after(PATIENCE_S * 3):
-                while len(order) <= SAVES:
-                    await checkpoint()
 
-        assert order[-1] == "save" or place.kind == "memory"
-        assert order.count("renewal") == 1
+        async def busy(state) -> None:
+            threading.Event().wait(1.5 * LEASE_S)
+
+        graph = in_a_row({"a": busy, "b": writer("b")})
+        with stored_in(request, kind, tmp_path) as place, capture_logs() as logs:
+            async with system_of(place, graph, lease_s=LEASE_S) as system:
+                status = await (await system.start("g", "t", {"bar": []})).wait()
+
+        assert status == "success"
+        assert "lease.lost" not in [entry["event"] for entry in logs]
+
+    async def test_a_loop_that_hangs_loses_its_lease(self, tmp_path):
+        """
+        A process whose loop does not come round for five leases leaves its runs to others.
+        """
+        saver = SqliteSaver(tmp_path / "runs.db")
+        calls: list[str] = []
+
+        async def hangs(state) -> None:
+            calls.append("a")
+            threading.Event().wait(8 * HANGS_S)
+            await anyio.sleep_forever()
+
+        with capture_logs() as logs, anyio.fail_after(PATIENCE_S):
+            async with ActorSystem(
+                {"g": in_a_row({"a": hangs})}, saver=saver, lease_s=HANGS_S
+            ) as system:
+                status = await (await system.start("g", "t", {"bar": []})).wait()
+
+        assert "lease.lost" in [entry["event"] for entry in logs]
+        assert (calls, status) == (["a"], "pending")
 
     async def test_a_batch_that_waits_for_a_lock_holds_up_no_renewal(self, postgres, schema):
         """
@@ -88,17 +111,17 @@ class TestOrder:
         """
         answers: list[Saved | SaveFailed] = []
         async with PostgresSaver(postgres.url, schema=schema) as saver:
-            host = host_of(saver)
             with locked(postgres, schema, LOCK_THREADS):
-                host.writer.post(save(1), Receipts(answers.append))
-                with anyio.fail_after(PATIENCE_S):
-                    await host.renewals.store(RenewOwner(OWNER, 9.0))
+                host_of(saver).writer.post(save(1), Receipts(answers.append))
+                renewed = await anyio.to_thread.run_sync(
+                    saver.renew_beside, [RenewOwner(OWNER, 9.0)]
+                )
                 waited = list(answers)
             with anyio.fail_after(PATIENCE_S):
                 while not answers:
                     await checkpoint()
 
-        assert waited == []
+        assert (waited, renewed) == ([], [Stored()])
         assert isinstance(answers[0], Saved)
 
 

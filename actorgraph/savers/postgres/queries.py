@@ -50,11 +50,11 @@ _BEFORE: LiteralString = """
     AND (%(before)s::bytea IS NULL OR c.seq < (
         SELECT max(b.seq) FROM points b
         WHERE b.thread = c.thread AND b.namespace || '' = c.namespace AND b.id = %(before)s))"""
-_BEFORE_IN_THREAD: LiteralString = f"""
-    AND c.seq < CASE WHEN %(before)s::bytea IS NULL THEN {2**63 - 1} ELSE (
+_BEFORE_IN_THREAD: LiteralString = """
+    AND c.seq < CASE WHEN %(before)s::bytea IS NULL THEN 9223372036854775807 ELSE (
         SELECT max(b.seq) FROM points b
         WHERE b.thread = (SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)
-            AND b.id = %(before)s) END"""  # noqa: S608 - the only thing put in is a number
+            AND b.id = %(before)s) END"""
 """A bound that is looked up once, where `_BEFORE` is for each row: the scan begins there."""
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""

@@ -5,7 +5,7 @@ saves is one hop to a thread. The threads' limits are the saver's own, so nodes 
 worker threads don't hold up a commit. Works without psycopg until one is made.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -76,7 +76,6 @@ class PostgresBackend:
         self._broken: SaverBrokenError | None = None
         self._writing = anyio.CapacityLimiter(1)
         self._reading = anyio.CapacityLimiter(read_connections)
-        self._renewing = anyio.CapacityLimiter(1)
 
     async def open(self) -> None:
         """Connect, bring the tables to this version, tell the server who writes."""
@@ -85,7 +84,6 @@ class PostgresBackend:
         # A limiter belongs to one event loop, and a saver may be opened again in another.
         self._writing = anyio.CapacityLimiter(1)
         self._reading = anyio.CapacityLimiter(self.reads_at_once)
-        self._renewing = anyio.CapacityLimiter(1)
         try:
             await anyio.to_thread.run_sync(self._engine.start, limiter=self._writing)
         except BaseException:
@@ -105,12 +103,9 @@ class PostgresBackend:
             raise
 
     @property
-    def commit_beside(self) -> Callable[[Sequence[RenewOwner]], Awaitable[list[Outcome]]] | None:
-        """Stores renewals of leases while a batch is stored; None over one lent connection."""
-        return self._renew if self._engine.renews_beside else None
-
-    async def _renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
-        return await self._run(self._engine.renew, renewals, self._renewing)
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+        """Renews leases while a batch is stored, from any thread; None over a lent connection."""
+        return self._engine.renew if self._engine.renews_beside else None
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`. May be called again before the last call has returned."""
