@@ -24,6 +24,8 @@ class Saver(Protocol):
 
     A saver with the attribute `keeps_runs = True` also carries out the requests and queries of
     `values/systems.py`, and leases: an ActorSystem over it has runs that outlive the process.
+    One with a method `renew_beside`, which stores `RenewOwner` as `commit` does, blocking, from any
+    thread and while `commit` goes on, renews leases whatever its saves and their event loop do.
     """
 
     durable: bool

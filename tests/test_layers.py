@@ -22,6 +22,7 @@ ORDER = [
     {"ports"},
     {"codec"},
     {"loops"},
+    {"storage"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
     {"sessions"},

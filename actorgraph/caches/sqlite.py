@@ -10,13 +10,15 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import time
 
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
+from actorgraph.storage.sqlite import translate
 
 _SETUP = """
 PRAGMA journal_mode = WAL;
@@ -78,7 +80,7 @@ class SqliteCache(BaseCache[ValueT]):
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """See `BaseCache.get`."""
         wanted = {(_text(namespace), key): (namespace, key) for namespace, key in keys}
-        with self._lock:
+        with self._using():
             rows = self._connection.execute(_GET, (json.dumps(list(wanted)), self.clock()))
             found = rows.fetchall()
         payloads = {wanted[space, key]: payload for space, key, payload in found}
@@ -90,7 +92,7 @@ class SqliteCache(BaseCache[ValueT]):
             (_text(namespace), key, self.expiry(ttl), self.encoded((namespace, key), value))
             for (namespace, key), (value, ttl) in pairs.items()
         ]
-        with self._lock:
+        with self._using():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._connection.execute(_PURGE, (self.clock(),))
@@ -102,12 +104,20 @@ class SqliteCache(BaseCache[ValueT]):
 
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """See `BaseCache.clear`."""
-        with self._lock:
+        with self._using():
             if namespaces is None:
                 self._connection.execute("DELETE FROM cache")
             else:
                 gone = json.dumps([_text(namespace) for namespace in namespaces])
                 self._connection.execute(_CLEAR, (gone,))
+
+    @contextmanager
+    def _using(self) -> Generator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise translate(error, "cache") from error
 
     def close(self) -> None:
         """Close the file; the cache can't be used any more."""

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """A first-in first-out queue between one reader and any senders.
+    """A first-in first-out queue between one reader and any senders; see `put_first`.
 
     Attributes:
         items: what waits, for the reader to look at; `put` and `get` change it.
@@ -49,6 +49,12 @@ class Mailbox(Generic[T]):
     def put(self, item: T) -> None:
         """Add an item and wake the reader. Never waits."""
         self.items.append(item)
+        if self._parked is not None:
+            self._wake()
+
+    def put_first(self, item: T) -> None:
+        """Add an item before all that wait, and wake the reader. Never waits."""
+        self.items.appendleft(item)
         if self._parked is not None:
             self._wake()
 

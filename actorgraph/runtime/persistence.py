@@ -3,7 +3,9 @@
 Receives   commits and deletes from every run of this saver, encoded; `post` from any thread
 Sends      to each run the number of its newest durable save, or the error of its first failure
 Order      one mailbox, first in first out. What waits goes into ONE transaction, so a
-           checkpoint is never durable before the writes it was built from.
+           checkpoint is never durable before the writes it was built from. Renewals of leases
+           and requests to cancel come first, in a batch of their own: saves that pile up, or
+           that wait for a lock, never cost a system its lease.
 Guards     a thread has one active run in this process: a second claim is refused without
            asking the store. After a failed save of a run its later ones are refused too, and
            those of the graphs inside of it: they name a checkpoint that isn't stored.
@@ -40,12 +42,16 @@ from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.run import Saved, SaveFailed
+from actorgraph.values.systems import AskCancel, RenewOwner
 
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
+
+
+_FIRST = (RenewOwner, AskCancel)
 
 
 class Receipts:
@@ -113,7 +119,10 @@ class PersistenceActor:
         with self._lock:
             if self._closed is None:
                 self._bytes_in += request.size
-                self._inbox.put(posted)
+                if isinstance(request, _FIRST):
+                    self._inbox.put_first(posted)
+                else:
+                    self._inbox.put(posted)
                 return
         self._fail(posted, self._closed)
 
@@ -226,18 +235,19 @@ class PersistenceActor:
         size = 0
         while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and len(self._inbox):
             posted = self._inbox.get_nowait()
-            if posted is not None:
-                self._bytes_out += posted.request.size
-            else:
+            if posted is None:
                 if len(self._inbox):
                     continue
                 return batch, True
+            self._bytes_out += posted.request.size
             refusal = self._admit(posted)
             if refusal is not None:
                 self._fail(posted, refusal)
                 continue
             size += posted.request.size
             batch.append(posted)
+            if isinstance(posted.request, _FIRST):
+                break
         return batch, False
 
     def _admit(self, posted: Posted) -> BaseException | None:

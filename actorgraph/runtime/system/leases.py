@@ -1,24 +1,109 @@
 """LeaseActor: keeps a system's lease, and stops its runs when it could not.
 
-Sends      one renewal per third of the lease to the persistence actor, however many runs there are
+Sends      one renewal per third of the lease, however many runs there are: see `Heartbeat`
 Guards     a lease counts from the moment at which its renewal was handed over, by this process's
            clock; the store counts from the later moment at which it has stored it. So this side
            knows first that it is over, also after a pause of the whole process
 """
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import anyio
+import anyio.to_thread
 
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.persistence import Receipts
+from actorgraph.values.commits import Outcome, Refused
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import RenewOwner
 
 CHECKS = 6
-"""Looks at the lease, per lease; every second one renews it."""
+"""Looks at the lease, per lease."""
+BEATS = 3
+"""Renewals per lease."""
+SILENT_LEASES = 4
+"""A loop that has not looked at its lease for so many leases hangs: others may take its runs."""
+
+RenewBeside = Callable[[Sequence[RenewOwner]], list[Outcome]]
+
+
+class Heartbeat:
+    """Renews a lease from a thread of its own.
+
+    A loop with thousands of runs takes seconds to come round, and thousands of saves wait for as
+    long; neither says that the process is dead. The renewal goes over a connection of its own
+    where the saver has one (`renew_beside`), else before the saves that wait.
+
+    Args:
+        owner: whose lease it is; may be set anew.
+
+    Attributes:
+        held_from: when the newest renewal of `owner` that is stored was handed over.
+        seen: when the loop has looked at the lease last.
+    """
+
+    def __init__(self, host: Host, owner: bytes, lease_s: float) -> None:
+        self._host = host
+        self._lease_s = lease_s
+        self._beside: RenewBeside | None = getattr(host.saver, "renew_beside", None)
+        self._lock = threading.Lock()
+        self._due = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._owner = owner
+        self.held_from = self.seen = time.monotonic()
+
+    def start(self, held_from: float) -> None:
+        """Start the thread; it renews at once."""
+        self.held_from = held_from
+        self._thread = threading.Thread(target=self._serve, name="actorgraph-lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for its last renewal: none is stored after that."""
+        self._stopped = True
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def go_on_as(self, owner: bytes) -> None:
+        """Renew the lease of another owner, at once."""
+        with self._lock:
+            self._owner, self.held_from = owner, time.monotonic()
+        self._due.set()
+
+    def _serve(self) -> None:
+        while not self._stopped:
+            if time.monotonic() - self.seen <= SILENT_LEASES * self._lease_s:
+                self._renew()
+            self._due.wait(self._lease_s / BEATS)
+            self._due.clear()
+
+    def _renew(self) -> None:
+        moment, owner = time.monotonic(), self._owner
+        renewal = RenewOwner(owner, self._lease_s)
+        if self._beside is None:
+            self._host.writer.post(
+                renewal, Receipts(lambda answer: self._hear(answer, moment, owner))
+            )
+            return
+        try:
+            (outcome,) = self._beside([renewal])
+        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+            outcome = Refused(error)
+        refused = isinstance(outcome, Refused)
+        self._hear(SaveFailed(0, outcome.error) if refused else Saved(0), moment, owner)
+
+    def _hear(self, answer: Saved | SaveFailed, moment: float, owner: bytes) -> None:
+        if isinstance(answer, SaveFailed):
+            log_event("warning", "lease.not_renewed", error=repr(answer.error))
+            return
+        with self._lock:
+            if owner == self._owner:
+                self.held_from = max(self.held_from, moment)
 
 
 class LeaseActor:
@@ -33,6 +118,7 @@ class LeaseActor:
         self._owner = owner
         self._lease_s = lease_s
         self._lost = lost
+        self._heartbeat = Heartbeat(host, owner, lease_s)
         self._held_from = 0.0
 
     async def take(self) -> None:
@@ -47,26 +133,19 @@ class LeaseActor:
 
     async def serve(self) -> None:
         """Renew until cancelled."""
-        while True:
-            self._renew()
-            for _ in range(CHECKS // 3):
+        heartbeat = self._heartbeat
+        heartbeat.start(self._held_from)
+        try:
+            while True:
+                heartbeat.seen = time.monotonic()
                 await anyio.sleep(self._lease_s / CHECKS)
-                if time.monotonic() - self._held_from > self._lease_s:
+                if time.monotonic() - heartbeat.held_from > self._lease_s:
                     self._give_up()
-
-    def _renew(self) -> None:
-        moment, owner = time.monotonic(), self._owner
-
-        def hear(answer: Saved | SaveFailed) -> None:
-            if isinstance(answer, SaveFailed):
-                log_event("warning", "lease.not_renewed", error=repr(answer.error))
-            elif owner == self._owner:
-                self._held_from = max(self._held_from, moment)
-
-        self._host.writer.post(RenewOwner(owner, self._lease_s), Receipts(hear))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(heartbeat.stop)
 
     def _give_up(self) -> None:
         log_event("error", "lease.lost", lease_s=self._lease_s)
         self._owner = self._lost()
-        self._held_from = time.monotonic()
-        self._renew()
+        self._heartbeat.go_on_as(self._owner)

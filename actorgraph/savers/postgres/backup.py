@@ -10,10 +10,10 @@ from typing import Any, LiteralString
 from psycopg import Connection
 from psycopg.rows import tuple_row
 
-from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.queries import BEGIN
-from actorgraph.savers.postgres.schema import USE_SCHEMA
 from actorgraph.savers.sqlite.filling import ROWS_AT_ONCE, new_database
+from actorgraph.storage.postgres.connections import roll_back
+from actorgraph.storage.postgres.limits import USE_SCHEMA
 
 _TABLES: dict[str, LiteralString] = {
     "threads": """
@@ -38,12 +38,12 @@ _TABLES: dict[str, LiteralString] = {
 }
 
 
-def copy_schema(connection: Connection[Any], search_path: str, dest: str) -> None:
+def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: str) -> None:
     """Copy all tables.
 
     Args:
         connection: in autocommit mode, used by nobody else meanwhile.
-        search_path: the schema, quoted.
+        begin: the parameters of `USE_SCHEMA`.
     Raises:
         InvalidConfigError: there is something at `dest`.
         StorageError: the copy can't be written; nothing is left of it.
@@ -52,7 +52,7 @@ def copy_schema(connection: Connection[Any], search_path: str, dest: str) -> Non
     with new_database(dest) as copy:
         try:
             connection.execute(BEGIN)
-            connection.execute(USE_SCHEMA, (search_path,))
+            connection.execute(USE_SCHEMA, begin)
             for table, text in _TABLES.items():
                 copy.add(table, _rows(connection, text))
         finally:

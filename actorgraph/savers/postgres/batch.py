@@ -21,11 +21,12 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judg
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
-from actorgraph.savers.postgres.connections import roll_back
-from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, said
 from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.savers.postgres.shapes import Shapes
+from actorgraph.storage.postgres.connections import roll_back
+from actorgraph.storage.postgres.failures import Kind, RowError, kind_of, said
+from actorgraph.storage.postgres.limits import Limits
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
@@ -38,13 +39,13 @@ class Settings(msgspec.Struct, frozen=True):
 
     Attributes:
         search_path: the schema, quoted.
-        lock_timeout: with its unit, as PostgreSQL writes it.
+        limits: how long it may wait.
         synchronous_commit: None for the server's own, but never "off".
         writer: the saver's key in `writers`.
     """
 
     search_path: str
-    lock_timeout: str
+    limits: Limits
     synchronous_commit: str | None
     writer: bytes
 
@@ -59,6 +60,7 @@ class Turn(msgspec.Struct):
         alone: whether each request gets a savepoint, as one of them was refused.
         skips: whether to leave out threads that somebody else has locked.
         freed: whether those who held locks and stood still were looked for.
+        holder: whose lock was in the way, for errors.
     """
 
     number: int
@@ -67,6 +69,7 @@ class Turn(msgspec.Struct):
     alone: bool = False
     skips: bool = False
     freed: bool = False
+    holder: str = ""
 
 
 def run_batch(
@@ -83,7 +86,7 @@ def run_batch(
         psycopg.Error, RowError: nothing was stored, unless `turn.unsure`.
     """
     try:
-        shapes.store(connection, settings.search_path)
+        shapes.store(connection, settings.limits.within(settings.search_path))
         return _attempt(connection, batch, settings, _Work(connection, turn, shapes))
     except BaseException:
         roll_back(connection)
@@ -160,7 +163,7 @@ class _Work:
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = Texts(sorted(filter(storable, names)))
         lock = sql.LOCK_FREE_THREADS if self.turn.skips else sql.LOCK_THREADS
-        values = (settings.search_path, settings.lock_timeout, settings.synchronous_commit)
+        values = (*settings.limits.within(settings.search_path), settings.synchronous_commit)
         head: list[Statement] = [
             (sql.BEGIN, ()),
             (sql.SETTINGS, values),
@@ -217,7 +220,7 @@ class _Work:
     def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
         if isinstance(request, PutRun) or request.thread_id in self._threads:
             return owned.say(request)
-        return Refused(_unlocked(request))
+        return Refused(_unlocked(request, self.turn))
 
     def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
         """Carry out what no run stores."""
@@ -227,7 +230,7 @@ class _Work:
         if isinstance(request, CopyThread):
             named.add(request.source)
         if not self._threads.keys() >= named:
-            return Refused(_unlocked(request))
+            return Refused(_unlocked(request, self.turn))
         self._send()
         if isinstance(request, systems.Rare):
             thread = self._threads.get(request.thread_id)
@@ -237,7 +240,7 @@ class _Work:
     def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> Outcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
-            return Refused(_unlocked(commit))
+            return Refused(_unlocked(commit, self.turn))
         place = (commit.thread_id, commit.namespace)
         thread.heads.setdefault(commit.namespace, self._facts.heads.get(place))
         before = thread.run
@@ -337,12 +340,12 @@ def storable(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
-def _unlocked(request: Request) -> StorageError:
+def _unlocked(request: Request, turn: Turn) -> StorageError:
     """Why a thread's row could not be locked."""
     if not storable(request.thread_id):
         return _refused(request, RowError("its id is no text that PostgreSQL takes"))
     return StorageBusyError(
-        f"another process holds the lock of thread {request.thread_id!r}",
+        f"another process holds the lock of thread {request.thread_id!r}{turn.holder}",
         do="let it finish its transaction, or raise busy_timeout_s; nothing of this was stored",
     )
 

@@ -8,28 +8,33 @@ from psycopg.sql import SQL, Identifier
 
 from actorgraph.errors import FormatVersionError
 from actorgraph.savers.postgres import schema as sql
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
 
 VERSION = len(sql.MIGRATIONS)
 
 
-def migrate(connection: Connection[Any], schema: str) -> None:
+def migrate(connection: Connection[Any], schema: str, limits: Limits) -> None:
     """Apply the migrations that a schema lacks, in one transaction. Without any: reads only.
 
     Args:
         connection: in autocommit mode.
+        limits: how long it may wait: for others that migrate, as long as for a lost connection.
     Raises:
         FormatVersionError: a later version of the library has been here.
         psycopg.Error: the role may not make tables, or the server is not there.
     """
     cursor = connection.cursor(row_factory=tuple_row)
-    if version_of(connection, schema) == VERSION:
+    if version_of(connection, schema, limits) == VERSION:
         return
     with connection.transaction():
+        patient = limits.within(quoted(schema), patient=True)
+        others = Limits(busy_s=max(limits.busy_s, limits.reconnect_s))
+        cursor.execute(USE_SCHEMA, others.within(quoted(schema), patient=True))
         cursor.execute(sql.LOCK_MIGRATIONS, (schema,))
         cursor.execute(sql.SELECT_SCHEMA, (quoted(schema),))
         if cursor.fetchone() == (None,):
             cursor.execute(SQL("CREATE SCHEMA ") + Identifier(schema))
-        cursor.execute(sql.USE_SCHEMA, (quoted(schema),))
+        cursor.execute(USE_SCHEMA, patient)
         cursor.execute(sql.CREATE_LIST)
         done = _newest(cursor)
         for number, migration in enumerate(sql.MIGRATIONS[done:], done + 1):
@@ -37,7 +42,7 @@ def migrate(connection: Connection[Any], schema: str) -> None:
             cursor.execute(sql.INSERT_VERSION, (number,))
 
 
-def version_of(connection: Connection[Any], schema: str) -> int:
+def version_of(connection: Connection[Any], schema: str, limits: Limits) -> int:
     """The number of the newest migration that a schema has; 0 for none.
 
     Raises:
@@ -48,7 +53,7 @@ def version_of(connection: Connection[Any], schema: str) -> int:
     if cursor.fetchone() == (None,):
         return 0
     with connection.transaction():
-        cursor.execute(sql.USE_SCHEMA, (quoted(schema),))
+        cursor.execute(USE_SCHEMA, limits.within(quoted(schema)))
         version = _newest(cursor)
     if version > VERSION:
         raise FormatVersionError(
@@ -56,11 +61,6 @@ def version_of(connection: Connection[Any], schema: str) -> int:
             do="upgrade actorgraph",
         )
     return version
-
-
-def quoted(schema: str) -> str:
-    """A schema's name as it stands in SQL and in `search_path`."""
-    return '"' + schema.replace('"', '""') + '"'
 
 
 def _newest(cursor: Any) -> int:

@@ -1,14 +1,22 @@
 """SQL text of reads. A list of loads is one statement, and the values of what it finds another.
 
-The view `checkpoints` is asked where a record is wanted, its table `points` where none is.
+The view `checkpoints` is asked where a record is wanted, its table `points` where none is. Why
+`namespace || ''`: see `statements`.
 """
 
 from typing import LiteralString
+
+from actorgraph.storage.postgres import limits
 
 NUL = "\ue000"
 """Stands for NUL in what is compared inside of JSON, where PostgreSQL takes none."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+USE_SCHEMA: LiteralString = f"""{limits.USE_SCHEMA},
+       set_config('enable_seqscan', %s, true), set_config('enable_hashjoin', %s, true),
+       set_config('enable_mergejoin', %s, true)
+"""
+"""What reads begin with; for reads of single threads all are off, as in `schema.LOOK_UPS`."""
 COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
@@ -26,20 +34,28 @@ LEFT JOIN LATERAL (
     ORDER BY h.seq DESC LIMIT 1) AS h ON true
 LEFT JOIN LATERAL (
     SELECT * FROM checkpoints c
-    WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = coalesce(w.id, h.id)
+    WHERE c.thread = t.thread AND c.namespace || '' = w.namespace
+        AND c.id = coalesce(w.id, h.id)
     ORDER BY c.seq DESC LIMIT 1) AS c ON true
 """  # noqa: S608 - the only thing put in is the constant above
 
 _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)
     AND (%(source)s::text IS NULL OR c.source = %(source)s)
-    AND (%(before)s::bytea IS NULL OR c.seq < (
-        SELECT max(b.seq) FROM points b
-        WHERE b.thread = c.thread AND b.namespace = c.namespace AND b.id = %(before)s))
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)s::text[], %(values)s::text[]) AS m (key, value)
         WHERE (replace(c.metadata::text, '\\u0000', '\\ue000')::json -> m.key)::text
             IS DISTINCT FROM m.value)"""
+_BEFORE: LiteralString = """
+    AND (%(before)s::bytea IS NULL OR c.seq < (
+        SELECT max(b.seq) FROM points b
+        WHERE b.thread = c.thread AND b.namespace || '' = c.namespace AND b.id = %(before)s))"""
+_BEFORE_IN_THREAD: LiteralString = """
+    AND c.seq < CASE WHEN %(before)s::bytea IS NULL THEN 9223372036854775807 ELSE (
+        SELECT max(b.seq) FROM points b
+        WHERE b.thread = (SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)
+            AND b.id = %(before)s) END"""
+"""A bound that is looked up once, where `_BEFORE` is for each row: the scan begins there."""
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
@@ -47,10 +63,12 @@ _IN_THREAD: LiteralString = f"""{_WHERE} AND {_THREAD}
     AND c.seq < %(under)s::bigint AND c.seq > %(above)s::bigint"""
 _FROM: LiteralString = "JOIN threads t USING (thread) WHERE"
 _OF_NAMESPACE: LiteralString = f"""
-SELECT {COLUMNS} FROM checkpoints c {_FROM} {_IN_THREAD} AND {_NAMESPACE}"""  # noqa: S608
+SELECT {COLUMNS} FROM checkpoints c {_FROM} {_IN_THREAD} AND {_NAMESPACE}
+    {_BEFORE_IN_THREAD} {_BEFORE}"""  # noqa: S608
 _KEYS: LiteralString = f"SELECT c.thread, c.namespace, c.seq FROM points c {_FROM}"  # noqa: S608
-_OF_THREAD: LiteralString = f"{_KEYS} {_IN_THREAD}"
-_OF_THREADS: LiteralString = f"{_KEYS} {_WHERE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"
+_OF_THREAD: LiteralString = f"{_KEYS} {_IN_THREAD} {_BEFORE_IN_THREAD} {_BEFORE}"
+_OF_THREADS: LiteralString = f"""
+{_KEYS} {_WHERE} {_BEFORE} AND (%(namespace)s::text IS NULL OR {_NAMESPACE})"""
 _BY_SEQ: dict[bool, LiteralString] = {
     False: " ORDER BY c.seq DESC LIMIT %(limit)s",
     True: " ORDER BY c.seq LIMIT %(limit)s",
@@ -89,14 +107,15 @@ SELECT_PAGE_OF_THREADS: dict[bool, LiteralString] = {
 SELECT_ANCESTORS: LiteralString = f"""
 WITH RECURSIVE chain (depth, id, parent) AS (
     SELECT 1, c.id, c.parent FROM points c
-    WHERE c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = %(parent)s
+    WHERE c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = %(parent)s
     UNION
     SELECT chain.depth + 1, c.id, c.parent FROM chain
     JOIN points c
-        ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.parent
+        ON c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = chain.parent
     WHERE chain.depth < %(depth)s)
 SELECT {COLUMNS} FROM chain
-JOIN checkpoints c ON c.thread = %(thread)s AND c.namespace = %(namespace)s AND c.id = chain.id
+JOIN checkpoints c
+    ON c.thread = %(thread)s AND c.namespace || '' = %(namespace)s AND c.id = chain.id
 JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - as above

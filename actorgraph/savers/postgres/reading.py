@@ -17,10 +17,9 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Binaries, Texts
-from actorgraph.savers.postgres.connections import roll_back
-from actorgraph.savers.postgres.failures import Kind, kind_of
-from actorgraph.savers.postgres.schema import USE_SCHEMA
 from actorgraph.savers.postgres.values import Needs, Values, row_of
+from actorgraph.storage.postgres.connections import roll_back
+from actorgraph.storage.postgres.failures import Kind, kind_of
 from actorgraph.values.commits import (
     CheckpointRow,
     ListCheckpoints,
@@ -35,30 +34,29 @@ from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
 _HIGHEST = 2**63 - 1
+Begin = tuple[str, str, str]
 _COLUMNS = frozenset({"source", "step"})
 
 
-def run_queries(
-    connection: Connection[Any], queries: Sequence[Query], search_path: str
-) -> list[Any]:
+def run_queries(connection: Connection[Any], queries: Sequence[Query], begin: Begin) -> list[Any]:
     """Answer the queries, in order.
 
     Args:
         connection: in autocommit mode, used by nobody else meanwhile.
-        search_path: the schema, quoted.
+        begin: the parameters of `queries.USE_SCHEMA`.
     Returns: answers; the error in the place of one that its query alone deserves.
     Raises:
         psycopg.Error: the server refused.
     """
     try:
-        return _run(connection, queries, search_path)
+        return _run(connection, queries, begin)
     except Exception as error:
         roll_back(connection)
         if not _own(error):
             raise
         if len(queries) == 1:
             return [error]
-    return [run_queries(connection, [query], search_path)[0] for query in queries]
+    return [run_queries(connection, [query], begin)[0] for query in queries]
 
 
 def _own(error: Exception) -> bool:
@@ -68,9 +66,9 @@ def _own(error: Exception) -> bool:
     return kind_of(error) is Kind.ROW
 
 
-def _run(connection: Connection[Any], queries: Sequence[Query], search_path: str) -> list[Any]:
+def _run(connection: Connection[Any], queries: Sequence[Query], begin: Begin) -> list[Any]:
     reader = _Reader(connection)
-    reader.ask((sql.BEGIN, ()), (USE_SCHEMA, (search_path,)))
+    reader.ask((sql.BEGIN, ()), (sql.USE_SCHEMA, (*begin, *_joins(queries))))
     loads = [query for query in queries if isinstance(query, LoadCheckpoint)]
     loaded = iter(reader.load(loads)) if loads else iter(())
     answers = [
@@ -79,6 +77,17 @@ def _run(connection: Connection[Any], queries: Sequence[Query], search_path: str
     ]
     reader.ask((sql.COMMIT, ()))
     return answers
+
+
+def _joins(queries: Sequence[Query]) -> tuple[str, str, str]:
+    """Whether the server may scan and join tables as it likes: to list many threads it should."""
+    many = any(
+        isinstance(query, ListThreads | ListRuns)
+        or (isinstance(query, ListCheckpoints) and query.thread_id is None)
+        for query in queries
+    )
+    switch = "on" if many else "off"
+    return switch, switch, switch
 
 
 Asked = tuple[LiteralString, Sequence[Any] | dict[str, Any]]

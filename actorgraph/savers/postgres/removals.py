@@ -54,7 +54,7 @@ FROM unnest(%s::bytea[], %s::text[], %s::bigint[]) AS w (parent, namespace, seq)
 WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
 """
 SELECT_RECORD = """
-SELECT seq, record::text FROM checkpoints WHERE thread = %s AND namespace = %s AND id = %s
+SELECT seq, record::text FROM checkpoints WHERE thread = %s AND namespace || '' = %s AND id = %s
 ORDER BY seq DESC LIMIT 1
 """
 UPDATE_RECORD = """
@@ -64,7 +64,7 @@ WHERE thread = %s AND namespace = %s AND seq = %s
 DELETE_STRAY_WRITES = """
 DELETE FROM writes WHERE thread = %s AND NOT EXISTS (
     SELECT FROM points c WHERE c.thread = writes.thread
-    AND c.namespace = writes.namespace AND c.id = writes.checkpoint)
+    AND c.namespace || '' = writes.namespace AND c.id = writes.checkpoint)
 """
 FORGET_DELETED = """
 DELETE FROM threads t WHERE t.run IS NULL

@@ -9,11 +9,10 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.postgres import removals as sql
 from actorgraph.savers.postgres.columns import arrays
-from actorgraph.savers.postgres.migrations import quoted
 from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
-from actorgraph.savers.postgres.schema import USE_SCHEMA
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
+from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
 
@@ -43,22 +42,33 @@ def keep(
     return _remove(cursor, request, thread)
 
 
-def vacuum(connection: Connection[Any], schema: str) -> None:
+def vacuum(connection: Connection[Any], begin: tuple[str, str, str]) -> None:
     """Rewrite the tables without what was removed; outside of transactions, each table locked.
 
     What the server has written ahead of the tables (WAL) may hold it for longer.
+
+    Args:
+        begin: the parameters of `USE_SCHEMA`.
     """
     with connection.transaction():
-        connection.execute(USE_SCHEMA, (quoted(schema),))
+        connection.execute(USE_SCHEMA, begin)
         connection.execute(sql.FORGET_DELETED)
-    path = connection.execute("SELECT current_setting('search_path')").fetchall()
-    connection.execute("SELECT set_config('search_path', %s, false)", (quoted(schema),))
+    before = connection.execute(_NOW).fetchall()
+    connection.execute(_SET, begin)
     try:
         for statement in sql.VACUUM:
             connection.execute(statement)
     finally:
-        (before,) = path
-        connection.execute("SELECT set_config('search_path', %s, false)", [*before])
+        if not connection.broken:
+            connection.execute(_SET, [*before[0]])
+
+
+_NOW = """
+SELECT current_setting('search_path'), current_setting('lock_timeout'),
+       current_setting('statement_timeout')
+"""
+_SET = USE_SCHEMA.replace("true", "false")
+"""For statements that stand in no transaction."""
 
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:

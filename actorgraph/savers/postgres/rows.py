@@ -12,9 +12,9 @@ from psycopg.types.numeric import Int8
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
-from actorgraph.savers.postgres.failures import RowError
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.savers.postgres.system_statements import SELECT_OWNERS
+from actorgraph.storage.postgres.failures import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 
 Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]

@@ -19,7 +19,9 @@ from actorgraph.errors import (
     SaverBrokenError,
     SaverClosedError,
 )
+from actorgraph.storage.postgres.limits import limits_of
 from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
     from actorgraph.savers.postgres.engine import Engine
@@ -56,18 +58,18 @@ class PostgresBackend:
     ) -> None:
         self.codec = codec_of(codec or Codec(compress_above=COMPRESS_ABOVE))
         _check(schema, read_connections, synchronous_commit)
-        _check_seconds("busy_timeout_s", busy_timeout_s)
-        _check_seconds("answer_timeout_s", answer_timeout_s)
-        _check_seconds("reconnect_timeout_s", reconnect_timeout_s)
+        limits = limits_of(
+            busy_timeout_s=busy_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+            reconnect_timeout_s=reconnect_timeout_s,
+        )
         self.schema = schema
         self.reads_at_once = read_connections
         self._engine = _engine(
             conn,
             schema=schema,
             migrate=migrate,
-            busy_timeout_s=busy_timeout_s,
-            answer_timeout_s=answer_timeout_s,
-            reconnect_timeout_s=reconnect_timeout_s,
+            limits=limits,
             synchronous_commit=synchronous_commit,
         )
         self._is_open = False
@@ -99,6 +101,11 @@ class PostgresBackend:
         except SaverBrokenError as error:
             self._broken = error
             raise
+
+    @property
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+        """Renews leases while a batch is stored, from any thread; None over a lent connection."""
+        return self._engine.renew if self._engine.renews_beside else None
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`. May be called again before the last call has returned."""
@@ -153,8 +160,3 @@ def _check(schema: str, readers: int, synchronous_commit: str | None) -> None:
             f"synchronous_commit={synchronous_commit!r} is no setting of PostgreSQL",
             do=f"use one of {', '.join(COMMIT_SETTINGS)}",
         )
-
-
-def _check_seconds(name: str, seconds: object) -> None:
-    if not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise InvalidConfigError(f"{name}={seconds!r} is no time", do="use more than 0 seconds")

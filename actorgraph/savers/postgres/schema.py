@@ -211,4 +211,8 @@ CREATE TABLE IF NOT EXISTS saver_migrations (
 """
 SELECT_VERSION = "SELECT coalesce(max(v), 0) FROM saver_migrations"
 INSERT_VERSION = "INSERT INTO saver_migrations (v) VALUES (%s)"
-USE_SCHEMA = "SELECT set_config('search_path', %s, true)"
+LOOK_UPS: LiteralString = """set_config('enable_seqscan', 'off', true),
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"""
+"""For transactions whose every row is found by its key: a plan that was made when the tables were
+small, or by guesses about tables that were never analyzed, looks up and scans nothing.
+"""

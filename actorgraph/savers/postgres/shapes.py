@@ -17,7 +17,7 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
-from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.storage.postgres.limits import USE_SCHEMA
 
 WHOLE = 0
 """The shape of a record that stands as it is."""
@@ -65,12 +65,12 @@ class Shapes:
         self._stored.clear()
         self._wanted.clear()
 
-    def store(self, connection: Connection[Any], search_path: str) -> None:
+    def store(self, connection: Connection[Any], begin: tuple[str, str, str]) -> None:
         """Store the shapes that are wanted, in a transaction of its own; most often none.
 
         Args:
             connection: in autocommit mode, used by nobody else meanwhile.
-            search_path: the schema, quoted.
+            begin: the parameters of `USE_SCHEMA`.
         Raises:
             psycopg.Error: none is stored; they are wanted again when they come again.
         """
@@ -82,7 +82,7 @@ class Shapes:
         numbers = Numbers(ids.values())
         with connection.transaction():
             cursor = connection.cursor(row_factory=tuple_row, binary=True)
-            cursor.execute(USE_SCHEMA, (search_path,))
+            cursor.execute(USE_SCHEMA, begin)
             cursor.execute(ADD_SHAPES, (numbers, Texts(forms.values())))
             found = dict(cursor.execute(SELECT_SHAPES, (numbers,)).fetchall())
         for key, text in forms.items():

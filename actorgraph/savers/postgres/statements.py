@@ -1,10 +1,24 @@
-"""What a batch says to the server, as SQL text. Lists of rows travel as one array per column."""
+"""What a batch says to the server, as SQL text. Lists of rows travel as one array per column.
+
+A row of a batch finds the rows that it needs by their keys, one index look-up each, however many
+threads the database has. That holds for plans that the server made before the tables grew, and
+before they were ever analyzed, because the order of the joins is written down: `OFFSET 0` keeps
+the server from joining the tables with each other first, and `LOOK_UPS` leaves it no other join.
+A checkpoint that is asked for by its id is compared with `namespace || ''`, which no index has:
+else the server may read a thread from its end on until it meets the id.
+"""
+
+from typing import LiteralString
+
+from actorgraph.savers.postgres.schema import LOOK_UPS
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-SETTINGS = """
+SETTINGS: LiteralString = f"""
 SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
+       set_config('statement_timeout', %s, true),
        set_config('synchronous_commit', coalesce(
-           %s, nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
+           %s, nullif(current_setting('synchronous_commit'), 'off'), 'on'), true),
+       {LOOK_UPS}
 """
 COMMIT = "COMMIT"
 SAVEPOINT = "SAVEPOINT alone"
@@ -29,38 +43,43 @@ SELECT thread_id, thread, epoch, run, next_seq, head, owner FROM threads
 WHERE thread_id = ANY(%s) ORDER BY thread_id FOR UPDATE"""
 LOCK_THREADS = _THREADS
 LOCK_FREE_THREADS = _THREADS + " SKIP LOCKED"
-SELECT_HEADS = """
-SELECT t.thread_id, w.namespace, h.id
+_KEY: LiteralString = """CROSS JOIN LATERAL (
+    SELECT t.thread FROM threads t WHERE t.thread_id = w.thread_id OFFSET 0) AS t"""
+SELECT_HEADS: LiteralString = f"""
+SELECT w.thread_id, w.namespace, h.id
 FROM unnest(%s::text[], %s::text[]) AS w (thread_id, namespace)
-JOIN threads t ON t.thread_id = w.thread_id
+{_KEY}
 CROSS JOIN LATERAL (
     SELECT c.id FROM points c WHERE c.thread = t.thread AND c.namespace = w.namespace
     ORDER BY c.seq DESC LIMIT 1) AS h
-"""
-SELECT_ANSWERED = """
-SELECT t.thread_id, r.namespace, r.checkpoint, r.task, r.idx, r.generation
+"""  # noqa: S608 - the only thing put in is the constant above
+SELECT_ANSWERED: LiteralString = f"""
+SELECT w.thread_id, w.namespace, w.checkpoint, w.task, w.idx, w.generation
 FROM unnest(%s::text[], %s::text[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[])
     AS w (thread_id, namespace, checkpoint, task, idx, generation)
-JOIN threads t ON t.thread_id = w.thread_id
-JOIN writes r ON r.thread = t.thread AND r.namespace = w.namespace
-    AND r.checkpoint = w.checkpoint AND r.task = w.task AND r.idx = w.idx
-    AND r.generation = w.generation
-"""
-SELECT_BASES = """
-SELECT t.thread_id, w.namespace, w.id
+{_KEY}
+CROSS JOIN LATERAL (
+    SELECT FROM writes r WHERE r.thread = t.thread AND r.namespace = w.namespace
+        AND r.checkpoint = w.checkpoint AND r.task = w.task AND r.idx = w.idx
+        AND r.generation = w.generation OFFSET 0) AS r
+"""  # noqa: S608 - as above
+SELECT_BASES: LiteralString = f"""
+SELECT w.thread_id, w.namespace, w.id
 FROM unnest(%s::text[], %s::text[], %s::bytea[]) AS w (thread_id, namespace, id)
-JOIN threads t ON t.thread_id = w.thread_id
+{_KEY}
 WHERE EXISTS (SELECT FROM points c
-              WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = w.id)
-"""
-SELECT_COUNTS = """
-SELECT t.thread_id, r.namespace, r.channel, r.lineage, r.start, r.count
+              WHERE c.thread = t.thread AND c.namespace || '' = w.namespace AND c.id = w.id)
+"""  # noqa: S608 - as above
+SELECT_COUNTS: LiteralString = f"""
+SELECT w.thread_id, w.namespace, w.channel, w.lineage, w.start, r.count
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
     AS w (thread_id, namespace, channel, lineage, start)
-JOIN threads t ON t.thread_id = w.thread_id
-JOIN ranges r ON r.thread = t.thread AND r.namespace = w.namespace
-    AND r.channel = w.channel AND r.lineage = w.lineage AND r.start = w.start
-"""
+{_KEY}
+CROSS JOIN LATERAL (
+    SELECT r.count FROM ranges r WHERE r.thread = t.thread AND r.namespace = w.namespace
+        AND r.channel = w.channel AND r.lineage = w.lineage AND r.start = w.start
+    OFFSET 0) AS r
+"""  # noqa: S608 - as above
 
 SUPERSEDE_RUNS = "UPDATE runs SET status = 'lost' WHERE run = ANY(%s) AND status = 'running'"
 INSERT_RUNS = """
@@ -91,7 +110,7 @@ FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::bytea[], %s
 MARK_INTERRUPTS = """
 UPDATE points c SET has_interrupts = true
 FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, id)
-WHERE c.thread = w.thread AND c.namespace = w.namespace AND c.id = w.id
+WHERE c.thread = w.thread AND c.namespace || '' = w.namespace AND c.id = w.id
 """
 INSERT_BLOBS = """
 INSERT INTO blobs
@@ -107,27 +126,24 @@ ON CONFLICT DO NOTHING
 FREE = -1
 """The lineage of rows of `ranges` that hold no list: the next new row takes such a one's place."""
 INSERT_RANGES = """
-WITH w AS (
+WITH new AS (
     SELECT *, row_number() OVER (PARTITION BY thread, namespace, channel) AS place
     FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
                 %s::bytea[]) AS w (thread, namespace, channel, lineage, start, count, payload)),
-free AS (
-    SELECT w.*, f.slot FROM w CROSS JOIN LATERAL (
+w AS (
+    SELECT new.*, f.slot FROM new LEFT JOIN LATERAL (
         SELECT r.start AS slot FROM ranges r
-        WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+        WHERE r.thread = new.thread AND r.namespace = new.namespace AND r.channel = new.channel
             AND r.lineage = -1
-        ORDER BY r.start OFFSET w.place - 1 LIMIT 1) AS f),
+        ORDER BY r.start OFFSET new.place - 1 LIMIT 1) AS f ON true),
 taken AS (
     UPDATE ranges r
-    SET lineage = f.lineage, start = f.start, count = f.count, payload = f.payload
-    FROM free f
-    WHERE r.thread = f.thread AND r.namespace = f.namespace AND r.channel = f.channel
-        AND r.lineage = -1 AND r.start = f.slot)
+    SET lineage = w.lineage, start = w.start, count = w.count, payload = w.payload
+    FROM w
+    WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+        AND r.lineage = -1 AND r.start = w.slot)
 INSERT INTO ranges (thread, namespace, channel, lineage, start, count, payload)
-SELECT thread, namespace, channel, lineage, start, count, payload FROM w
-WHERE NOT EXISTS (
-    SELECT FROM free f WHERE f.thread = w.thread AND f.namespace = w.namespace
-        AND f.channel = w.channel AND f.place = w.place)
+SELECT thread, namespace, channel, lineage, start, count, payload FROM w WHERE slot IS NULL
 """
 """A new row is an update of a free one, where there is one: PostgreSQL puts it on the same page,
 whose dead rows go at once. A page that only lost rows is used again after a vacuum."""

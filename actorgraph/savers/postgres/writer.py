@@ -5,8 +5,6 @@ back for reasons of the moment is sent again, a bounded number of times. An atte
 mark of an earlier one stores nothing twice (see `batch`).
 """
 
-import random
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -18,16 +16,17 @@ from psycopg import Connection
 from actorgraph.errors import StorageError
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
-from actorgraph.savers.postgres.connections import OwnConnections, Source
-from actorgraph.savers.postgres.failures import Kind, RowError, kind_of, translate
-from actorgraph.savers.postgres.schema import USE_SCHEMA
+from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.shapes import Shapes
+from actorgraph.storage.postgres.attempts import Attempts
+from actorgraph.storage.postgres.connections import OwnConnections, Source
+from actorgraph.storage.postgres.failures import Kind, RowError, kind_of
+from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
-_FIRST_PAUSE_S = 0.01
-_PAUSE_MAX_S = 0.5
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -41,13 +40,13 @@ class Writer:
     """Stores batches over a source's connections; used by one thread at a time.
 
     Args:
-        reconnect_timeout_s: how long lost connections are replaced before the batch is given up.
+        schema: the schema's name, as `settings` has it quoted.
     """
 
-    def __init__(self, source: Source, settings: Settings, *, reconnect_timeout_s: float) -> None:
+    def __init__(self, source: Source, settings: Settings, *, schema: str) -> None:
         self._source = source
         self._settings = settings
-        self._timeout_s = reconnect_timeout_s
+        self._schema = schema
         self._number = 0
         self._session: Session | None = None
         self._shapes = Shapes()
@@ -86,9 +85,12 @@ class Writer:
         return self._repeat(lambda c: run_batch(c, batch, self._settings, turn, self._shapes), turn)
 
     def _repeat(self, work: Callable[[Connection[Any]], T], turn: Turn) -> T:
-        attempt, end = 0, 0.0
+        attempts = Attempts(
+            renews=self._source.renews,
+            reconnect_timeout_s=self._settings.limits.reconnect_s,
+            attempts_max=ATTEMPTS_MAX,
+        )
         while True:
-            attempt += 1
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
@@ -96,15 +98,15 @@ class Writer:
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = kind_of(error, connection)
-                if kind is Kind.LOST or turn.unsure:
-                    end = end or time.monotonic() + self._timeout_s
-                    again = self._source.renews and time.monotonic() < end
-                else:
-                    again = self._unblocked(kind, turn) or _again(kind, turn, attempt)
+                if kind is Kind.BUSY and not turn.unsure:
+                    turn.holder = holder_of(self._source, self._schema)
+                again = attempts.again(kind, unsure=turn.unsure)
+                if kind in (Kind.ROW, Kind.BUSY) and not turn.unsure:
+                    again = self._unblocked(kind, turn) or _otherwise(kind, turn)
                 if not again:
-                    raise translate(error, kind, unsure=turn.unsure) from error
+                    raise translate(error, kind, unsure=turn.unsure, by=turn.holder) from error
             if turn.unsure or kind not in (Kind.ROW, Kind.BUSY):
-                time.sleep(pause(attempt))  # in the writer's thread
+                attempts.pause()
 
     def _unblocked(self, kind: Kind, turn: Turn) -> bool:
         """Whether a lock that a batch has waited for is free now, as its holder was ended.
@@ -121,7 +123,7 @@ class Writer:
             connection.transaction(),
         ):
             self._use_schema(connection)
-            ended = connection.execute(_END_STANDING, (self._settings.lock_timeout,))
+            ended = connection.execute(_END_STANDING, (self._settings.limits.lock_timeout,))
             return ended.rowcount > 0
         return False
 
@@ -138,13 +140,11 @@ class Writer:
         self._session = None if row is None else Session(pid, row[0])
 
     def _use_schema(self, connection: Connection[Any]) -> None:
-        connection.execute(USE_SCHEMA, (self._settings.search_path,))
+        connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
 
 
-def _again(kind: Kind, turn: Turn, attempt: int) -> bool:
-    """Whether to send a batch again that was rolled back; notes in its turn how."""
-    if kind is Kind.AGAIN:
-        return attempt < ATTEMPTS_MAX
+def _otherwise(kind: Kind, turn: Turn) -> bool:
+    """Whether to send a batch again in another way after it was rolled back; notes in which."""
     if kind is Kind.ROW and not turn.alone:
         turn.alone = True
         return True
@@ -171,9 +171,3 @@ schema's threads, and is a saver of the same program by its name: no batch takes
 _END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
 """
-
-
-def pause(attempt: int) -> float:
-    """Seconds before the next attempt: growing, and not the same for all who were disturbed."""
-    longest = min(_PAUSE_MAX_S, _FIRST_PAUSE_S * 2**attempt)
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing

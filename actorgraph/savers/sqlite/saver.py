@@ -7,7 +7,8 @@ that what was acknowledged survives a power cut too.
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -33,6 +34,7 @@ from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.whereabouts import Whereabouts
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
+from actorgraph.values.systems import RenewOwner
 
 Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 _PRAGMAS: dict[str, str] = {
@@ -176,6 +178,23 @@ class SqliteBackend:
             pairs = zip(batch, outcomes, strict=True)
             return [refused if isinstance(r, Vacuum) else stored for r, stored in pairs]
         return outcomes
+
+    @property
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+        """Renews leases between two batches, from any thread; None in memory."""
+        return None if self.in_memory else self._renew
+
+    def _renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+        source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # what is gone is not made anew
+        try:
+            with closing(
+                sqlite3.connect(
+                    source, uri=True, timeout=self._busy_timeout_s, isolation_level=None
+                )
+            ) as connection:
+                return run_batch(connection, renewals)
+        except sqlite3.Error as error:
+            raise translate(error, committing=False) from error
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""

@@ -12,7 +12,6 @@ LOCK_ALONE = "SELECT pg_advisory_xact_lock(730516, hashtext(current_schema()))"
 SELECT_VERSION = "SELECT max(version) FROM memory_migrations"
 SELECT_TABLES = "SELECT to_regclass('memory_migrations') IS NOT NULL"
 FORMAT_CREATE_SCHEMA = "SELECT format('CREATE SCHEMA IF NOT EXISTS %%I', %s::text)"
-USE_SCHEMA = "SELECT set_config('search_path', %s, true)"
 SETUP = (
     "CREATE TABLE IF NOT EXISTS memory_migrations (version integer PRIMARY KEY)",
     """

@@ -1,21 +1,20 @@
 """PostgresStore: synchronous psycopg, in whatever thread calls; async callers hop into one."""
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from actorgraph.errors import FormatVersionError, InvalidConfigError
+from actorgraph.errors import InvalidConfigError, MissingExtraError
+from actorgraph.storage.postgres.limits import Limits, limits_of
 from actorgraph.stores.ops import IndexConfig, TTLConfig
-from actorgraph.stores.postgres import schema as sql
-from actorgraph.stores.postgres.connections import Connections, is_pool
 from actorgraph.stores.postgres.home import PostgresHome
 from actorgraph.stores.transacting import TransactingStore
 
+if TYPE_CHECKING:
+    from actorgraph.stores.postgres.transactions import Transactions
+
 T = TypeVar("T")
-TRIES_MAX = 4
 
 
 class PostgresStore(TransactingStore[PostgresHome]):
@@ -30,6 +29,11 @@ class PostgresStore(TransactingStore[PostgresHome]):
         schema: where the tables are, made if it doesn't exist. Default "actorgraph".
         index: how texts are embedded; None (default): `query=` of a search changes nothing.
         ttl: how long items live; default for ever.
+        busy_timeout_s: seconds to wait for a lock of another transaction. Default 5.
+        answer_timeout_s: seconds after which a connection without an answer is given up, and
+            what other threads wait for it. Default 30.
+        reconnect_timeout_s: seconds in which a connection that was lost is replaced before the
+            call fails. Default 30.
         clock: seconds since 1970.
     Raises:
         MissingExtraError: psycopg is not installed.
@@ -37,7 +41,7 @@ class PostgresStore(TransactingStore[PostgresHome]):
         InvalidStoreOperationError: the index can't be used.
     """
 
-    __slots__ = ("_connections", "_lock", "_process", "_ready", "_source", "schema")
+    __slots__ = ("_limits", "_process", "_source", "_transactions", "schema")
 
     def __init__(
         self,
@@ -46,17 +50,23 @@ class PostgresStore(TransactingStore[PostgresHome]):
         schema: str = "actorgraph",
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        busy_timeout_s: float = 5.0,
+        answer_timeout_s: float = 30.0,
+        reconnect_timeout_s: float = 30.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
         if not schema or "\0" in schema:
             raise InvalidConfigError(f"schema={schema!r}", do='name a schema, such as "public"')
         self.schema = schema
+        self._limits = limits_of(
+            busy_timeout_s=busy_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+            reconnect_timeout_s=reconnect_timeout_s,
+        )
         self._source = conn
-        self._connections = Connections(conn)
-        self._ready = False
+        self._transactions = _transactions(conn, schema, self._limits)
         self._process = os.getpid()
-        self._lock = threading.Lock()
 
     @classmethod
     def from_conn_string(
@@ -84,81 +94,38 @@ class PostgresStore(TransactingStore[PostgresHome]):
         return super().setup()
 
     def _release(self) -> None:
-        with self._lock:
-            self._connections.close()
+        self._transactions.close()
 
     def __del__(self) -> None:
-        connections = getattr(self, "_connections", None)
-        if connections is not None and self._process == os.getpid():
-            connections.close()
+        transactions = getattr(self, "_transactions", None)
+        if transactions is not None and self._process == os.getpid():
+            transactions.close()
 
     def _transact(self, work: Callable[[PostgresHome], T], *, writes: bool) -> T:
         """The function's result, in one transaction; again after one that was lost."""
         self._after_fork()
-        lock = sql.LOCK_SHARED if writes else ""
-        for left in reversed(range(TRIES_MAX)):
-            try:
-                with self._guard():
-                    return self._attempt(work, lock)
-            except Exception as error:
-                connections = self._connections
-                if left and (connections.lost(error) or connections.again(error)):
-                    lock = sql.LOCK_ALONE
-                    continue
-                translated = connections.translated(error)
-                if translated is error:
-                    raise
-                raise translated from error
-        raise AssertionError
-
-    def _attempt(self, work: Callable[[PostgresHome], T], lock: str) -> T:
-        with self._connections.lent() as connection:
-            if not self._ready:
-                with connection.transaction():
-                    self._prepare(connection)
-                self._ready = True
-            with connection.transaction():
-                connection.execute(sql.USE_SCHEMA, (_quoted(self.schema),))
-                if lock:
-                    connection.execute(lock)
-                return work(PostgresHome(connection))
-
-    def _prepare(self, connection: Any) -> None:
-        """Make the tables; of several stores that do so one after the other."""
-        connection.execute(sql.LOCK)
-        connection.execute(sql.USE_SCHEMA, (_quoted(self.schema),))
-        if connection.execute(sql.SELECT_TABLES).fetchone()[0]:
-            (version,) = connection.execute(sql.SELECT_VERSION).fetchone()
-            if version > sql.SCHEMA_VERSION:
-                raise FormatVersionError(
-                    f"the store in schema {self.schema!r} has version {version}; this version of "
-                    f"actorgraph knows {sql.SCHEMA_VERSION}",
-                    do="upgrade actorgraph",
-                )
-            return
-        (statement,) = connection.execute(sql.FORMAT_CREATE_SCHEMA, (self.schema,)).fetchone()
-        connection.execute(statement)
-        for statement in sql.SETUP:
-            connection.execute(statement)
-
-    def _guard(self) -> Any:
-        """One thread at a time, but for a pool, which has a connection for each."""
-        return nullcontext() if is_pool(self._source) else self._lock
+        return self._transactions.run(lambda c: work(PostgresHome(c)), writes=writes)
 
     def _after_fork(self) -> None:
         """Leave the connection to the process that this one was forked from."""
         if self._process != os.getpid():
-            _INHERITED.append(self._connections)
-            self._connections, self._lock = Connections(self._source), threading.Lock()
+            _INHERITED.append(self._transactions)
+            self._transactions = _transactions(self._source, self.schema, self._limits)
             self._process = os.getpid()
 
 
-_INHERITED: list[Connections] = []
+_INHERITED: list[Any] = []
 
 
-def _quoted(name: str) -> str:
-    """A name as an entry of the search path, which is text."""
-    return '"' + name.replace('"', '""') + '"'
+def _transactions(conn: Any, schema: str, limits: Limits) -> "Transactions":
+    try:
+        from actorgraph.stores.postgres.transactions import Transactions
+    except ImportError as error:
+        raise MissingExtraError(
+            "PostgresStore needs the package psycopg",
+            do="pip install 'actorgraph[postgres]'",
+        ) from error
+    return Transactions(conn, schema, limits)
 
 
 AsyncPostgresStore = PostgresStore

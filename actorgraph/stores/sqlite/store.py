@@ -18,10 +18,9 @@ from typing import Any, Self, TypeVar
 from actorgraph.errors import (
     FormatVersionError,
     InvalidConfigError,
-    StorageBusyError,
     StorageError,
-    StorageFullError,
 )
+from actorgraph.storage.sqlite import translate
 from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.home import SqliteHome, add_functions
@@ -139,7 +138,7 @@ class SqliteStore(TransactingStore[SqliteHome]):
                     with _transaction(connection, writes=True):
                         home.touch_now(self._now())
             except sqlite3.Error as error:
-                raise _translated(error) from error
+                raise translate(error, "store") from error
             return result
 
     def _open(self) -> sqlite3.Connection:
@@ -219,21 +218,6 @@ def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
 def _make_private(path: str) -> None:
     if path != ":memory:" and not Path(path).exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
-
-
-def _translated(error: sqlite3.Error) -> StorageError:
-    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StorageBusyError(
-            f"the store is locked by another process: {error}",
-            do="let that process finish its transaction, or raise busy_timeout_s",
-        )
-    if primary == sqlite3.SQLITE_FULL:
-        return StorageFullError(
-            f"no space is left for the store: {error}",
-            do="free some space and try again; the store stays usable",
-        )
-    return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")
 
 
 AsyncSqliteStore = SqliteStore

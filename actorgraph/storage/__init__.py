@@ -1,0 +1,1 @@
+"""What savers and stores share: connections to databases, time limits, their errors."""

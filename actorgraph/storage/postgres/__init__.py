@@ -1,0 +1,1 @@
+"""Connections to PostgreSQL: opening, lending, time limits, translation of errors."""

@@ -1,0 +1,106 @@
+"""Transactions of a store, over synchronous psycopg: begun, carried out, and carried out again."""
+
+from collections.abc import Callable
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg import Connection
+
+from actorgraph.errors import FormatVersionError, StorageError
+from actorgraph.storage.postgres.attempts import Attempts
+from actorgraph.storage.postgres.connections import source_of
+from actorgraph.storage.postgres.failures import Kind, kind_of, translate
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
+from actorgraph.storage.postgres.locks import holder_of
+from actorgraph.stores.postgres import schema as sql
+
+T = TypeVar("T")
+ATTEMPTS_MAX = 4
+
+
+class Transactions:
+    """Runs functions inside transactions, one at a time; over a pool, one for each caller.
+
+    Args:
+        conn: an address, a `psycopg.Connection`, or a pool of these.
+        schema: where the tables are; made before the first transaction.
+    Raises:
+        InvalidConfigError: `conn` is none of these.
+    """
+
+    def __init__(self, conn: object, schema: str, limits: Limits) -> None:
+        self._schema = schema
+        self._limits = limits
+        self._begin = limits.within(quoted(schema))
+        self._source = source_of(
+            conn,
+            owner="PostgresStore",
+            answer_timeout_s=limits.answer_s,
+            nests=True,
+            connections_max=1,
+        )
+        self._ready = False
+
+    def close(self) -> None:
+        """Close the store's own connection; the next transaction opens another one."""
+        self._source.close()
+
+    def run(self, work: Callable[[Connection[Any]], T], *, writes: bool) -> T:
+        """The function's result, in one transaction; again after one that was lost.
+
+        Raises:
+            StorageError: nothing is stored, or a transaction whose COMMIT got no answer is.
+        """
+        lock: LiteralString = sql.LOCK_SHARED if writes else ""
+        attempts = Attempts(
+            renews=self._source.renews and self._source.connected,
+            reconnect_timeout_s=self._limits.reconnect_s,
+            attempts_max=ATTEMPTS_MAX,
+        )
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                with self._source.lease() as connection:
+                    return self._attempt(connection, work, lock)
+            except psycopg.Error as error:
+                kind = kind_of(error, connection)
+                if not attempts.again(kind):
+                    raise self._translated(error, kind) from error
+            if kind is Kind.AGAIN:
+                lock = sql.LOCK_ALONE
+            attempts.pause()
+
+    def _attempt(
+        self, connection: Connection[Any], work: Callable[[Connection[Any]], T], lock: LiteralString
+    ) -> T:
+        if not self._ready:
+            with connection.transaction():
+                self._prepare(connection)
+            self._ready = True
+        with connection.transaction():
+            connection.execute(USE_SCHEMA, self._begin)
+            if lock:
+                connection.execute(lock)
+            return work(connection)
+
+    def _prepare(self, connection: Any) -> None:
+        """Make the tables; of several stores that do so one after the other."""
+        connection.execute(USE_SCHEMA, self._begin)
+        connection.execute(sql.LOCK)
+        if connection.execute(sql.SELECT_TABLES).fetchone()[0]:
+            (version,) = connection.execute(sql.SELECT_VERSION).fetchone()
+            if version > sql.SCHEMA_VERSION:
+                raise FormatVersionError(
+                    f"the store in schema {self._schema!r} has version {version}; this version of "
+                    f"actorgraph knows {sql.SCHEMA_VERSION}",
+                    do="upgrade actorgraph",
+                )
+            return
+        (statement,) = connection.execute(sql.FORMAT_CREATE_SCHEMA, (self._schema,)).fetchone()
+        connection.execute(statement)
+        for statement in sql.SETUP:
+            connection.execute(statement)
+
+    def _translated(self, error: Exception, kind: Kind) -> StorageError:
+        by = holder_of(self._source, self._schema) if kind is Kind.BUSY else ""
+        return translate(error, kind, connected=self._source.connected, by=by)
