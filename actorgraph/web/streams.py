@@ -81,9 +81,12 @@ class EventStream(Response):
         """Send events until the run has ended, or the client has gone."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._frames(headers_only=scope["method"] == "HEAD")
-        stayed, pings, lasts_s = False, {"ping": PING, "ping_s": self._ping_s}, self._lasts_s
+        ping_s, lasts_s = self._ping_s, self._lasts_s
+        stayed = False
         try:
-            stayed = await told(parts, start, receive, send, **pings, lasts_s=lasts_s)
+            stayed = await told(
+                parts, start, receive, send, ping=PING, ping_s=ping_s, lasts_s=lasts_s
+            )
         finally:  # servers and middleware may cancel a request whose client has gone
             if not stayed and self._cancels:
                 await give_up(self._run)
