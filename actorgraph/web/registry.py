@@ -12,7 +12,6 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.errors import CheckpointError
 from actorgraph.loops import unbroken
 from actorgraph.runtime.log import event
 from actorgraph.web.access import holds
@@ -169,7 +168,7 @@ class Registry:
         """
         try:
             return await self._found(thread_id)
-        except CheckpointError as error:
+        except Exception as error:  # noqa: BLE001 - one damaged thread hides no other
             event("warning", "web.thread_not_registered", error=type(error).__name__)
             return None
 

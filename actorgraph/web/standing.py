@@ -70,6 +70,12 @@ async def remove(serving: Serving, thread_id: str) -> None:
         await serving.saver.adelete_thread(thread_id)
 
 
+async def take_back(serving: Serving, thread_id: str) -> None:
+    """Remove a thread that was just made and could not be finished, with what is stored of it."""
+    await serving.saver.adelete_thread(thread_id)
+    await serving.threads.forget(thread_id)
+
+
 async def _stop(serving: Serving, thread_id: str, before: datetime | None = None) -> int:
     """Cancel what runs on a thread, and was started before a moment; how many runs that were."""
     found = await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)

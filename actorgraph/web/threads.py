@@ -13,7 +13,7 @@ from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.graphs import historian, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import Stored
-from actorgraph.web.standing import Config, check, config_of, placed, remove, shown
+from actorgraph.web.standing import Config, check, config_of, placed, remove, shown, take_back
 from actorgraph.web.supersteps import told_by_the_graph, write_supersteps
 
 
@@ -46,7 +46,7 @@ async def create(call: Call) -> answers.Thread:
         try:
             await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            await unbroken(lambda: serving.threads.forget(thread_id))
+            await unbroken(lambda: take_back(serving, thread_id))
             raise
     return await shown(call, thread)
 
@@ -96,7 +96,7 @@ async def copy(call: Call) -> answers.Thread:
     try:
         await call.serving.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        await unbroken(lambda: threads.forget(target))
+        await unbroken(lambda: take_back(call.serving, target))
         raise
     return await shown(call, made)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ class Place:
     async def ready(self, request: Request) -> dict[str, str]:
         """The threads and runs that a request is about: new ones for each."""
         self._made += 1
+        self.routes._serving.readiness._looked_at = -inf  # noqa: SLF001 - no answer of before
         names = {"new": f"new-{self._made}", "gone": f"gone-{self._made}"}
         if "{thread}" in request.path:
             names["thread"] = f"done-{self._made}"
