@@ -31,7 +31,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         read_connections: how many reads may go on at once. Default 4.
         busy_timeout_s: seconds to wait for a thread that another process has locked. Default 5.
         answer_timeout_s: seconds after which a connection without an answer is given up.
-            Default 30. Not for a connection or a pool that the program brought.
+            Default 30. One that the program brought is closed then, too.
         reconnect_timeout_s: seconds in which a lost connection is replaced before the save fails.
             Default 30.
         synchronous_commit: PostgreSQL's setting. Default: the server's own, but never "off": an

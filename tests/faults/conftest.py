@@ -22,6 +22,7 @@ HEADS = {
     "accepted | finished by the next server | acknowledged steps | lost | refused with "
     "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
     "overload": "what | event loop | figures",
+    "silent": "what | event loop | figures",
     "web": "what | server | figures",
     "OpenAPI": "what | store | figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "

@@ -1,0 +1,100 @@
+"""Each operation of a saver and of a store on PostgreSQL, alone, while its server falls silent.
+
+The network stalls in each phase of the work: before a connection is made, at the server's answer to
+BEGIN, at a statement, at the answer to COMMIT. New connections are held back too. The operation
+ends in time, with an error of the library's own, and works when the server is back.
+"""
+
+from collections import Counter
+
+import anyio
+import pytest
+
+from actorgraph import PostgresSaver
+from actorgraph.stores import PostgresStore
+from tests.faults.crashes import report, row
+from tests.peers import LIMITS, WAIT_MAX_S, of_a_saver, of_a_store, outcome_of
+from tests.proxy import proxied
+
+PHASES = {
+    "connecting": None,
+    "begin": (b"BEGIN\0", True),
+    "statement": (b"search_path", False),
+    "answer": (b"SELECT ", True),
+    "commit": (b"COMMIT\0", True),
+}
+"""A text, and whether the server says it."""
+
+
+async def in_phase(proxy, phase, operation) -> tuple[str, float]:
+    """What becomes of an operation that falls into silence at a phase."""
+    if PHASES[phase] is None:
+        proxy.reset()
+        proxy.stall()
+    else:
+        proxy.stall_at(*PHASES[phase])
+    try:
+        return await outcome_of(operation)
+    finally:
+        proxy.resume()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_store_whose_server_falls_silent(
+    postgres, schema, phase, request, anyio_backend_name
+):
+    """
+    Each operation of a store ends in time, and works when the server is back.
+    """
+    seen: Counter[str] = Counter()
+    longest = 0.0
+    with (
+        proxied(postgres.socket) as proxy,
+        PostgresStore(proxy.url, schema=schema, **LIMITS) as store,
+    ):
+        for name, operation in of_a_store(store).items():
+            assert (await outcome_of(operation))[0] == "ok"
+            said, seconds = await in_phase(proxy, phase, operation)
+            seen["failed" if said != "ok" else "not reached"] += 1
+            longest = max(longest, seconds)
+            assert "Error" in said or said == "ok", (name, said)
+            assert (await outcome_of(operation))[0] == "ok", name
+    figures = {**seen, "longest": f"{longest:.1f} s"}
+    report(request.config, "silent", row(f"store, {phase}", anyio_backend_name, figures))
+
+    assert seen["failed"]
+    assert longest < WAIT_MAX_S
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_saver_whose_server_falls_silent(
+    postgres, schema, phase, request, anyio_backend_name
+):
+    """
+    Each operation of a saver ends in time, and works when the server is back; a save whose COMMIT
+    got no answer for longer than lost connections are replaced breaks the saver, and says so.
+    """
+    seen: Counter[str] = Counter()
+    folder = request.getfixturevalue("tmp_path")
+    longest = 0.0
+    with proxied(postgres.socket) as proxy:
+        for name in of_a_saver(PostgresSaver(proxy.url), folder):
+            async with PostgresSaver(proxy.url, schema=schema, **LIMITS) as saver:
+                operation = of_a_saver(saver, folder)[name]
+                assert (await outcome_of(operation))[0] == "ok"
+                said, seconds = await in_phase(proxy, phase, operation)
+                broken = said.startswith("SaverBrokenError")
+                seen["broken" if broken else "failed" if said != "ok" else "not reached"] += 1
+                longest = max(longest, seconds)
+                assert "Error" in said or said == "ok", (name, said)
+                assert not broken or phase == "commit"
+                if not broken:
+                    assert (await outcome_of(operation))[0] == "ok", name
+            with anyio.fail_after(WAIT_MAX_S):
+                async with PostgresSaver(proxy.url, schema=schema, **LIMITS) as again:
+                    assert (await outcome_of(of_a_saver(again, folder)[name]))[0] == "ok"
+    figures = {**seen, "longest": f"{longest:.1f} s"}
+    report(request.config, "silent", row(f"saver, {phase}", anyio_backend_name, figures))
+
+    assert seen["failed"] + seen["broken"]
+    assert longest < WAIT_MAX_S
