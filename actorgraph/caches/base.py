@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import time
 from typing import Generic, TypeVar
 
@@ -9,6 +10,7 @@ import anyio.to_thread
 
 from actorgraph.codec import Codec
 from actorgraph.codec.places import entry_at
+from actorgraph.loops import unbroken
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
@@ -18,6 +20,9 @@ FullKey = tuple[Namespace, str]
 
 class BaseCache(ABC, Generic[ValueT]):
     """A cache of one's own overrides the three blocking methods, and the async ones if it can wait.
+
+    The async methods wait for their thread also when they are cancelled: what they ask for is done
+    when they leave.
 
     Args:
         codec: how values become bytes. Default one of plain data; what graphs keep is bytes.
@@ -42,15 +47,15 @@ class BaseCache(ABC, Generic[ValueT]):
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """`get` without blocking the event loop."""
-        return await anyio.to_thread.run_sync(self.get, keys)
+        return await unbroken(partial(anyio.to_thread.run_sync, self.get, keys))
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """`set` without blocking the event loop."""
-        await anyio.to_thread.run_sync(self.set, pairs)
+        await unbroken(partial(anyio.to_thread.run_sync, self.set, pairs))
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """`clear` without blocking the event loop."""
-        await anyio.to_thread.run_sync(self.clear, namespaces)
+        await unbroken(partial(anyio.to_thread.run_sync, self.clear, namespaces))
 
     def encoded(self, key: FullKey, value: ValueT) -> bytes:
         """The bytes of a value under a key; encrypted ones can be read under that key only."""
