@@ -1,0 +1,496 @@
+"""What keeps things beside savers: cancelled at the k-th suspension, for every k.
+
+A case is a call to a store, a cache, a session or a reader of events. However it is cancelled,
+it ends; no task and no thread of it stays; other tasks' calls of the same moment are answered;
+and `after` uses the same object again.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from actorgraph import CachePolicy, InMemorySaver, SqliteSaver
+from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
+from actorgraph.sessions import Session, SessionSaver, session
+from actorgraph.stores import AsyncBatchedBaseStore, BaseStore, InMemoryStore, SqliteStore
+from tests.faults.cancels import cancel_at, tasks_alive
+from tests.faults.stores import numbers
+from tests.gates import PATIENCE_S
+from tests.graphs import AB, at, in_a_row, writer
+from tests.leaving import running, steps
+from tests.systems import ActorSystem
+
+Call = Callable[[], Coroutine[Any, Any, Any]]
+After = Callable[[], Awaitable[None]]
+Opened = Callable[[Path], AbstractAsyncContextManager[tuple[Call, After]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call to cancel, and what must hold after it. `waits`: whether it can be cancelled."""
+
+    name: str
+    opened: Opened
+    waits: bool = True
+
+
+async def cancel_case(case: Case, how: str, folder: Path, part: tuple[int, int] = (0, 1)) -> int:
+    """Cancel a call at each of its suspensions, or at a part of them; how many there were."""
+    awaits = 0
+    for k in numbers(part):
+        place = folder / f"{how}-{k}"
+        place.mkdir()
+        with anyio.fail_after(PATIENCE_S):
+            async with case.opened(place) as (call, after):
+                before = tasks_alive()
+                fired = await cancel_at(call, k, how)
+                await after()
+                while tasks_alive() > before:  # a task that stays makes this endless
+                    await checkpoint()
+        if not fired:
+            return awaits
+        awaits += 1
+    raise AssertionError("unreachable")
+
+
+class Slow:
+    """Blocking work that takes a moment: counts who is inside."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+
+    def work(self) -> None:
+        """Take a moment."""
+        self.inside += 1
+        Event().wait(0.002)
+        self.inside -= 1
+
+
+# --- stores ---
+
+
+class Batched(AsyncBatchedBaseStore):
+    """A program's store whose batches wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = InMemoryStore()
+
+    def batch(self, ops: Iterable[Any]) -> Any:
+        return self.inner.batch(ops)
+
+    async def abatch(self, ops: Iterable[Any]) -> Any:
+        found = self.inner.batch(ops)
+        await checkpoint()
+        return found
+
+
+class Own(BaseStore):
+    """A program's store that waits in each call."""
+
+    def __init__(self) -> None:
+        self.inner = InMemoryStore()
+
+    def batch(self, ops: Iterable[Any]) -> Any:
+        return self.inner.batch(ops)
+
+    async def abatch(self, ops: Iterable[Any]) -> Any:
+        await checkpoint()
+        return self.inner.batch(ops)
+
+
+async def embed(texts: Any) -> list[list[float]]:
+    """A vector for each text, after a wait."""
+    await checkpoint()
+    return [[float(len(text)), 1.0] for text in texts]
+
+
+INDEX: Any = {"dims": 2, "embed": embed}
+STORES: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda _: InMemoryStore(index=INDEX),
+    "sqlite": lambda folder: SqliteStore(folder / "items.db", index=INDEX),
+    "sqlite in memory": lambda _: SqliteStore(":memory:", index=INDEX),
+    "batched": lambda _: Batched(),
+    "a program's": lambda _: Own(),
+}
+OPERATIONS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+    "aget": lambda store: store.aget(("a",), "k"),
+    "aput": lambda store: store.aput(("a",), "k", {"text": "new"}),
+    "adelete": lambda store: store.adelete(("a",), "k"),
+    "asearch": lambda store: store.asearch(("a",), query="old"),
+    "alist_namespaces": lambda store: store.alist_namespaces(),
+}
+
+
+def store_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
+    """One operation, while other tasks put and read."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        store = make(folder)
+        await store.aput(("a",), "k", {"text": "old"})
+        async with anyio.create_task_group() as group:
+            for number in range(3):
+                group.start_soon(partial(store.aput, ("b",), str(number), {"n": number}))
+
+            async def after() -> None:
+                await store.aput(("a",), "next", {})
+                assert await store.aget(("a",), "next") is not None
+                for number in range(3):
+                    while await store.aget(("b",), str(number)) is None:
+                        await checkpoint()
+
+            yield lambda: OPERATIONS[operation](store), after
+        if hasattr(store, "close"):
+            store.close()
+
+    waits = kind != "memory" or operation == "asearch"  # which embeds its query
+    return Case(f"{kind} store, {operation}", opened, waits)
+
+
+def closed_store(kind: str, make: Callable[[Path], Any]) -> Case:
+    """`async with`, with a put in it."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        store = make(folder)
+
+        async def use() -> None:
+            async with store:
+                await store.aput(("a",), "k", {"text": "new"})
+
+        async def after() -> None:
+            await use()
+            store.close()
+
+        yield use, after
+
+    return Case(f"{kind} store, async with", opened)
+
+
+# --- caches ---
+
+
+class OwnCache(InMemoryCache[Any]):
+    """A program's cache: blocking methods that take a moment."""
+
+    aget, aset, aclear = BaseCache.aget, BaseCache.aset, BaseCache.aclear
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = Slow()
+
+    def get(self, keys: Any) -> Any:
+        self.slow.work()
+        return super().get(keys)
+
+    def set(self, pairs: Any) -> None:
+        self.slow.work()
+        super().set(pairs)
+
+    def clear(self, namespaces: Any = None) -> None:
+        self.slow.work()
+        super().clear(namespaces)
+
+
+CACHES: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda _: InMemoryCache(),
+    "sqlite": lambda folder: SqliteCache(folder / "cache.db"),
+    "a program's": lambda _: OwnCache(),
+}
+KEY = (("n",), "k")
+CACHED: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+    "aget": lambda cache: cache.aget([KEY]),
+    "aset": lambda cache: cache.aset({KEY: ("new", None)}),
+    "aclear": lambda cache: cache.aclear(),
+}
+
+
+def cache_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
+    """One operation of a cache."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        cache = make(folder)
+        await cache.aset({KEY: ("old", None)})
+
+        async def after() -> None:
+            assert kind != "a program's" or cache.slow.inside == 0
+            await cache.aset({KEY: ("next", None)})
+            assert await cache.aget([KEY]) == {KEY: "next"}
+
+        yield lambda: CACHED[operation](cache), after
+        if hasattr(cache, "close"):
+            cache.close()
+
+    return Case(f"{kind} cache, {operation}", opened, waits=kind != "memory")
+
+
+def cached_graph(kind: str, make: Callable[[Path], Any]) -> Case:
+    """A run whose node's result is looked up and kept."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        from actorgraph import END, START, StateGraph
+
+        cache = make(folder)
+        builder = StateGraph(AB).add_node("a", writer("a"), cache_policy=CachePolicy())
+        graph = builder.add_edge(START, "a").add_edge("a", END).compile(cache=cache)
+
+        async def after() -> None:
+            for _ in range(2):
+                assert (await graph.ainvoke({"bar": []}))["bar"] == ["a"]
+
+        yield lambda: graph.ainvoke({"bar": []}), after
+        if hasattr(cache, "close"):
+            cache.close()
+
+    return Case(f"a run with the {kind} cache", opened)
+
+
+# --- sessions ---
+
+
+class OwnSaver:
+    """A program's saver of sessions: blocking methods that take a moment."""
+
+    def __init__(self) -> None:
+        self._inner, self.slow = SessionSaver(), Slow()
+
+    def get(self, *args: Any, **options: Any) -> Any:
+        self.slow.work()
+        return self._inner.get(*args, **options)
+
+    def put(self, *args: Any, **options: Any) -> Any:
+        self.slow.work()
+        return self._inner.put(*args, **options)
+
+    def list(self, *args: Any, **options: Any) -> Any:
+        self.slow.work()
+        return self._inner.list(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> Any:
+        self._inner.delete(*args, **options)
+
+
+SAVERS: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda _: InMemorySaver(),
+    "sqlite": lambda folder: SqliteSaver(folder / "sessions.db"),
+    "a program's": lambda _: OwnSaver(),
+}
+_SLOW = Slow()
+
+
+async def waits() -> str:
+    await checkpoint()
+    return "waited"
+
+
+def works() -> str:
+    _SLOW.work()
+    return "worked"
+
+
+async def pieces() -> AsyncIterator[int]:
+    for number in range(2):
+        await checkpoint()
+        yield number
+
+
+async def read(turns: Session) -> None:
+    assert [piece async for piece in turns.astream(pieces)] == [0, 1]
+
+
+TURNS: dict[str, Callable[[Session], Coroutine[Any, Any, Any]]] = {
+    "aturn": lambda turns: turns.aturn(waits),
+    "aturn of a sync function": lambda turns: turns.aturn(works),
+    "astream": read,
+}
+
+
+def session_case(kind: str, make: Callable[[Path], Any], turn: str) -> Case:
+    """A turn; then the next one, and the same turns once more in another session."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        async with _saver(make(folder)) as saver, session("t", saver) as turns:
+            turns.state["n"] = 0
+
+            async def call() -> None:
+                turns.state["n"] = 1
+                await TURNS[turn](turns)
+
+            async def after() -> None:
+                assert _SLOW.inside == 0
+                assert kind != "a program's" or saver.slow.inside == 0
+                before, told = turns.turns, turns.state["n"]
+                assert told == (1 if before else turns.state["n"])
+                assert await turns.aturn(waits) == "waited"
+                async with session("t", saver, replay=False) as again:
+                    assert again.turns == turns.turns == before + 1
+                    assert again.state == turns.state
+
+            yield call, after
+
+    return Case(f"session over {kind} saver, {turn}", opened)
+
+
+@asynccontextmanager
+async def _saver(saver: Any) -> AsyncIterator[Any]:
+    if not hasattr(saver, "__aenter__"):
+        yield saver
+        return
+    async with saver:
+        yield saver
+
+
+def session_saver_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
+    """One operation of a `SessionSaver`."""
+    arguments = {"aput": ({"n": 1},)}.get(operation, ())
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        async with _saver(make(folder)) as inner:
+            saver = SessionSaver(inner)
+            await saver.aput("t", {"n": 0})
+
+            async def after() -> None:
+                put = await saver.aput("t", {"n": 2})
+                assert await saver.aget("t") == put
+
+            yield lambda: getattr(saver, operation)("t", *arguments), after
+
+    return Case(f"SessionSaver over {kind}, {operation}", opened, waits=kind != "memory")
+
+
+# --- readers of events ---
+
+
+async def read_until(events: Any, kind: str, seen: list[Any]) -> None:
+    """Read up to an event, or to the end."""
+    async for event in events:
+        seen.append(event)
+        if event.kind == kind:
+            return
+
+
+def reader_case(name: str, saver: Callable[[Path], Any], *, elsewhere: bool = False) -> Case:
+    """A reader that is cancelled while it reads; read on, it has missed nothing."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        async with running(saver(folder)) as (_, run, slow), _other(folder, elsewhere) as other:
+            found = run if other is None else await other.run(run.id)
+            policy: Any = name if name in {"block", "close"} else "drop_oldest"
+            events, seen = found.events(when_full=policy), list[Any]()
+
+            async def call() -> None:
+                slow.out.set()
+                await read_until(events, "end", seen)
+
+            async def after() -> None:
+                slow.out.set()
+                await run.wait()
+                await read_until(events, "end", seen)
+                assert [event.offset for event in seen] == list(range(1, len(seen) + 1))
+                assert seen[-1].kind == "end"
+                events.close()
+
+            yield call, after
+
+    return Case(f"events, {name}", opened)
+
+
+@asynccontextmanager
+async def _other(folder: Path, wanted: bool) -> AsyncIterator[Any]:
+    """Another system on the same file."""
+    if not wanted:
+        yield None
+        return
+    from tests.gates import Turnstile
+
+    graphs = {"g": steps(Turnstile())}
+    async with ActorSystem(graphs, saver=SqliteSaver(folder / "runs.db")) as system:
+        yield system
+
+
+def waiting_case(name: str, wait: Callable[[Any, Any], Coroutine[Any, Any, Any]]) -> Case:
+    """A wait for a run; the run is none the wiser."""
+
+    @asynccontextmanager
+    async def opened(_: Path) -> AsyncIterator[tuple[Call, After]]:
+        async with running(InMemorySaver()) as (system, run, slow):
+
+            async def call() -> None:
+                slow.out.set()
+                await wait(system, run)
+
+            async def after() -> None:
+                slow.out.set()
+                assert await run.wait() in ("success", "cancelled")
+                again = await system.start("g", "t", {"bar": []})
+                assert await again.wait() == "success"
+
+            yield call, after
+
+    return Case(name, opened)
+
+
+async def follow_one(system: Any, run: Any) -> None:
+    found = await anext(system.follow("t"))
+    assert found.id == run.id
+    await found.wait()
+
+
+async def all_of(read: Any) -> None:
+    assert [one async for one in read]
+
+
+def pages_case(name: str, read: Callable[[Any, Any], Any]) -> Case:
+    """A listing of a file, read to its end."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
+        async with SqliteSaver(folder / "runs.db") as saver:
+            graph = in_a_row({"a": writer("a"), "b": writer("b")}, checkpointer=saver)
+            await graph.ainvoke({}, at())
+
+            async def after() -> None:
+                await all_of(read(graph, saver))
+                await graph.ainvoke({}, at())
+
+            yield lambda: all_of(read(graph, saver)), after
+
+    return Case(name, opened)
+
+
+CASES = [
+    *(store_case(kind, make, name) for kind, make in STORES.items() for name in OPERATIONS),
+    *(closed_store(kind, STORES[kind]) for kind in ("memory", "sqlite", "sqlite in memory")),
+    *(cache_case(kind, make, name) for kind, make in CACHES.items() for name in CACHED),
+    *(cached_graph(kind, make) for kind, make in CACHES.items()),
+    *(session_case(kind, make, name) for kind, make in SAVERS.items() for name in TURNS),
+    *(
+        session_saver_case(kind, SAVERS[kind], name)
+        for kind in ("memory", "sqlite")
+        for name in ("aget", "aput", "alist", "adelete")
+    ),
+    *(reader_case(name, lambda _: InMemorySaver()) for name in ("block", "drop_oldest", "close")),
+    reader_case("of a file", lambda folder: SqliteSaver(folder / "runs.db")),
+    reader_case(
+        "of another system", lambda folder: SqliteSaver(folder / "runs.db"), elsewhere=True
+    ),
+    waiting_case("wait", lambda _, run: run.wait()),
+    waiting_case("result", lambda _, run: run.result()),
+    waiting_case("cancel", lambda _, run: run.cancel()),
+    waiting_case("follow", follow_one),
+    pages_case("aget_state_history", lambda graph, _: graph.aget_state_history(at())),
+    pages_case("alist", lambda _, saver: saver.alist(at())),
+]
