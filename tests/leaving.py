@@ -10,13 +10,12 @@ import sqlite3
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import anyio
-import pytest
 
 from actorgraph import (
     ActorSystem,
@@ -54,9 +53,9 @@ async def by_break(make: Make) -> Any:
 
 async def by_error(make: Make) -> Any:
     iterator = make()
-    with pytest.raises(KeyError, match="reader"):
+    with suppress(KeyError):
         async for _ in iterator:
-            raise KeyError("reader")
+            raise KeyError
     return weakref.ref(iterator)
 
 
@@ -166,7 +165,7 @@ async def stored_events(folder: Path) -> AsyncIterator[tuple[Make, Finish]]:
         graphs = {"g": steps(Turnstile())}
         async with ActorSystem(graphs, saver=SqliteSaver(folder / "runs.db")) as other:
             elsewhere = await other.run(run.id)
-            yield lambda: elsewhere.events(), lambda: ends_well(system, run, slow)
+            yield elsewhere.events, lambda: ends_well(system, run, slow)
 
 
 @asynccontextmanager
@@ -227,7 +226,6 @@ def projection(read: Callable[[Any], Any]) -> Any:
 @asynccontextmanager
 async def session_stream(_: Path) -> AsyncIterator[tuple[Make, Finish]]:
     async with session("t", InMemorySaver()) as turns:
-
 
         async def finish() -> None:
             assert await turns.aturn(answer) == "next"
@@ -333,18 +331,14 @@ SCENES = [
         ("AsyncGraphRunStream.interleave",),
         projection(lambda run: run.interleave("values", "lifecycle")),
     ),
-    Scene(
-        "atee", ("StreamChannel.atee",), projection(lambda run: run.values.atee(2)[0])
-    ),
+    Scene("atee", ("StreamChannel.atee",), projection(lambda run: run.values.atee(2)[0])),
     Scene("a turn's stream", ("Session.astream",), session_stream),
     Scene(
         "aget_state_history",
         ("StateMethods.aget_state_history",),
         pages(lambda graph, _: graph.aget_state_history(at())),
     ),
-    Scene(
-        "alist", ("CheckpointMethods.alist",), pages(lambda _, saver: saver.alist(at()))
-    ),
+    Scene("alist", ("CheckpointMethods.alist",), pages(lambda _, saver: saver.alist(at()))),
     Scene(
         "alist of a program's own saver",
         ("BaseCheckpointSaver.alist",),

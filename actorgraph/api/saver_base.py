@@ -11,9 +11,9 @@ from uuid import UUID
 
 import anyio.to_thread
 
+from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
-from actorgraph.api.pages import Pages
 from actorgraph.errors import EmptyChannelError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.checkpoint import (

@@ -6,11 +6,9 @@ from functools import partial
 from time import time
 from typing import Generic, TypeVar
 
-import anyio.to_thread
-
 from actorgraph.codec import Codec
 from actorgraph.codec.places import entry_at
-from actorgraph.loops import unbroken
+from actorgraph.loops import in_thread
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
@@ -47,15 +45,15 @@ class BaseCache(ABC, Generic[ValueT]):
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """`get` without blocking the event loop."""
-        return await unbroken(partial(anyio.to_thread.run_sync, self.get, keys))
+        return await in_thread(partial(self.get, keys))
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """`set` without blocking the event loop."""
-        await unbroken(partial(anyio.to_thread.run_sync, self.set, pairs))
+        await in_thread(partial(self.set, pairs))
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """`clear` without blocking the event loop."""
-        await unbroken(partial(anyio.to_thread.run_sync, self.clear, namespaces))
+        await in_thread(partial(self.clear, namespaces))
 
     def encoded(self, key: FullKey, value: ValueT) -> bytes:
         """The bytes of a value under a key; encrypted ones can be read under that key only."""

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.errors import ConflictError, InvalidConfigError
-from actorgraph.loops import unbroken
+from actorgraph.loops import in_thread, unbroken
 from actorgraph.sessions.records import Checkpoint, CheckpointSaver, as_json
 from actorgraph.sessions.saver import SessionSaver
 from actorgraph.sessions.streamed import StreamedTurn
@@ -135,8 +135,7 @@ class Session:
             if inspect.iscoroutinefunction(function):
                 result = await function(*args, **kwargs)
             else:
-                call = partial(function, *args, **kwargs)
-                result = await unbroken(partial(anyio.to_thread.run_sync, call))
+                result: Any = await in_thread(partial(function, *args, **kwargs))
                 if inspect.isawaitable(result):
                     result = await result
             kept = self._record(function, result, streamed=False)

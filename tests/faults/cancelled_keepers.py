@@ -16,16 +16,23 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actorgraph import CachePolicy, InMemorySaver, SqliteSaver
+from actorgraph import (
+    END,
+    START,
+    ActorSystem,
+    CachePolicy,
+    InMemorySaver,
+    SqliteSaver,
+    StateGraph,
+)
 from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.sessions import Session, SessionSaver, session
 from actorgraph.stores import AsyncBatchedBaseStore, BaseStore, InMemoryStore, SqliteStore
 from tests.faults.cancels import cancel_at, tasks_alive
 from tests.faults.stores import numbers
-from tests.gates import PATIENCE_S
+from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import AB, at, in_a_row, writer
 from tests.leaving import running, steps
-from tests.systems import ActorSystem
 
 Call = Callable[[], Coroutine[Any, Any, Any]]
 After = Callable[[], Awaitable[None]]
@@ -43,8 +50,7 @@ class Case:
 
 async def cancel_case(case: Case, how: str, folder: Path, part: tuple[int, int] = (0, 1)) -> int:
     """Cancel a call at each of its suspensions, or at a part of them; how many there were."""
-    awaits = 0
-    for k in numbers(part):
+    for awaits, k in enumerate(numbers(part)):
         place = folder / f"{how}-{k}"
         place.mkdir()
         with anyio.fail_after(PATIENCE_S):
@@ -56,21 +62,25 @@ async def cancel_case(case: Case, how: str, folder: Path, part: tuple[int, int] 
                     await checkpoint()
         if not fired:
             return awaits
-        awaits += 1
     raise AssertionError("unreachable")
 
 
 class Slow:
-    """Blocking work that takes a moment: counts who is inside."""
+    """Blocking work that takes a moment, and counts how often it was done."""
 
     def __init__(self) -> None:
-        self.inside = 0
+        self.done = 0
 
     def work(self) -> None:
         """Take a moment."""
-        self.inside += 1
         Event().wait(0.002)
-        self.inside -= 1
+        self.done += 1
+
+    async def rests(self) -> bool:
+        """Whether nothing of it goes on, in a thread that was left behind."""
+        before = self.done
+        await anyio.sleep(0.01)
+        return self.done == before
 
 
 # --- stores ---
@@ -129,21 +139,21 @@ OPERATIONS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
 }
 
 
-def store_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
-    """One operation, while other tasks put and read."""
+def store_case(kind: str, make: Callable[[Path], Any], operation: str, others: int = 3) -> Case:
+    """One operation, while other tasks put."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
         store = make(folder)
         await store.aput(("a",), "k", {"text": "old"})
         async with anyio.create_task_group() as group:
-            for number in range(3):
+            for number in range(others):
                 group.start_soon(partial(store.aput, ("b",), str(number), {"n": number}))
 
             async def after() -> None:
                 await store.aput(("a",), "next", {})
                 assert await store.aget(("a",), "next") is not None
-                for number in range(3):
+                for number in range(others):
                     while await store.aget(("b",), str(number)) is None:
                         await checkpoint()
 
@@ -152,7 +162,7 @@ def store_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
             store.close()
 
     waits = kind != "memory" or operation == "asearch"  # which embeds its query
-    return Case(f"{kind} store, {operation}", opened, waits)
+    return Case(f"{kind} store, {operation} beside {others} others", opened, waits)
 
 
 def closed_store(kind: str, make: Callable[[Path], Any]) -> Case:
@@ -222,7 +232,7 @@ def cache_case(kind: str, make: Callable[[Path], Any], operation: str) -> Case:
         await cache.aset({KEY: ("old", None)})
 
         async def after() -> None:
-            assert kind != "a program's" or cache.slow.inside == 0
+            assert kind != "a program's" or await cache.slow.rests()
             await cache.aset({KEY: ("next", None)})
             assert await cache.aget([KEY]) == {KEY: "next"}
 
@@ -238,8 +248,6 @@ def cached_graph(kind: str, make: Callable[[Path], Any]) -> Case:
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[tuple[Call, After]]:
-        from actorgraph import END, START, StateGraph
-
         cache = make(folder)
         builder = StateGraph(AB).add_node("a", writer("a"), cache_policy=CachePolicy())
         graph = builder.add_edge(START, "a").add_edge("a", END).compile(cache=cache)
@@ -328,8 +336,7 @@ def session_case(kind: str, make: Callable[[Path], Any], turn: str) -> Case:
                 await TURNS[turn](turns)
 
             async def after() -> None:
-                assert _SLOW.inside == 0
-                assert kind != "a program's" or saver.slow.inside == 0
+                assert kind != "a program's" or (await _SLOW.rests() and await saver.slow.rests())
                 before, told = turns.turns, turns.state["n"]
                 assert told == (1 if before else turns.state["n"])
                 assert await turns.aturn(waits) == "waited"
@@ -414,8 +421,6 @@ async def _other(folder: Path, wanted: bool) -> AsyncIterator[Any]:
     if not wanted:
         yield None
         return
-    from tests.gates import Turnstile
-
     graphs = {"g": steps(Turnstile())}
     async with ActorSystem(graphs, saver=SqliteSaver(folder / "runs.db")) as system:
         yield system
@@ -471,8 +476,17 @@ def pages_case(name: str, read: Callable[[Any, Any], Any]) -> Case:
     return Case(name, opened)
 
 
-CASES = [
-    *(store_case(kind, make, name) for kind, make in STORES.items() for name in OPERATIONS),
+POLLED = reader_case(
+    "of another system", lambda folder: SqliteSaver(folder / "runs.db"), elsewhere=True
+)
+"""It looks at the file every 0.2 s."""
+QUICK = [
+    *(
+        store_case(kind, make, name, others)
+        for kind, make in STORES.items()
+        for name in OPERATIONS
+        for others in (0, 3)
+    ),
     *(closed_store(kind, STORES[kind]) for kind in ("memory", "sqlite", "sqlite in memory")),
     *(cache_case(kind, make, name) for kind, make in CACHES.items() for name in CACHED),
     *(cached_graph(kind, make) for kind, make in CACHES.items()),
@@ -484,9 +498,6 @@ CASES = [
     ),
     *(reader_case(name, lambda _: InMemorySaver()) for name in ("block", "drop_oldest", "close")),
     reader_case("of a file", lambda folder: SqliteSaver(folder / "runs.db")),
-    reader_case(
-        "of another system", lambda folder: SqliteSaver(folder / "runs.db"), elsewhere=True
-    ),
     waiting_case("wait", lambda _, run: run.wait()),
     waiting_case("result", lambda _, run: run.result()),
     waiting_case("cancel", lambda _, run: run.cancel()),
@@ -494,3 +505,4 @@ CASES = [
     pages_case("aget_state_history", lambda graph, _: graph.aget_state_history(at())),
     pages_case("alist", lambda _, saver: saver.alist(at())),
 ]
+CASES = [*QUICK, POLLED]

@@ -1,4 +1,4 @@
-"""Stores, caches, sessions and readers, cancelled at each suspension: see `cancelled_keepers.py`."""
+"""Stores, caches, sessions, readers, cancelled at each suspension: see `cancelled_keepers.py`."""
 
 import pytest
 
