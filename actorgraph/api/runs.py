@@ -24,7 +24,10 @@ from actorgraph.values.systems import RunEvent, RunRow, RunStatus
 class Events(Protocol):
     """A run's events: iterate once; `async with`, or `close()`, leaves early."""
 
-    offset: int
+    @property
+    def offset(self) -> int:
+        """That of the last event that the reader has."""
+        ...
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
         """Itself."""
