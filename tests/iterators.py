@@ -71,8 +71,10 @@ def _returned(function: Any) -> Any:
 def _classes(annotation: Any) -> Iterator[type]:
     """The classes that an annotation names, also inside of others."""
     if isinstance(annotation, str):
+        holder = type("Holder", (), {"__annotations__": {"text": annotation}})
+        names = {**vars(typing), **vars(abc), **_by_name()}
         try:
-            annotation = eval(annotation, {**vars(typing), **vars(abc), **_by_name()})  # noqa: S307
+            annotation = typing.get_type_hints(holder, localns=names)["text"]
         except (NameError, SyntaxError, TypeError):  # a word of a Literal, a type variable
             return
     origin = typing.get_origin(annotation)

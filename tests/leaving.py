@@ -78,9 +78,11 @@ async def by_garbage(make: Make) -> Any:
     """Leave it in a cycle, which only the collector finds."""
     iterator = make()
     await anext(iterator, None)
-    cycle = [iterator]
+    left, cycle = weakref.ref(iterator), [iterator]
     cycle.append(cycle)
-    return weakref.ref(iterator)
+    del iterator, cycle
+    gc.collect()
+    return left
 
 
 async def by_never_reading(make: Make) -> Any:
@@ -97,11 +99,13 @@ class Scene:
     Args:
         covers: the names in the public API of the iterators that it shows.
         opened: gives how to make the iterator, and what lets all go on to its end.
+        repeats: whether the iterator may be made again and again.
     """
 
     name: str
     covers: tuple[str, ...]
     opened: Callable[[Path], AbstractAsyncContextManager[tuple[Make, Finish]]]
+    repeats: bool = True
 
 
 def steps(slow: Turnstile, **options: Any) -> Any:
@@ -174,22 +178,26 @@ async def followed(_: Path) -> AsyncIterator[tuple[Make, Finish]]:
         yield lambda: system.follow("t"), lambda: ends_well(system, run, slow)
 
 
-def stream(start: Callable[[Any], Any]) -> Any:
+def stream(start: Callable[[Any, Any], Any]) -> Any:
     """A stream that its reader drives: leaving it ends the run, and the thread is free."""
 
     @asynccontextmanager
     async def opened(_: Path) -> AsyncIterator[tuple[Make, Finish]]:
         slow = Turnstile({"bar": ["slow"]})
-        graph = steps(slow, checkpointer=InMemorySaver())
+        graph, threads = steps(slow, checkpointer=InMemorySaver()), [at("0")]
+
+        def make() -> Any:
+            threads.append(at(str(len(threads))))
+            return start(graph, threads[-1])
 
         async def finish() -> None:
             slow.out.set()
             with anyio.fail_after(PATIENCE_S):
-                begun = (await graph.aget_state(at())).values
-                assert (await graph.ainvoke(None if begun else {}, at()))["bar"] == ALL
+                begun = (await graph.aget_state(threads[-1])).values
+                assert (await graph.ainvoke(None if begun else {}, threads[-1]))["bar"] == ALL
             assert slow.closed == slow.calls
 
-        yield lambda: start(graph), finish
+        yield make, finish
 
     return opened
 
@@ -305,33 +313,42 @@ SCENES = [
         Scene(
             f"astream, {mode}",
             ("RunMethods.astream",),
-            stream(lambda graph, mode=mode: graph.astream({}, at(), stream_mode=mode)),
+            stream(lambda graph, at, mode=mode: graph.astream({}, at, stream_mode=mode)),
         )
         for mode in MODES
     ),
     Scene(
         "astream_events, v2",
         ("EventMethods.astream_events",),
-        stream(lambda graph: graph.astream_events({}, at())),
+        stream(lambda graph, at: graph.astream_events({}, at)),
     ),
     *(
         Scene(
             f"run.{name}",
             (f"RunView.{name}", "StreamChannel.__aiter__"),
             projection(lambda run, name=name: aiter(getattr(run, name))),
+            repeats=False,
         )
         for name in (
             *("values", "messages", "lifecycle", "subgraphs", "updates", "custom"),
             *("checkpoints", "debug", "tasks"),
         )
     ),
-    Scene("all events of a run", ("EventMethods.astream_events",), projection(aiter)),
+    Scene(
+        "all events of a run", ("EventMethods.astream_events",), projection(aiter), repeats=False
+    ),
     Scene(
         "interleave",
         ("AsyncGraphRunStream.interleave",),
         projection(lambda run: run.interleave("values", "lifecycle")),
+        repeats=False,
     ),
-    Scene("atee", ("StreamChannel.atee",), projection(lambda run: run.values.atee(2)[0])),
+    Scene(
+        "atee",
+        ("StreamChannel.atee",),
+        projection(lambda run: run.values.atee(2)[0]),
+        repeats=False,
+    ),
     Scene("a turn's stream", ("Session.astream",), session_stream),
     Scene(
         "aget_state_history",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.faults.cancelled_keepers import CASES, OPERATIONS, cancel_case, store_case
+from tests.faults.cancelled_keepers import OPERATIONS, cancel_case, store_case
+from tests.faults.cancelled_readers import CASES
 from tests.faults.crashes import report, row
 from tests.faults.test_cancelled_awaits import HOW
 from tests.long_term.shelves import Shelf

@@ -1,4 +1,4 @@
-"""Work in a thread, cancelled: its caller waits for it, and takes nothing for undone that is done."""
+"""Work in a thread, cancelled: its caller waits for it, and takes nothing done for undone."""
 
 import asyncio
 import threading
