@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
 T = TypeVar("T")
 
@@ -59,3 +60,15 @@ async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             task.exception()  # looked at: whoever is cancelled is told of nothing else
         raise cancelled
     return task.result()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Call a function in a worker thread, and wait for it however often the caller is cancelled.
+
+    A thread that was left behind would go on with what its caller takes for undone.
+    """
+
+    async def hop() -> T:
+        return await anyio.to_thread.run_sync(work)
+
+    return await unbroken(hop)

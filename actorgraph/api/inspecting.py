@@ -8,6 +8,7 @@ from actorgraph.api import state as states
 from actorgraph.api.addresses import config_of
 from actorgraph.api.compiled import CompiledBase, Config, Target
 from actorgraph.api.history import read_history
+from actorgraph.api.pages import Pages
 from actorgraph.api.updating import Author, write_updates
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
 from actorgraph.runtime.handle import NOTHING_SUPPLIED
@@ -178,7 +179,7 @@ class StateMethods(CompiledBase):
             )
         return at
 
-    async def aget_subgraphs(
+    def aget_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False
     ) -> AsyncIterator[tuple[str, "StateMethods"]]:
         """The graphs that nodes run, as `(node names joined by "|", graph)`.
@@ -186,8 +187,12 @@ class StateMethods(CompiledBase):
         Args:
             namespace: only the graph of that name. recurse: also the graphs inside of those.
         """
-        for found in self.get_subgraphs(namespace, recurse=recurse):
-            yield found
+        found = self.get_subgraphs(namespace, recurse=recurse)
+
+        async def page() -> list[tuple[str, StateMethods]]:
+            return list(found)
+
+        return Pages(page)
 
     def get_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False

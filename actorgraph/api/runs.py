@@ -24,7 +24,10 @@ from actorgraph.values.systems import RunEvent, RunRow, RunStatus
 class Events(Protocol):
     """A run's events: iterate once; `async with`, or `close()`, leaves early."""
 
-    offset: int
+    @property
+    def offset(self) -> int:
+        """That of the last event that the reader has."""
+        ...
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
         """Itself."""
@@ -102,13 +105,17 @@ class Run:
     ) -> Events:
         """Read what happens as it happens: an async iterator over `RunEvent`.
 
-        Leaving it, or being cancelled in it, changes nothing for the run.
+        Leaving it, by `break`, an error or a cancellation, changes nothing for the run: one that
+        waits for the reader goes on. A reader that is kept and not read any more is let go a
+        minute later; `async with` and `close()` leave it at once.
 
         Args:
             after: the offset of the last event that the reader has; 0 for all of them.
             buffer: events that the reader may be behind before `when_full` holds.
             when_full: "drop_oldest": what is no more in memory, and not stored either, becomes
-                a "gap" event and a full "values". "block": the run waits for the reader.
+                a "gap" event and a full "values". "block": the run waits for the reader,
+                at most a minute for one that takes no event at all, which then reads on as with
+                "drop_oldest"; a cancelled reader is waited for again when it reads again.
                 "close": the reader ends with `SlowReaderError`.
         Raises:
             InvalidConfigError: an argument is out of range.

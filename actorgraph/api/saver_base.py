@@ -11,6 +11,7 @@ from uuid import UUID
 
 import anyio.to_thread
 
+from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
 from actorgraph.errors import EmptyChannelError
@@ -122,7 +123,7 @@ class BaseCheckpointSaver(Generic[V]):
         """`get_tuple` in a worker thread."""
         return await anyio.to_thread.run_sync(self.get_tuple, config)
 
-    async def alist(
+    def alist(
         self,
         config: Config | None,
         *,
@@ -131,12 +132,18 @@ class BaseCheckpointSaver(Generic[V]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """`list` in a worker thread."""
+        ended = False
 
         def collect() -> Sequence[CheckpointTuple]:
             return [*self.list(config, filter=filter, before=before, limit=limit)]
 
-        for found in await anyio.to_thread.run_sync(collect):
-            yield found
+        async def page() -> Sequence[CheckpointTuple]:
+            nonlocal ended
+            found = [] if ended else await anyio.to_thread.run_sync(collect)
+            ended = True
+            return found
+
+        return Pages(page)
 
     async def aput(
         self,

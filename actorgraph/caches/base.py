@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import time
 from typing import Generic, TypeVar
 
-import anyio.to_thread
-
 from actorgraph.codec import Codec
 from actorgraph.codec.places import entry_at
+from actorgraph.loops import in_thread
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
@@ -18,6 +18,9 @@ FullKey = tuple[Namespace, str]
 
 class BaseCache(ABC, Generic[ValueT]):
     """A cache of one's own overrides the three blocking methods, and the async ones if it can wait.
+
+    The async methods wait for their thread also when they are cancelled: what they ask for is done
+    when they leave.
 
     Args:
         codec: how values become bytes. Default one of plain data; what graphs keep is bytes.
@@ -42,15 +45,15 @@ class BaseCache(ABC, Generic[ValueT]):
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """`get` without blocking the event loop."""
-        return await anyio.to_thread.run_sync(self.get, keys)
+        return await in_thread(partial(self.get, keys))
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """`set` without blocking the event loop."""
-        await anyio.to_thread.run_sync(self.set, pairs)
+        await in_thread(partial(self.set, pairs))
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """`clear` without blocking the event loop."""
-        await anyio.to_thread.run_sync(self.clear, namespaces)
+        await in_thread(partial(self.clear, namespaces))
 
     def encoded(self, key: FullKey, value: ValueT) -> bytes:
         """The bytes of a value under a key; encrypted ones can be read under that key only."""

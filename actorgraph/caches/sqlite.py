@@ -123,7 +123,8 @@ class SqliteCache(BaseCache[ValueT]):
         """Close the file; the cache can't be used any more."""
         connection = getattr(self, "_connection", None)
         if connection is not None:
-            connection.close()
+            with self._lock:  # a thread that was left behind may be using it
+                connection.close()
 
     def __enter__(self) -> "SqliteCache[ValueT]":
         """Itself."""

@@ -6,7 +6,7 @@ That is all: what a turn did before it failed, it does again.
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -17,8 +17,10 @@ import anyio.to_thread
 
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.errors import ConflictError, InvalidConfigError
+from actorgraph.loops import in_thread, unbroken
 from actorgraph.sessions.records import Checkpoint, CheckpointSaver, as_json
 from actorgraph.sessions.saver import SessionSaver
+from actorgraph.sessions.streamed import StreamedTurn
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -133,11 +135,11 @@ class Session:
             if inspect.iscoroutinefunction(function):
                 result = await function(*args, **kwargs)
             else:
-                result = await anyio.to_thread.run_sync(partial(function, *args, **kwargs))
+                result: Any = await in_thread(partial(function, *args, **kwargs))
                 if inspect.isawaitable(result):
                     result = await result
             kept = self._record(function, result, streamed=False)
-            self._commit(await self._aput(*kept))
+            await unbroken(partial(self._keep, kept))
             return cast("T", kept[1]["result"])
 
     def stream(
@@ -162,26 +164,20 @@ class Session:
                     source.close()
             self._commit(self._put(*self._record(function, pieces, streamed=True)))
 
-    async def astream(
+    def astream(
         self, function: Callable[P, AsyncIterator[T]], *args: P.args, **kwargs: P.kwargs
     ) -> AsyncIterator[T]:
-        """`stream` of an async generator, without blocking the event loop."""
-        with self._turn(function, streamed=True) as told:
-            if told is not None:
-                for piece in told["result"]:
-                    yield piece
-                return
-            pieces: list[Any] = []
-            source = function(*args, **kwargs)
-            try:
-                async for piece in source:
-                    pieces.append(piece)
-                    yield piece
-            finally:
-                # Here and now: left to the collector it would end in nobody's task.
-                if isinstance(source, AsyncGenerator):
-                    await source.aclose()
-            self._commit(await self._aput(*self._record(function, pieces, streamed=True)))
+        """`stream` of an async generator, without blocking the event loop.
+
+        Returns: an iterator that may be left at any time; the session is free then. `aclosing` of
+            it waits until the generator is closed, too.
+        """
+        turn = self._turn(function, streamed=True)
+
+        async def keep(pieces: list[Any]) -> None:
+            await unbroken(partial(self._keep, self._record(function, pieces, streamed=True)))
+
+        return StreamedTurn(turn, lambda: function(*args, **kwargs), keep)
 
     def _take_up(self, chain: list[Checkpoint]) -> None:
         """Begin with the stored turns, the oldest first."""
@@ -199,20 +195,22 @@ class Session:
                 f"a turn of session {self.thread_id!r} is going on",
                 do="wait for its end, or read its stream to the end",
             )
-        before, self._busy = deepcopy(self.state), True
+        before, turns, self._busy = deepcopy(self.state), self.turns, True
+        point = self._stored[0] if self._stored else None
         try:
-            if not self._stored:
+            if point is None:
                 yield None
-                before = self.state
                 return
-            point = self._stored[0]
             self._check(point, function, streamed=streamed)
             del self._stored[0]
             self._commit(point)
             before = deepcopy(point.state)
             yield deepcopy(point.metadata)
         finally:
-            self.state, self._busy = before, False
+            # A turn that was cancelled while it was stored is over, and so is its state.
+            if point is not None or self.turns == turns:
+                self.state = before
+            self._busy = False
 
     def _check(self, point: Checkpoint, function: Any, *, streamed: bool) -> None:
         stored, asked = point.metadata, _name_of(function)
@@ -236,6 +234,10 @@ class Session:
         self._check_last(self._saver.get(self.thread_id))
         parent = self.checkpoint.id if self.checkpoint else None
         return self._saver.put(self.thread_id, state, parent_id=parent, metadata=metadata)
+
+    async def _keep(self, kept: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        """Store a turn that is over; not to be broken off between the store and the session."""
+        self._commit(await self._aput(*kept))
 
     async def _aput(self, state: dict[str, Any], metadata: dict[str, Any]) -> Checkpoint | None:
         if not isinstance(self._saver, SessionSaver) or self.thread_id is None:

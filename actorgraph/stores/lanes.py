@@ -72,7 +72,7 @@ class Lanes(Generic[JobT, ResultT]):
         if lane.led:
             await self._turn(lane, mine)
         if not mine.done:
-            await self._lead(lane)
+            await self._lead(lane, mine)
         if mine.error is not None:
             raise mine.error
         return mine.result
@@ -91,18 +91,22 @@ class Lanes(Generic[JobT, ResultT]):
                     await mine.woken.wait()
             raise
 
-    async def _lead(self, lane: _Lane[JobT, ResultT]) -> None:
+    async def _lead(self, lane: _Lane[JobT, ResultT], mine: _Waiting[JobT, ResultT]) -> None:
         """Take along what waits; then the next one leads."""
         lane.led = True
-        if self._gathers:
-            await cancel_shielded_checkpoint()
-        taken = [lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX))]
+        taken: list[_Waiting[JobT, ResultT]] = []
+        # Whatever ends this, the lane is led by another task, or free: no await is outside.
         try:
+            if self._gathers:
+                await cancel_shielded_checkpoint()
+            taken += (lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX)))
             await unbroken(partial(self._hop, taken))
         finally:
             for one in taken:
                 one.done = True
                 one.woken.set()
+            if mine in lane.waiting:
+                lane.waiting.remove(mine)
             _pass_on(lane)
 
     async def _hop(self, taken: list[_Waiting[JobT, ResultT]]) -> None:

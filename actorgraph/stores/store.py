@@ -6,8 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-import anyio.to_thread
-
+from actorgraph.loops import in_thread
 from actorgraph.stores.base import BaseStore
 from actorgraph.stores.embedding import Embedder
 from actorgraph.stores.engine import Batch, aembed, embed, prepare
@@ -135,8 +134,7 @@ class OwnStore(BaseStore):
         trace: TracebackType | None,
     ) -> None:
         """See `close`; what runs is waited for, even when cancelled."""
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self.close)
+        await in_thread(self.close)
 
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)

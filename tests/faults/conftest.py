@@ -7,6 +7,8 @@ HEADS = {
     "| unreported | acknowledged | finished, not acknowledged, run again",
     "cancelled awaits": "call | store | event loop | awaits | open transactions | locks "
     "| tasks left | changed after the return | acknowledged lost | wrong",
+    "cancelled calls": "call | event loop | awaits",
+    "left iterators": "iterator | how | event loop | times | objects | tasks | threads",
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",

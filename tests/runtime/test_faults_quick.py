@@ -11,6 +11,8 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, sqlite_failure
+from tests.faults.cancelled_keepers import cancel_case
+from tests.faults.cancelled_readers import QUICK
 from tests.faults.cancels import JUDGED, cancel_everywhere
 from tests.faults.crashes import check, crash_everywhere
 from tests.faults.crowds import many_threads, one_thread, resumes
@@ -115,6 +117,15 @@ class TestCancelledAwaits:
 
         assert {name: seen[name] for name in JUDGED if seen[name]} == {}
         assert seen["awaits"] > 0
+
+    @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+    async def test_a_cancelled_call_blocks_nobody(self, case, tmp_path, anyio_backend):
+        """
+        Of a store, a cache, a session or a reader of events: cancelled at an await it ends, and
+        the same object answers the next call.
+        """
+        how, part = HOW[anyio_backend][-1], PARTS[anyio_backend]
+        await cancel_case(case, how, tmp_path, part)
 
 
 class TestManyAtOnce:

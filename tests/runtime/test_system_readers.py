@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import anyio
 import pytest
+import trio.testing
 
-from actorgraph import SlowReaderError, get_stream_writer
+from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, get_stream_writer
+from actorgraph.runtime.system.journal import HELD_S_MAX
 from tests.gates import Turnstile, settled
 from tests.graphs import ab, chain, in_a_row, writer
+from tests.leaving import ours
 from tests.stores import Store
 from tests.systems import kinds, place, system_of
 
@@ -47,6 +51,55 @@ class TestReaders:
             assert "gap" not in await kinds(reader)
 
         assert log == list("abcdef")
+
+    async def test_a_cancelled_task_that_is_kept_holds_no_run(self, place: Store):
+        """
+        Its frames hold the reader that it was cancelled in; the run goes on all the same.
+        """
+        slow, kept = Turnstile({"bar": ["s"]}), []
+        graph = in_a_row({"s": slow, **{name: writer(name) for name in "abcdef"}})
+
+        async def read(run: Any) -> None:
+            try:
+                async for _ in run.events(buffer=1, when_full="block"):
+                    pass
+            except anyio.get_cancelled_exc_class() as error:
+                kept.append(error)
+                raise
+
+        async with system_of(place, graph) as system:
+            run = await system.start("g", "t", {"bar": []})
+            async with anyio.create_task_group() as group:
+                group.start_soon(read, run)
+                await slow.entered.wait()
+                await settled()
+                group.cancel_scope.cancel()
+            slow.out.set()
+            assert await run.wait() == "success"
+
+        assert len(kept) == 1
+        kept.clear()
+
+    async def test_five_thousand_left_readers_leave_nothing(self, place: Store):
+        """
+        Readers and followers that were left by `break` are gone while their run goes on.
+        """
+        slow = Turnstile({"bar": ["s"]})
+        async with system_of(place, in_a_row({"s": slow})) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            before = ours()
+            for number in range(5000):
+                async for _ in run.events(when_full="block" if number % 2 else "drop_oldest"):
+                    break
+            for _ in range(500):
+                async for _ in system.follow("t"):
+                    break
+            grown = ours() - before
+            slow.out.set()
+            await run.result()
+
+        assert {kind: count for kind, count in grown.items() if count > 50} == {}
 
     async def test_a_slow_reader_may_be_closed(self, place: Store):
         """
@@ -123,6 +176,51 @@ class TestReaders:
             told = await kinds(run.events())
 
         assert told == ["metadata", *["custom"] * 50, "end"]
+
+
+class TestPatience:
+    """In a loop whose time passes when all wait."""
+
+    def test_a_reader_that_takes_nothing_holds_its_run_for_a_while(self):
+        """
+        A reader that is kept and not read any more is let go; read again, it goes on.
+        """
+
+        async def main() -> None:
+            async with ActorSystem({"g": chain("abcdef")}, saver=InMemorySaver()) as system:
+                run = await system.start("g", "t", {"bar": []})
+                reader = run.events(buffer=1, when_full="block")
+                await run.result()
+                assert HELD_S_MAX <= anyio.current_time() < 2 * HELD_S_MAX
+                events = [event async for event in reader]
+            assert [event.offset for event in events] == list(range(1, len(events) + 1))
+
+        in_virtual_time(main)
+
+    def test_a_slow_reader_holds_its_run_as_long_as_it_reads(self):
+        """
+        Each event that it takes gives it the time anew, so that it misses none.
+        """
+
+        async def main() -> None:
+            system = ActorSystem(
+                {"g": chain("abcdef")}, saver=InMemorySaver(), keep_events_in_memory=3
+            )
+            seen: list[str] = []
+            async with system:
+                run = await system.start("g", "t", {"bar": []})
+                async for event in run.events(buffer=1, when_full="block"):
+                    seen.append(event.kind)
+                    await anyio.sleep(HELD_S_MAX * 0.9)
+            assert "gap" not in seen
+
+        in_virtual_time(main)
+
+
+def in_virtual_time(main: Any) -> None:
+    """Run in a trio loop whose clock jumps to what is waited for."""
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    anyio.run(main, backend="trio", backend_options={"clock": clock})
 
 
 class TestOtherLives:

@@ -7,6 +7,7 @@ event further. `async for` reads in a coroutine; a plain `for` blocks, in code w
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from weakref import WeakSet
 
 import anyio
 
@@ -42,7 +43,7 @@ class StreamChannel(Generic[T]):
         self._method: str | None = None
         self._closed = False
         self._error: BaseException | None = None
-        self._subscribed = self._keeps = False
+        self._subscribed = self._keeps = self._deserted = False
 
     def push(self, item: T) -> None:
         """Add an item for the reader, if there is one, and for the run's log, if it has a name.
@@ -50,7 +51,7 @@ class StreamChannel(Generic[T]):
         Raises:
             InvalidConfigError: the channel is closed.
         """
-        if self._subscribed or self._keeps:
+        if (self._subscribed or self._keeps) and not self._deserted:
             if self._closed:
                 raise InvalidConfigError(
                     f"push() to the channel {self.name!r}, which is closed",
@@ -127,6 +128,11 @@ class StreamChannel(Generic[T]):
         """Let somebody else subscribe."""
         self._subscribed = False
 
+    def desert(self) -> None:
+        """Its only reader has left: drop what waits, and what comes."""
+        self._deserted = True
+        self._items.clear()
+
     @property
     def waiting(self) -> int | None:
         """The stamp of the oldest item; None without one."""
@@ -157,7 +163,10 @@ class StreamChannel(Generic[T]):
 
 
 class Cursor(AsyncIterator[T], Iterator[T]):
-    """Reads a source with an async `pull`: by `anext`, or by `next` in code without a loop."""
+    """Reads a source with an async `pull`: by `anext`, or by `next` in code without a loop.
+
+    One that is left, by `break` say, lets its source keep no more items.
+    """
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -180,13 +189,21 @@ class Cursor(AsyncIterator[T], Iterator[T]):
             raise StopIteration
         return cast("T", item)
 
+    def __del__(self) -> None:
+        self._source.desert()
+
 
 class _Branch(Generic[T]):
-    """One of several readers of a channel."""
+    """One of several readers of a channel.
 
-    def __init__(self, source: StreamChannel[T], branches: "list[_Branch[T]]") -> None:
+    Args:
+        branches: all of them; one that is left is not there any more.
+    """
+
+    def __init__(self, source: StreamChannel[T], branches: "WeakSet[_Branch[T]]") -> None:
         self._source = source
         self._branches = branches
+        branches.add(self)
         self._items: deque[Any] = deque()
         self._failed: Exception | None = None
 
@@ -212,10 +229,14 @@ class _Branch(Generic[T]):
         for branch in self._branches:
             branch._items.append(item)  # noqa: SLF001 - of this class
 
+    def desert(self) -> None:
+        """The reader has left; the last one takes the channel along."""
+        if all(branch is self for branch in self._branches):
+            self._source.desert()
+
 
 def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
     if n < 1:
         raise InvalidConfigError(f"tee({n}) of a channel", do="make 1 reader or more")
-    branches: list[_Branch[T]] = []
-    branches.extend(_Branch(channel, branches) for _ in range(n))
-    return tuple(Cursor[T](branch) for branch in branches)
+    branches: WeakSet[_Branch[T]] = WeakSet()
+    return tuple(Cursor[T](_Branch(channel, branches)) for _ in range(n))

@@ -246,6 +246,12 @@ class _Interleaved:
     def _release(self) -> None:
         for channel in self._channels.values():
             channel.release()
+        self._channels.clear()
+
+    def desert(self) -> None:
+        """The reader has left before the end."""
+        for channel in self._channels.values():
+            channel.desert()
 
 
 class _Blocking:

@@ -136,7 +136,7 @@ class SystemActor:
         self.lanes[job.thread_id] = lane
         self.jobs[job.id] = job
         self.counts["started"] += 1
-        for tell in self.followers.get(job.thread_id, ()):
+        for tell in tuple(self.followers.get(job.thread_id, ())):  # one may be left meanwhile
             tell(job)
         answer = None
         if self.keeps and not stored:
@@ -369,7 +369,7 @@ class SystemActor:
         if self.draining is None:
             self.draining = reason
             log_event("info", "system.draining", active=self.active, queued=self.queued)
-            for tell in [one for told in self.followers.values() for one in told]:
+            for tell in [one for told in list(self.followers.values()) for one in tuple(told)]:
                 tell(None)
         for job in list(self.jobs.values()):
             job.control.request_drain(reason)

@@ -3,7 +3,8 @@
 Receives   chunks from the run's supervisor and its nodes, from any thread; what the system says
 Sends      events to readers, each at its own pace, from the ring or from the store
 Bounds     the ring keeps the newest `ring` events. A reader holds nothing but its place; one
-           that is further behind than the ring reaches reads the store, or is told of a gap
+           that is further behind than the ring reaches reads the store, or is told of a gap.
+           Of a reader that the run waits for it has the `Hold`, never the reader
 Durable    with a keeper an event is shown once it is stored, so that an offset that a reader
            has seen means the same event after a restart
 Ends       when closed; readers get what is there, then the end
@@ -14,6 +15,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 
 from actorgraph.runtime.broadcast import Broadcast
@@ -23,9 +25,27 @@ from actorgraph.values.systems import RunEvent
 
 if TYPE_CHECKING:
     from actorgraph.runtime.system.keeper import Keeper
-    from actorgraph.runtime.system.readers import EventReader
 
 RING_EVENTS = 1024
+HELD_S_MAX = 60.0
+"""So long a reader may hold its run and take no event; then the run goes on without it."""
+
+
+class Hold:
+    """Where a reader is that the run waits for.
+
+    All that a journal has of a reader: the reader itself may be left, and collected, at any time.
+
+    Attributes:
+        offset: of the last event that the reader has.
+        buffer: events that it may be behind.
+    """
+
+    __slots__ = ("buffer", "offset")
+
+    def __init__(self, offset: int, buffer: int) -> None:
+        self.offset = offset
+        self.buffer = buffer
 
 
 class Journal(Broadcast):
@@ -52,7 +72,7 @@ class Journal(Broadcast):
         self.values: Any = None
         self.last = first - 1
         self._ring: deque[RunEvent] = deque(maxlen=ring)
-        self._readers: list[EventReader] = []
+        self._holds: dict[Hold, None] = {}
         self._gates: list[Gate] = []
         self._held = True
         self._turn = threading.RLock()
@@ -66,7 +86,24 @@ class Journal(Broadcast):
             return False
         if self.keeper is not None and self.keeper.is_full:
             return True
-        return bool(self._readers) and any(reader.holds for reader in self._readers)
+        return bool(self._holds) and bool(self._holding())
+
+    def _holding(self) -> list[Hold]:
+        """The readers that the run waits for now."""
+        visible = self.visible
+        # Copied at once: a reader that is collected, maybe in another thread, changes it.
+        return [hold for hold in list(self._holds) if visible - hold.offset >= hold.buffer]
+
+    async def wait_room(self) -> None:
+        """Wait until nothing holds the run: at most `HELD_S_MAX` for readers that take no event."""
+        while self.is_full:
+            before = [(hold, hold.offset) for hold in self._holding()]
+            with anyio.move_on_after(HELD_S_MAX) as patience:
+                await wait_in(self._room, lambda: not self.is_full)
+            if patience.cancelled_caught:
+                for hold, offset in before:
+                    if hold.offset == offset:
+                        self.release(hold)
 
     def try_publish(self, chunks: tuple[Item, ...]) -> bool:
         """See `Broadcast.try_publish`."""
@@ -139,14 +176,13 @@ class Journal(Broadcast):
             index = offset - (self._ring[0].offset if self._ring else 0)
             return self._ring[index] if 0 <= index < len(self._ring) else None
 
-    def enter(self, reader: "EventReader") -> None:
-        """A reader has come."""
-        self._readers.append(reader)
+    def hold(self, hold: Hold) -> None:
+        """Let the run wait for a reader."""
+        self._holds[hold] = None
 
-    def exit(self, reader: "EventReader") -> None:
-        """A reader has gone; nobody waits for it."""
-        if reader in self._readers:
-            self._readers.remove(reader)
+    def release(self, hold: Hold) -> None:
+        """Let the run wait no longer for a reader; from any thread."""
+        self._holds.pop(hold, None)
         self.moved()
 
     def moved(self) -> None:

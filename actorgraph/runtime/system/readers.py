@@ -1,8 +1,9 @@
 """EventReader: one reader of a run's events, at its own pace.
 
 It holds its place and nothing else. The policies, when it is `buffer` events behind:
-"block" lets the run wait; "drop_oldest" goes on reading what the ring and the store have, and is
-told of what they have not; "close" ends the reader with `SlowReaderError`.
+"block" lets the run wait, as long as the reader is there; "drop_oldest" goes on reading what the
+ring and the store have, and is told of what they have not; "close" ends the reader with
+`SlowReaderError`.
 """
 
 from collections import deque
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.closing import Closing
-from actorgraph.runtime.system.journal import Journal
+from actorgraph.runtime.system.journal import Hold, Journal
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
 
@@ -25,7 +26,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
     def __init__(
         self, journal: Journal, after: int, *, buffer: int, when_full: WhenFull = "drop_oldest"
     ) -> None:
-        self.offset = after
+        self._place = Hold(after, buffer)
         self._journal = journal
         self._buffer = buffer
         self._when_full: WhenFull = when_full
@@ -35,16 +36,24 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             self.offset = journal.first - 1
             told = gap(self.offset, self.offset + 1, journal.values)
             self._pages.extend(told)
-        self._journal.enter(self)
+        self._hold()
+
+    @property
+    def offset(self) -> int:
+        """That of the last event that the reader has."""
+        return self._place.offset
+
+    @offset.setter
+    def offset(self, offset: int) -> None:
+        self._place.offset = offset
 
     @property
     def _behind(self) -> int:
         return self._journal.visible - self.offset
 
-    @property
-    def holds(self) -> bool:
-        """Whether the run has to wait for it."""
-        return self._when_full == "block" and self._behind >= self._buffer
+    def _hold(self) -> None:
+        if self._when_full == "block":
+            self._journal.hold(self._place)
 
     def __aiter__(self) -> Self:
         """Itself."""
@@ -57,7 +66,15 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             StopAsyncIteration: there are no more.
             SlowReaderError: "close", and it was too far behind.
         """
-        event = None if self._left else await self._next()
+        if self._left:
+            raise StopAsyncIteration
+        self._hold()
+        try:
+            event = await self._next()
+        except BaseException:
+            # It may never come back, and a task that was cancelled keeps its frames, and them this.
+            self._journal.release(self._place)
+            raise
         if event is None:
             self.close()
             raise StopAsyncIteration
@@ -99,14 +116,14 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
     def close(self) -> None:
         """Stop reading; the run does not wait for it any more."""
         self._left = True
-        self._journal.exit(self)
+        self._journal.release(self._place)
 
     async def aclose(self) -> None:
         """See `close`."""
         self.close()
 
     def __del__(self) -> None:
-        self._journal.exit(self)
+        self._journal.release(self._place)
 
 
 def gap(after: int, following: int, values: Any) -> list[RunEvent]:
