@@ -20,6 +20,7 @@ from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
 from actorgraph.superstep.tasks import path_key
+from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
     HOLDER_ANY,
     BlobRow,
@@ -105,6 +106,8 @@ class HandOff:
         """
         if len(save.checkpoints) != 1 or len(save.ledger) != 1 or save.claim is not None:
             return None
+        if self._plan.untracked:
+            save = storable_save(self._plan.untracked, save)
         point, placed = save.checkpoints[0], self._placed
         if self._sealed or placed.moved or point.deltas:
             return None
@@ -124,6 +127,8 @@ class HandOff:
             SerializationError: a value can't be stored; its path is in the text. Nothing of
                 the save may be stored then, and the run must end.
         """
+        if self._plan.untracked:
+            save = storable_save(self._plan.untracked, save)
         self._encoded = self._yielded = 0
         ledger: list[LedgerRow] = []
         for entry in save.ledger:

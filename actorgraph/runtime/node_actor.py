@@ -264,7 +264,7 @@ class NodeActor:
         if scope.failed_calls:
             warn_of_lost_errors(scope)
         if scope.messages is not None:
-            messages.returned(scope, self._node, writes)
+            messages.returned(scope, self._node, self._around.plan, writes)
         answers = tuple(scope.answers)
         return TaskSucceeded(
             TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)

@@ -334,10 +334,13 @@ def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:
 
 def _policy(launch: Launch) -> RunPolicy:
     """The run's policy; a nested run's checkpoints say under which ones they were made."""
+    policy = launch.policy
+    if launch.broadcast is not None and launch.broadcast.is_stored:
+        policy = msgspec.structs.replace(policy, stored_stream=True)
     if launch.place is None:
-        return launch.policy
-    metadata = {**launch.policy.metadata, **launch.place.nested.metadata}
-    return msgspec.structs.replace(launch.policy, metadata=metadata)
+        return policy
+    metadata = {**policy.metadata, **launch.place.nested.metadata}
+    return msgspec.structs.replace(policy, metadata=metadata)
 
 
 def _mint(launch: Launch) -> Mint:

@@ -9,7 +9,10 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from datetime import date, time, timedelta
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -109,8 +112,8 @@ def _add_keys(
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """The `(key, value)` pairs of an update in any of its forms.
 
-    An object of the schema gives all its fields; of a pydantic model those that were set, of any
-    other class with annotations those that it has.
+    An object of the schema gives all its fields; of a pydantic model those that were set or
+    changed in place, of any other class with annotations those that it has.
     """
     if update is None:
         return ()
@@ -122,7 +125,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
         return update
-    fields = _set_fields(update)
+    fields = fields_of(update)
     if fields is None:
         raise _no_update(node, update)
     return fields
@@ -141,12 +144,16 @@ def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
     )
 
 
-def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
+def fields_of(update: Any) -> list[tuple[str, Any]] | None:
+    """The fields that an object of a schema gives, as `updates_in` says; None if it has none."""
     if isinstance(update, type):
         return None
     if hasattr(update, "model_fields_set"):
         given: set[str] = update.model_fields_set
-        return [(k, getattr(update, k)) for k in type(update).model_fields if k in given]
+        fields = type(update).model_fields.items()
+        return [
+            (k, getattr(update, k)) for k, f in fields if k in given or _has_changed(update, k, f)
+        ]
     if dataclasses.is_dataclass(update):
         return [(f.name, getattr(update, f.name)) for f in dataclasses.fields(update)]
     if isinstance(update, msgspec.Struct):
@@ -154,6 +161,23 @@ def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
     bases = reversed(type(update).__mro__)
     declared = dict.fromkeys(key for cls in bases for key in inspect.get_annotations(cls))
     return [(k, getattr(update, k)) for k in declared if hasattr(update, k)] if declared else None
+
+
+def _has_changed(model: Any, key: str, field: Any) -> bool:
+    """Whether a pydantic field that was never set has been changed in place all the same.
+
+    Only what is mutable can be; the default of anything else isn't made again to compare.
+    """
+    value = getattr(model, key, None)
+    if value is None or isinstance(value, _IMMUTABLE):
+        return False
+    try:
+        return bool(value != field.get_default(call_default_factory=True))
+    except Exception:  # noqa: BLE001 - a factory that takes the other fields, a strange `!=`
+        return True
+
+
+_IMMUTABLE = (str, bytes, int, float, complex, frozenset, type, Enum, date, time, timedelta, UUID)
 
 
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
