@@ -12,10 +12,14 @@ from langchain_core.runnables.config import RunnableConfig, var_child_runnable_c
 
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
+from actorgraph.runtime.callbacks import manager_of
 
 
 def inherit(scope: TaskScope, context: Context) -> None:
     """Let the LangChain calls of a task that name no config have its callbacks, tags, metadata."""
+    config = scope.config
+    if config.get("callbacks"):
+        scope.override({**config, "callbacks": manager_of(config["callbacks"])})
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
 
 
