@@ -31,6 +31,7 @@ from actorgraph.runtime.runs import Address, Launch
 from actorgraph.runtime.stopping import stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
+from actorgraph.values.interop import own
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
@@ -165,7 +166,7 @@ class CompiledBase:
             plan=self.plan,
             policy=policy,
             address=seat.address,
-            given=given,
+            given=own(given),
             config=dict(seat.config or {}),
             host=seat.host,
             codec=seat.codec,

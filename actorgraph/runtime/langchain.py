@@ -13,8 +13,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResul
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
-from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.callbacks import manager_of
+from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.values.constants import TAG_NOSTREAM
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, cast
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
-from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.callbacks import manager_of
+from actorgraph.runtime.context import TaskScope
 
 
 class ProgressListener(BaseCallbackHandler):

@@ -11,8 +11,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
 from actorgraph.plan.graph import NodePlan
-from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.callbacks import manager_of
+from actorgraph.runtime.context import TaskScope
 
 
 def inherit(scope: TaskScope, context: Context) -> None:

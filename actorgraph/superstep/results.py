@@ -27,7 +27,8 @@ from actorgraph.errors import (
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.constants import END, ROOT, START, TASKS
+from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
+from actorgraph.values.interop import is_their_question, own
 from actorgraph.values.run import Write
 
 
@@ -47,6 +48,7 @@ def writes_of(
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # what nearly every call returns
+    returned = own(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
@@ -103,10 +105,21 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
+        elif key == INTERRUPT and is_their_question(value):
+            raise _unasked(node, value)
         elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
             does = "the input has" if node.name == START else f"node {node.name!r} returned"
             dropped.append(f"{does} {key!r}, which is not a channel of this graph ({hint})")
+
+
+def _unasked(node: NodePlan, asked: Any) -> InvalidUpdateError:
+    return InvalidUpdateError(
+        f"node {node.name!r} returned what a graph of LangGraph's asks: {asked[0].value!r}. "
+        "Nobody would be asked, and the run would go on without an answer",
+        do="add that graph itself as a node: then its questions are the run's; or ask with "
+        "actorgraph's interrupt() and resume the graph in the node",
+    )
 
 
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
@@ -183,7 +196,8 @@ _IMMUTABLE = (str, bytes, int, float, complex, frozenset, type, Enum, date, time
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
     """The writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
-    for target in targets:
+    for given in targets:
+        target = given if isinstance(given, str) else own(given)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:
@@ -227,6 +241,7 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
         if channel is not None:
             return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
+    answers = [answer if isinstance(answer, str) else own(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(

@@ -147,7 +147,7 @@ def _is_pair_of(names: Names, part: Any) -> bool:
 def _emptied(names: Names, thing: Any) -> Any:
     """A copy of an object of a state's class with these fields at their defaults, or None."""
     pairs = fields_of(thing)
-    held = names.intersection(key for key, _ in pairs) if pairs else frozenset[str]()
+    held = [key for key, _ in pairs if key in names] if pairs else []
     if not held:
         return thing
     fields = {key: _default_of(type(thing), key) for key in held}

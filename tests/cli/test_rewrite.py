@@ -35,7 +35,7 @@ MOVES = [
     ),
     (
         "from langgraph.errors import NodeInterrupt",
-        "from actorgraph import GraphInterrupt as NodeInterrupt",
+        "from actorgraph import NodeInterrupt",
     ),
     ("from langgraph.prebuilt import ToolNode", "from actorgraph.prebuilt import ToolNode"),
     ("from langgraph.channels.topic import Topic", "from actorgraph.channels import Topic"),
