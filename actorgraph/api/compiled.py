@@ -109,7 +109,9 @@ class CompiledBase:
         self._codec = self._codec_for(self.checkpointer)
 
     def _codec_for(self, saver: object) -> Codec:
-        own = getattr(saver, "codec", None)
+        own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
+        if learn is not None:
+            learn(self.stored_types)
         codec = cast("Codec", own) if own is not None else Codec()
         for migration in self.plan.migrations:
             codec = codec.with_upgrades(migration.types)

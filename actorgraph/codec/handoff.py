@@ -71,6 +71,7 @@ class HandOff:
     ) -> None:
         self._codec = codec
         self._sealed = codec.encrypts
+        self._inlines = not codec.encodes_all
         self._plan = plan
         self._thread_id = thread_id
         self._namespace = namespace
@@ -109,7 +110,7 @@ class HandOff:
         if self._plan.untracked:
             save = storable_save(self._plan.untracked, save)
         point, placed = save.checkpoints[0], self._placed
-        if self._sealed or placed.moved or point.deltas:
+        if not self._inlines or placed.moved or point.deltas:
             return None
         for value in point.changed.values():
             if not is_inline(value):
@@ -141,7 +142,7 @@ class HandOff:
             for channel in point.deltas:
                 self._placed.forget(channel)
             for channel, value in self._changed(point).items():
-                if is_inline(value) and not self._sealed:
+                if self._inlines and is_inline(value):
                     self._placed.inline(channel, value)
                     continue
                 for _ in self._place(point, channel, value, rows):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from actorgraph.errors.replacing import prefers_blocking
 from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
@@ -18,7 +19,8 @@ def as_callable(action: Any) -> Callable[..., Any]:
     Raises:
         TypeError: it is neither.
     """
-    for method in ("ainvoke", "invoke"):
+    methods = ("invoke",) if prefers_blocking(type(action), "invoke") else ("ainvoke", "invoke")
+    for method in methods:
         if not inspect.isroutine(action) and hasattr(action, method):
             return getattr(action, method)
     if not callable(action):
