@@ -14,7 +14,8 @@ RUN_METHODS = ("get_tuple", "list", "put", "put_writes", "get_next_version")
 _ALONE = (*RUN_METHODS, "get")
 """Methods of which one form may be overridden: `get` is called by programs only."""
 
-_TWINS = {"commit": "commit_now", "query": "query_now"}
+_TWINS = {"commit": ["commit_now"], "query": ["query_now"], "open": [], "close": []}
+"""Methods of the port that are not called where a saver has others that never wait."""
 
 
 def replaced_in_runs(kind: type) -> list[str]:
@@ -42,5 +43,5 @@ def check_subclass(kind: type) -> None:
                 do=f"override a{name}() instead: {name}() calls it",
             )
     for name, at_once in _TWINS.items():
-        if replaced(kind, [name]) and not replaced(kind, [at_once, "immediate"]):
-            kind.immediate = False  # type: ignore[attr-defined] - else at_once is called instead
+        if replaced(kind, [name]) and not replaced(kind, [*at_once, "immediate"]):
+            kind.immediate = False  # else `at_once` is called instead

@@ -36,6 +36,12 @@ def check_channel(kind: type) -> None:
             "`return super().fold(name, value, changed_writes)`; or derive it from "
             "channels.BaseChannel, which has LangGraph's methods",
         )
+    if not getattr(kind, "stored", True) and (stores := {"dump", "load"}.intersection(defined)):
+        raise GraphBuildError(
+            f"{kind.__name__} overrides {', '.join(sorted(stores))}, but its values are stored "
+            "nowhere",
+            do="set stored = True in the class, or derive it from a channel that is stored",
+        )
     for name, (flag, value) in _FLAGS.items():
         if name not in defined:
             continue

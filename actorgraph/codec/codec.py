@@ -119,7 +119,7 @@ class Codec:
     @property
     def encodes_all(self) -> bool:
         """Whether small numbers too are stored as `encode` makes them, not in the record."""
-        return self.encrypts or bool(replaced(type(self), ("encode",)))
+        return self.encrypts or bool(replaced(type(self), ("encode", "decode")))
 
     @property
     def at_rest(self) -> "Codec":
