@@ -50,6 +50,7 @@ class HandOff:
         stamped: whether checkpoints carry the run's id; updates from outside don't.
         owner: the ActorSystem whose run it is.
         holder: the run that has the thread's claim, as loaded.
+        untracked: keys whose values are never stored; default those of the graph's channels.
         aside: whether values stand apart from those of their version, which others may have given
             to other values: what a program puts has the program's own versions.
     """
@@ -68,7 +69,9 @@ class HandOff:
         owner: bytes | None = None,
         aside: bool = False,
         holder: bytes | None = HOLDER_ANY,
+        untracked: frozenset[str] | None = None,
     ) -> None:
+        self._untracked = plan.untracked if untracked is None else untracked
         self._codec = codec
         self._sealed = codec.encrypts
         self._inlines = not codec.encodes_all
@@ -107,8 +110,8 @@ class HandOff:
         """
         if len(save.checkpoints) != 1 or len(save.ledger) != 1 or save.claim is not None:
             return None
-        if self._plan.untracked:
-            save = storable_save(self._plan.untracked, save)
+        if self._untracked:
+            save = storable_save(self._untracked, save)
         point, placed = save.checkpoints[0], self._placed
         if not self._inlines or placed.moved or point.deltas:
             return None
@@ -128,8 +131,8 @@ class HandOff:
             SerializationError: a value can't be stored; its path is in the text. Nothing of
                 the save may be stored then, and the run must end.
         """
-        if self._plan.untracked:
-            save = storable_save(self._plan.untracked, save)
+        if self._untracked:
+            save = storable_save(self._untracked, save)
         self._encoded = self._yielded = 0
         ledger: list[LedgerRow] = []
         for entry in save.ledger:

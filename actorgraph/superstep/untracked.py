@@ -56,8 +56,7 @@ def storable_update(names: Names, given: Any) -> Any:
         goto = [storable_send(names, t) if isinstance(t, Send) else t for t in targets]
         return dataclasses.replace(given, update=storable_update(names, given.update), goto=goto)
     if isinstance(given, Mapping):
-        given = cast("Mapping[str, Any]", given)
-        return given if names.isdisjoint(given) else _without(names, given.items())
+        return _stripped(names, cast("Mapping[str, Any]", given))
     if isinstance(given, (list, tuple)):
         parts = cast("list[Any]", given)
         kept = [part for part in parts if not _is_pair_of(names, part)]
@@ -69,18 +68,12 @@ def storable_update(names: Names, given: Any) -> Any:
 
 
 def storable_send(names: Names, send: Send) -> Send:
-    """A Send whose argument lacks these keys; fields of an object have their defaults, or None.
-
-    The state inside of the argument of a tool's call is looked at too.
-    """
+    """A Send whose argument lacks these keys; fields of an object have their defaults, or None."""
     arg = send.arg
     kept = _emptied(names, arg)
     if isinstance(arg, Mapping):
         arg = cast("Mapping[str, Any]", arg)
-        kept = arg if names.isdisjoint(arg) else _without(names, arg.items())
-        if "__type" in kept and "state" in kept:
-            state = storable_update(names, kept["state"])
-            kept = kept if state is kept["state"] else {**kept, "state": state}
+        kept = _stripped(names, arg)
     return send if kept is arg else dataclasses.replace(send, arg=kept)
 
 
@@ -133,6 +126,14 @@ def _storable_parts(names: Names, update: Any) -> Any:
         parts = (storable_update(names, part) for part in cast("list[Any]", update))
         return [part for part in parts if part != {}]
     return storable_update(names, update)
+
+
+def _stripped(names: Names, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept = given if names.isdisjoint(given) else _without(names, given.items())
+    if "__type" in kept and "state" in kept:  # of a tool's call, with the state that it may see
+        state = storable_update(names, kept["state"])
+        return kept if state is kept["state"] else {**kept, "state": state}
+    return kept
 
 
 def _without(names: Names, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
