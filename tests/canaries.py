@@ -1,6 +1,7 @@
 """A program with a word in everything that must not be stored, and the search for that word."""
 
 import dataclasses
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,18 +100,23 @@ def graph_of(word: str, **options: Any) -> Any:
     return builder.add_edge(START, "first").compile(**options)
 
 
-async def run_all(saver: Any, folder: Path, word: str, mode: Any) -> None:
-    """Run it with each input, leave it in its middle, change it from outside, and go on."""
-    with SqliteCache(folder / "cache.db") as cache:
-        audited = AuditedSaver(saver, AuditLog(folder / "audit.log"))
-        for number, given in enumerate(inputs(word)):
-            config = at(f"{mode}-{number}", password=f"{word}-configured")
-            graph = graph_of(word, checkpointer=audited, cache=cache)
-            await graph.ainvoke(given, config, durability=mode)
-            await graph.aupdate_state(config, {"word": word}, as_node="second")
-            await graph.ainvoke(None, config, durability=mode)
-            await graph.ainvoke(Command(resume=1), config, durability=mode)
-            assert (await graph.aget_state(config)).next == ()
+async def run_all(store: Any, folder: Path, word: str, mode: Any, given: list[Any]) -> None:
+    """Run it with each input, leave it in its middle, change it from outside, and go on.
+
+    What the store keeps beside files is copied to one.
+    """
+    with SqliteCache(folder / "cache.db") as cache, closing(AuditLog(folder / "audit.log")) as log:
+        async with AuditedSaver(store.saver(), log) as saver:
+            for number, one in enumerate(given):
+                config = at(f"{mode}-{number}", password=f"{word}-configured")
+                graph = graph_of(word, checkpointer=saver, cache=cache)
+                await graph.ainvoke(one, config, durability=mode)
+                await graph.aupdate_state(config, {"word": word}, as_node="second")
+                await graph.ainvoke(None, config, durability=mode)
+                await graph.ainvoke(Command(resume=1), config, durability=mode)
+                assert (await graph.aget_state(config)).next == ()
+            if not store.on_disk:
+                await saver.abackup(folder / "backup.db")
 
 
 async def run_in_system(saver: Any, word: str) -> list[Any]:

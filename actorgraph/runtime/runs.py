@@ -24,7 +24,7 @@ from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.near_threads import near_threads
-from actorgraph.runtime.nested import NestedPlace
+from actorgraph.runtime.nested import NestedPlace, never_stored
 from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
 from actorgraph.runtime.stopping import Stopping, depth_of
@@ -212,7 +212,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             owner=launch.owner,
             placed=found.placement,
             holder=found.holder,
-            untracked=_untracked(launch),
+            untracked=never_stored(launch.plan, launch.place),
         )
     loaded = found.restored.id if found.restored else None
     try:
@@ -344,15 +344,6 @@ def _policy(launch: Launch) -> RunPolicy:
     return msgspec.structs.replace(policy, metadata=metadata)
 
 
-def _untracked(launch: Launch) -> frozenset[str]:
-    """What is not stored of a run: its own channels', and keys of the state of the graph above.
-
-    That state is the input of a nested run, which has another channel of such a name or none.
-    """
-    above = launch.place.scope.lineage.untracked if launch.place else frozenset[str]()
-    return launch.plan.untracked.union(above.difference(launch.plan.channels))
-
-
 def _mint(launch: Launch) -> Mint:
     place = launch.place
     if place is None or place.host is not None:
@@ -375,7 +366,7 @@ def _lineage(
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
-        untracked=_untracked(launch),
+        untracked=never_stored(launch.plan, launch.place),
         parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
         base=lambda: state.checkpoint,
         step=lambda: state.step + 1,

@@ -21,6 +21,7 @@ HEADS = {
     "SIGTERM under load": "server | times | streams: ended by a drain, by an end, cut | runs "
     "accepted | finished by the next server | acknowledged steps | lost | refused with "
     "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
+    "canaries": "what | store | mode | event loop | inputs | words found that must not be stored",
     "web": "what | server | figures",
     "OpenAPI": "what | store | figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "
