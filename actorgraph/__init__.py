@@ -88,6 +88,7 @@ from actorgraph.values.control import RunControl
 from actorgraph.values.execution import ExecutionInfo, ServerInfo
 from actorgraph.values.invalid_resumes import is_invalid_resume
 from actorgraph.values.migrations import Migration
+from actorgraph.values.node_interrupt import NodeInterrupt
 from actorgraph.values.node_policies import (
     CachePolicy,
     RetryPolicy,
@@ -280,6 +281,7 @@ __all__ = [
     "NodeBuilder",
     "NodeCancelledError",
     "NodeError",
+    "NodeInterrupt",
     "NodeTimeoutError",
     "NotSupportedError",
     "Overwrite",

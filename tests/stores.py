@@ -34,7 +34,7 @@ each kind wherever it is."""
 ONE_LOOP = (
     *("TestRandomThreads", "test_encrypted_file", "test_forged_rows", "test_injection"),
     *("test_nothing_deleted_is_left_on_the_disk", "test_what_is_refused_is_refused_everywhere"),
-    *("test_what_a_replay_is_about_to_read_may_go", "TestPoison"),
+    *("test_what_a_replay_is_about_to_read_may_go", "TestPoison", "test_canaries"),
 )
 """Tests in tests/savers that run on the slower stores on asyncio alone: they are about what is
 stored, and it is the same code that stores it for either loop."""

@@ -1,8 +1,12 @@
-"""Savers of LangGraph's interface as checkpointers: each gets one adapter, with one warning."""
+"""Savers of LangGraph's interface as checkpointers: each gets one adapter, with one warning.
+
+So does one of ours whose class overrides methods of that interface.
+"""
 
 from importlib import import_module
 from typing import Any, cast
 
+from actorgraph.api.overriding import replaced_in_runs
 from actorgraph.ports import Checkpointer, Saver
 
 _ADAPTER = "_actorgraph_adapter"
@@ -22,7 +26,9 @@ def adopted(checkpointer: Checkpointer) -> Saver | bool | None:
     Warns:
         ForeignSaverWarning: once for each class.
     """
-    if checkpointer is None or isinstance(checkpointer, (bool, Saver)):
+    if checkpointer is None or isinstance(checkpointer, bool):
+        return checkpointer
+    if isinstance(checkpointer, Saver) and not replaced_in_runs(type(checkpointer)):
         return checkpointer
     known: Saver | None = getattr(checkpointer, _ADAPTER, None)
     if known is not None and getattr(known, "saver", None) is checkpointer:

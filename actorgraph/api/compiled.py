@@ -31,6 +31,7 @@ from actorgraph.runtime.runs import Address, Launch
 from actorgraph.runtime.stopping import stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
+from actorgraph.values.interop import own
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
@@ -108,7 +109,9 @@ class CompiledBase:
         self._codec = self._codec_for(self.checkpointer)
 
     def _codec_for(self, saver: object) -> Codec:
-        own = getattr(saver, "codec", None)
+        own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
+        if learn is not None:
+            learn(self.stored_types)
         codec = cast("Codec", own) if own is not None else Codec()
         for migration in self.plan.migrations:
             codec = codec.with_upgrades(migration.types)
@@ -165,7 +168,7 @@ class CompiledBase:
             plan=self.plan,
             policy=policy,
             address=seat.address,
-            given=given,
+            given=own(given),
             config=dict(seat.config or {}),
             host=seat.host,
             codec=seat.codec,

@@ -2,11 +2,14 @@
 
 import threading
 import warnings
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
+from actorgraph.api.overriding import RUN_METHODS, replaced_in_runs
 from actorgraph.api.savers import HostedSaver
 from actorgraph.errors import ForeignSaverWarning, GraphBuildError
+from actorgraph.errors.replacing import prefers_blocking
 from actorgraph.savers.foreign.backend import LIMITS, ForeignBackend
 from actorgraph.savers.foreign.calls import missing
 
@@ -41,17 +44,34 @@ class ForeignSaver(HostedSaver, ForeignBackend):
                 do="give the class these methods, or their async twins (aget_tuple, ...)",
             )
         super().__init__(saver)
+        self._calls.blocking_first = frozenset(
+            name for name in RUN_METHODS if prefers_blocking(type(saver), name)
+        )
         with _LOCK:
             known = type(saver) in _WARNED
             _WARNED.add(type(saver))
         if not known:
-            warnings.warn(
-                f"{kind} works as a checkpointer with LangGraph's guarantees: {', '.join(LIMITS)}\n"
-                "  Do this: nothing, or move its threads to one of actorgraph's savers; see "
-                "docs/migrating.md",
-                ForeignSaverWarning,
-                stacklevel=6,
-            )
+            warnings.warn(_limited(type(saver)), ForeignSaverWarning, stacklevel=6)
+
+    def learn(self, types: Iterable[type]) -> None:
+        """Let a saver of ours, whose class overrides some methods, store the types of a graph."""
+        if isinstance(self.saver, HostedSaver):
+            saver: Any = self.saver
+            saver.codec = saver.codec.with_types(types)
 
     def __repr__(self) -> str:
         return f"ForeignSaver({self.saver!r})"
+
+
+def _limited(kind: type) -> str:
+    """What a warning says of a class."""
+    limits = f"works as a checkpointer with LangGraph's guarantees: {', '.join(LIMITS)}"
+    if not issubclass(kind, HostedSaver):
+        do = "nothing, or move its threads to one of actorgraph's savers; see docs/migrating.md"
+        return f"{kind.__name__} {limits}\n  Do this: {do}"
+    names = ", ".join(replaced_in_runs(kind))
+    return (
+        f"{kind.__name__} overrides {names}, so it {limits}\n"
+        "  Do this: nothing; or, to keep actorgraph's guarantees, watch or limit a saver by one "
+        "around it (docs/operations.md), or override its commit() and query()"
+    )

@@ -4,11 +4,12 @@
 """
 
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from actorgraph.api.blocking import may_block
 from actorgraph.api.delta_history import DeltaHistoryMethods
 from actorgraph.api.key_methods import KeyMethods
+from actorgraph.api.overriding import check_subclass
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
 from actorgraph.api.upkeep_methods import UpkeepMethods
@@ -23,6 +24,15 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
     """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
 
     _opened: Opened | None = None
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a subclass with a method that nothing would call.
+
+        Raises:
+            GraphBuildError: see `overriding.check_subclass`.
+        """
+        super().__init_subclass__(**more)
+        check_subclass(cls)
 
     async def __aenter__(self) -> Self:
         """Open the saver in this event loop.

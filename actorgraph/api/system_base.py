@@ -8,6 +8,7 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
+from actorgraph.api.adopting import adopted
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.savers import InMemorySaver
 from actorgraph.api.system_calls import Call
@@ -58,7 +59,8 @@ class SystemBase:
             )
         for name in graphs:
             check_graph_name(name)
-        self.saver = cast("Saver", saver if saver is not None else _common_saver(graphs))
+        given = saver if saver is not None else _common_saver(graphs)
+        self.saver = cast("Saver", adopted(given))
         if getattr(self.saver, "guards", False):
             raise InvalidConfigError(
                 "a system renews leases, recovers and lists runs for nobody in particular, which a "

@@ -8,6 +8,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.errors import InvalidConfigError
+from actorgraph.values.interop import own
 from actorgraph.values.policies import StreamMode
 
 _OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable")
@@ -98,7 +99,7 @@ def checked_call(
     return Call(
         name=name,
         thread_id=thread_id,
-        given=given,
+        given=own(given),
         config=config,
         options=call_options("start", cast("Any", rest)),
         modes=modes_of(options.get("stream_mode", SHOWN)),

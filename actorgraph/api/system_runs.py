@@ -16,6 +16,7 @@ from actorgraph.errors import RunCancelledError, SerializationError
 from actorgraph.runtime.runs import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
+from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.control import RunControl
 from actorgraph.values.run import Cancelled, Interrupted, Outcome
 from actorgraph.values.systems import RunRow
@@ -104,21 +105,23 @@ def shaper(graph: CompiledBase, call: Call) -> Callable[[Outcome], Any]:
 def payload_of(graph: CompiledBase, call: Call, run: bytes) -> bytes:
     """What is stored of a call, so that another process can begin it.
 
-    A context or a config that can't be stored is left out, and named.
+    A context or a config that can't be stored is left out, and named; what is given for an
+    UntrackedValue is left out as it is everywhere.
 
     Raises:
         SerializationError: the input can't be stored.
     """
     codec, place = codec_of(graph), places.call_of(run)
+    given = storable_update(graph.plan.untracked, call.given)
     stored: dict[str, Any] = {
-        "input": call.given,
+        "input": given,
         "config": {k: v for k, v in call.config.items() if k not in _LOCAL},
         "modes": list(call.modes),
         "subgraphs": call.subgraphs,
         "resumable": call.resumable,
     }
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
-    codec.encode(call.given, "input")
+    codec.encode(given, "input")
     try:
         return codec.encode({**stored, "options": options}, "the call", place)
     except SerializationError as error:

@@ -7,6 +7,8 @@ returns the new one; UNCHANGED means that the cell's version must not rise.
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from actorgraph.channels.overriding import check_channel
+
 T = TypeVar("T")
 
 
@@ -69,6 +71,15 @@ class Channel(Generic[T]):
 
     stamp: Callable[[Any, str], Any] | None = None
     """Completes a write before it is stored, given a seed that says where it stands."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a subclass with methods that nothing would call.
+
+        Raises:
+            GraphBuildError: see `overriding.check_channel`.
+        """
+        super().__init_subclass__(**more)
+        check_channel(cls)
 
     def __init__(self, typ: Any = Any) -> None:
         self.typ = typ

@@ -5,6 +5,7 @@ then; any other one's is the nearest whole value with the writes since then fold
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
@@ -53,16 +54,17 @@ class DeltaChannel(Channel[T]):
         self.snapshot_frequency = snapshot_frequency
         self.supersteps_max = supersteps_max
         self.stamp = getattr(getattr(reducer, "func", reducer), "stamp", None)
+        self._declare(typ)
+
+    def _declare(self, typ: Any) -> None:
+        self.typ = typ
         self._make = concrete(get_origin(typ) or typ)
 
     def annotated(self, typ: Any) -> "DeltaChannel[T]":
         """The same rule over the annotated type."""
-        return DeltaChannel(
-            self.reducer,
-            typ,
-            snapshot_frequency=self.snapshot_frequency,
-            supersteps_max=self.supersteps_max,
-        )
+        made = copy(self)  # of the program's own class, if it has one
+        made._declare(typ)  # noqa: SLF001 - its own copy
+        return made
 
     def initial(self) -> Any:
         """`typ()`, made anew for each run, or EMPTY where it can't be called."""

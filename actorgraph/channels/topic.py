@@ -21,9 +21,9 @@ class Topic(Channel[Sequence[T]]):
         super().__init__(typ)
         self.accumulate = accumulate
         self.unique = unique
-        self.clears = not accumulate
+        self.clears = not accumulate or type(self).clears
         self.appends = accumulate and not unique
-        self.transparent = not unique
+        self.transparent = not unique and type(self).transparent
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
         """The values in task-path order, after the kept ones when accumulating."""

@@ -105,7 +105,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         TOP,
         """
         GraphRecursionError InvalidUpdateError EmptyChannelError EmptyInputError GraphInterrupt
-        NodeInterrupt=GraphInterrupt GraphBubbleUp ParentCommand NodeError NodeTimeoutError
+        NodeInterrupt GraphBubbleUp ParentCommand NodeError NodeTimeoutError
         NodeCancelledError GraphDrained UnknownInterruptError ErrorCode is_invalid_resume
         """,
     ),

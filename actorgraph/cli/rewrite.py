@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from actorgraph.cli.outdated import outdated
+
 ROOT = "langgraph"
 WIDTH = 88
 Homes = Mapping[str, Mapping[str, str]]
@@ -49,6 +51,9 @@ def rewrite(source: str, homes: Homes) -> Rewritten:
             work.import_modules(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             work.mention(node, node.value)
+    if _uses(tree):
+        for place, text in outdated(tree):
+            work.remark(place, text)
     work.remarks.sort(key=lambda remark: remark.line)
     return Rewritten(work.done(), work.remarks)
 
@@ -218,6 +223,13 @@ class _Work:
         separator = "; " if shared else f"{newline}{before}"
         text = separator.join(part.replace("\n", newline + before) for part in texts)
         self.edits[start, end] = text
+
+
+def _uses(tree: ast.AST) -> bool:
+    """Whether a program imports anything of LangGraph's."""
+    modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    names = (a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names)
+    return any(map(_ours, [*modules, *names]))
 
 
 def _ours(module: str) -> bool:

@@ -22,13 +22,14 @@ from actorgraph.codec.events import tell_blocked
 from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
-from actorgraph.codec.refusals import checked_text, damaged, newer, unknown
+from actorgraph.codec.refusals import check_codec, checked_text, damaged, newer, unknown
 from actorgraph.codec.types import EXTENSIONS, PAIRS, Packed, builtin_of, extension_of, name_of
 from actorgraph.errors import (
     InvalidConfigError,
     SerializationError,
     UnknownTypeError,
 )
+from actorgraph.errors.replacing import replaced
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
 """The first bytes of binary data in msgpack, and of whatever else has them by chance."""
@@ -67,6 +68,11 @@ class Codec:
         InvalidConfigError: a key has a wrong size, or both `keys` and `cipher` are given.
         MissingExtraError: `keys` without the package `cryptography`.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a subclass that overrides methods by which no value is stored."""
+        super().__init_subclass__(**more)
+        check_codec(cls)
 
     def __init__(
         self,
@@ -110,6 +116,11 @@ class Codec:
     def encrypts(self) -> bool:
         """Whether stored values are encrypted."""
         return self._envelope is not None and self._envelope.cipher is not None
+
+    @property
+    def encodes_all(self) -> bool:
+        """Whether small numbers too are stored as `encode` makes them, not in the record."""
+        return self.encrypts or bool(replaced(type(self), ("encode", "decode")))
 
     @property
     def at_rest(self) -> "Codec":

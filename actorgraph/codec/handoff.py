@@ -20,6 +20,7 @@ from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
 from actorgraph.superstep.tasks import path_key
+from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
     HOLDER_ANY,
     BlobRow,
@@ -49,6 +50,7 @@ class HandOff:
         stamped: whether checkpoints carry the run's id; updates from outside don't.
         owner: the ActorSystem whose run it is.
         holder: the run that has the thread's claim, as loaded.
+        untracked: keys whose values are never stored; default those of the graph's channels.
         aside: whether values stand apart from those of their version, which others may have given
             to other values: what a program puts has the program's own versions.
     """
@@ -67,9 +69,12 @@ class HandOff:
         owner: bytes | None = None,
         aside: bool = False,
         holder: bytes | None = HOLDER_ANY,
+        untracked: frozenset[str] | None = None,
     ) -> None:
+        self._untracked = plan.untracked if untracked is None else untracked
         self._codec = codec
         self._sealed = codec.encrypts
+        self._inlines = not codec.encodes_all
         self._plan = plan
         self._thread_id = thread_id
         self._namespace = namespace
@@ -105,8 +110,10 @@ class HandOff:
         """
         if len(save.checkpoints) != 1 or len(save.ledger) != 1 or save.claim is not None:
             return None
+        if self._untracked:
+            save = storable_save(self._untracked, save)
         point, placed = save.checkpoints[0], self._placed
-        if self._sealed or placed.moved or point.deltas:
+        if not self._inlines or placed.moved or point.deltas:
             return None
         for value in point.changed.values():
             if not is_inline(value):
@@ -124,6 +131,8 @@ class HandOff:
             SerializationError: a value can't be stored; its path is in the text. Nothing of
                 the save may be stored then, and the run must end.
         """
+        if self._untracked:
+            save = storable_save(self._untracked, save)
         self._encoded = self._yielded = 0
         ledger: list[LedgerRow] = []
         for entry in save.ledger:
@@ -136,7 +145,7 @@ class HandOff:
             for channel in point.deltas:
                 self._placed.forget(channel)
             for channel, value in self._changed(point).items():
-                if is_inline(value) and not self._sealed:
+                if self._inlines and is_inline(value):
                     self._placed.inline(channel, value)
                     continue
                 for _ in self._place(point, channel, value, rows):

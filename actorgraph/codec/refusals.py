@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from actorgraph.errors import SerializationError, UnknownTypeError, did_you_mean
+from actorgraph.errors import (
+    GraphBuildError,
+    SerializationError,
+    UnknownTypeError,
+    did_you_mean,
+)
+from actorgraph.errors.replacing import replaced
 
 
 def damaged(reason: Exception) -> SerializationError:
@@ -48,3 +54,19 @@ def checked_text(text: str, path: str) -> str:
             do="decode the text with errors='replace' where it comes in",
         ) from error
     return text
+
+
+def check_codec(kind: type) -> None:
+    """Refuse a subclass of Codec that overrides methods by which no value is stored.
+
+    Raises:
+        GraphBuildError: it overrides LangGraph's methods, and not what stores values here.
+    """
+    theirs = replaced(kind, ("dumps_typed", "loads_typed"))
+    if theirs and not replaced(kind, ("encode", "decode")):
+        raise GraphBuildError(
+            f"{kind.__name__} overrides {', '.join(theirs)}, by which a Codec stores nothing",
+            do="override encode(value, path, place) and decode(payload, place), which those call; "
+            "or write a class of your own with dumps_typed and loads_typed, which a saver takes "
+            "as its codec, too",
+        )

@@ -36,6 +36,11 @@ class SerializerCodec(Codec):
         super().__init__()
         self.serializer = serializer
 
+    @property
+    def encodes_all(self) -> bool:
+        """Always: the serializer may encrypt."""
+        return True
+
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """The form's word and the bytes.
 

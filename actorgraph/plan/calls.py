@@ -6,9 +6,11 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from actorgraph.errors.replacing import prefers_blocking
 from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
+from actorgraph.values.interop import is_their_command
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
@@ -17,7 +19,8 @@ def as_callable(action: Any) -> Callable[..., Any]:
     Raises:
         TypeError: it is neither.
     """
-    for method in ("ainvoke", "invoke"):
+    methods = ("invoke",) if prefers_blocking(type(action), "invoke") else ("ainvoke", "invoke")
+    for method in methods:
         if not inspect.isroutine(action) and hasattr(action, method):
             return getattr(action, method)
     if not callable(action):
@@ -59,9 +62,13 @@ def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
     """The nodes in the `Command[Literal[...]]` of a return annotation, also inside a Union."""
     hint = _hints_of(action).get("return")
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    commands = [get_args(o)[0] for o in options if get_origin(o) is Command and get_args(o)]
+    commands = [get_args(o)[0] for o in options if _is_command(get_origin(o)) and get_args(o)]
     named = [get_args(literal) for literal in commands if get_origin(literal) is Literal]
     return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+def _is_command(kind: Any) -> bool:
+    return kind is Command or is_their_command(kind)
 
 
 def name_of(action: Any) -> str | None:

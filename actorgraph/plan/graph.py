@@ -120,6 +120,7 @@ class Plan:
         clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
         opaque: the channels whose cells aren't what readers see.
         deltas: the channels of which checkpoints hold the writes.
+        untracked: the channels whose values are stored nowhere.
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
         types: user types that the codec may store and load.
         strict: an unknown update key is an error.
@@ -161,6 +162,7 @@ class Plan:
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
     deltas: frozenset[str] = field(init=False)
+    untracked: frozenset[str] = field(init=False)
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     needs_store: str = field(init=False)
@@ -181,6 +183,7 @@ class Plan:
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
+            "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),

@@ -7,6 +7,7 @@ import anyio
 
 from actorgraph.errors import GraphInterrupt
 from actorgraph.runtime.context import CURRENT, TaskScope
+from actorgraph.runtime.interop import translated
 
 Work = Callable[[], Coroutine[Any, Any, Any]]
 
@@ -32,7 +33,10 @@ async def all_at_once(works: Sequence[Work], calls: Sequence[Mapping[str, Any]])
             CURRENT.set(parts[index])
         try:
             results[index] = await works[index]()
-        except GraphInterrupt as asked:
+        except (GraphInterrupt, Exception) as error:
+            asked = translated(error)
+            if not isinstance(asked, GraphInterrupt):
+                raise
             questions[index] = asked
 
     try:

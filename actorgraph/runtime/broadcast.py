@@ -77,6 +77,11 @@ class Broadcast:
         self._too_slow = False
         self._count = self._most = self._dropped = 0
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether what readers get is stored, too: see `runtime.system.journal`."""
+        return self.above is not None and self.above.is_stored
+
     def modes_at(self, namespace: Namespace) -> frozenset[str]:
         """What is read of a run there: nothing below the reader's own unless it asked for it."""
         own = self._own_at(namespace)

@@ -22,6 +22,7 @@ from actorgraph.ports import Cache
 from actorgraph.runtime.calls import Made, branch_writes, call_node
 from actorgraph.runtime.context import TaskScope
 from actorgraph.superstep.stamps import stamped
+from actorgraph.superstep.untracked import is_storable
 from actorgraph.values.constants import RETURN
 from actorgraph.values.node_policies import CachePolicy
 from actorgraph.values.run import Write
@@ -120,8 +121,10 @@ async def call_cached(
     made = await call_node(plan, node, values, given, scope)
     # What a person answered is no function of the input, and a question is no result.
     if not (scope.answers or scope.took_bare or scope.raised or scope.drained or scope.routed):
-        own = [list(write) for write in _own(node, scope)]
-        await cache.keep(node.name, key, own, policy.ttl)
+        own = _own(node, scope)
+        # A result without its untracked values would be another one: it isn't kept at all.
+        if not plan.untracked or is_storable(plan.untracked, own):
+            await cache.keep(node.name, key, [list(write) for write in own], policy.ttl)
     return made
 
 

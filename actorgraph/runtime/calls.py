@@ -18,6 +18,7 @@ from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.injection import injected
+from actorgraph.runtime.interop import translated
 from actorgraph.runtime.live import Live
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.superstep.stamps import stamped
@@ -112,8 +113,9 @@ async def call_node(
             returned = await call_function(
                 node.call, node.is_async, given, injected(node.inject, scope)
             )
-    except ParentCommand as up:  # a graph that the node ran tells this one what to do
-        if scope.caller is not None:
+    except (ParentCommand, Exception) as error:
+        up = translated(error)  # a graph that the node ran tells this one what to do
+        if not isinstance(up, ParentCommand) or scope.caller is not None:
             raise  # a call has no routes: it is for the node that made it
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)

@@ -7,7 +7,8 @@ threads and the tasks that the node starts.
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, OutsideRunError
 from actorgraph.runtime.handle import Runtime
@@ -15,7 +16,7 @@ from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
 from actorgraph.superstep.calls import shown_path
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.ids import interrupt_id
+from actorgraph.values.ids import interrupt_id, is_interrupt_id
 from actorgraph.values.run import Task, Write
 
 if TYPE_CHECKING:
@@ -194,6 +195,19 @@ class TaskScope:
         question = Interrupt(value, identifier, schema)
         self.raised.append(question)
         raise GraphInterrupt((question,))
+
+    def ask_unnamed(self, error: BaseException) -> None:
+        """Take over the questions that a node has raised by itself: they have no id yet."""
+        if isinstance(error, BaseExceptionGroup):
+            for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+                self.ask_unnamed(part)
+        elif isinstance(error, GraphInterrupt):
+            for question in error.interrupts:
+                if not is_interrupt_id(question.id):
+                    index = max(self.asked, len(self.answers))
+                    self.asked = index + 1
+                    identifier = interrupt_id(self.task.namespace + self.key, index)
+                    self.raised.append(replace(question, id=identifier))
 
     def _took(self) -> None:
         """Note, here and in the tasks above, that an answer given to nobody has been used."""

@@ -8,11 +8,12 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
+from actorgraph.runtime.callbacks import manager_of
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.values.constants import TAG_NOSTREAM
 
@@ -75,15 +76,9 @@ def listen(tap: "MessageTap", scope: TaskScope, context: Context) -> None:
     config = dict(scope.config)
     config["metadata"] = dict(tap.metadata)
     config["tags"] = list(tap.tags)
-    config["callbacks"] = _with(config.get("callbacks"), ModelListener(tap))
+    # A listener of a task above hears no others.
+    config["callbacks"] = manager_of(
+        config.get("callbacks"), ModelListener(tap), without=ModelListener
+    )
     scope.override(config)
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
-
-
-def _with(callbacks: Any, listener: ModelListener) -> Any:
-    """Callbacks with one more; a listener of a task above, which hears no others, is left out."""
-    if isinstance(callbacks, BaseCallbackManager):
-        manager = callbacks.copy()
-        manager.add_handler(listener, inherit=True)
-        return manager
-    return [*(c for c in callbacks or () if not isinstance(c, ModelListener)), listener]

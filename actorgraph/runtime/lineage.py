@@ -40,6 +40,7 @@ class Lineage(msgspec.Struct):
         calls: takes the calls that its tasks make.
         values: its state as it stands, for those who were not handed any.
         cache: of its nodes' results; None for none.
+        untracked: keys whose values are never stored, here and in what graphs inside are given.
         progress: puts off the idle timeout of a node above; None where there is none.
     """
 
@@ -65,6 +66,7 @@ class Lineage(msgspec.Struct):
     cache: "ResultCache | None" = None
     calls: "Calls | None" = None
     values: Callable[[], Mapping[str, Any]] = dict[str, Any]
+    untracked: frozenset[str] = frozenset()
 
     @property
     def control(self) -> RunControl:

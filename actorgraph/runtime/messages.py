@@ -18,7 +18,7 @@ import anyio.lowlevel
 import msgspec
 
 from actorgraph.errors import OutsideRunError
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.context import CURRENT, TaskScope, place_of
 from actorgraph.runtime.live import Live
 from actorgraph.values.constants import TAG_NOSTREAM
@@ -131,9 +131,12 @@ def attach(live: Live, node: NodePlan, scope: TaskScope, context: Context, given
         langchain.listen(tap, scope, context)
 
 
-def returned(scope: TaskScope, node: NodePlan, writes: Iterable[Write]) -> None:
+def returned(scope: TaskScope, node: NodePlan, plan: Plan, writes: Iterable[Write]) -> None:
     """Send the messages that a node has returned, unless the node is hidden."""
     if scope.messages is not None and not node.hidden:
+        broadcast = scope.lineage.broadcast
+        if plan.untracked and broadcast is not None and broadcast.is_stored:
+            writes = [write for write in writes if write[0] not in plan.untracked]
         scope.messages.returned(writes)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Never
 import msgspec
 
 from actorgraph.errors import GraphDrained, GraphInterrupt
+from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.hosting import Host, host_of
@@ -70,6 +71,15 @@ def place_of(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
 def _is_first(scope: TaskScope) -> bool:
     """Whether a task, and whoever has called it, is tried for the first time by this run."""
     return scope.attempt == 1 and (scope.caller is None or _is_first(scope.caller))
+
+
+def never_stored(plan: Plan, place: NestedPlace | None) -> frozenset[str]:
+    """What is not stored of a run: its own channels', and keys of the state of the graph above.
+
+    That state is the input of a nested run, which has another channel of such a name or none.
+    """
+    above = place.scope.lineage.untracked if place is not None else frozenset[str]()
+    return plan.untracked.union(above.difference(plan.channels))
 
 
 def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:

@@ -24,7 +24,7 @@ from actorgraph.runtime.caching import call_cached
 from actorgraph.runtime.called import warn_of_lost_errors
 from actorgraph.runtime.calls import InContext, Made, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
-from actorgraph.runtime.interop import Inherit, runnable_here
+from actorgraph.runtime.interop import Inherit, runnable_here, translated
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Live, Writer
 from actorgraph.runtime.mailbox import Mailbox
@@ -264,17 +264,19 @@ class NodeActor:
         if scope.failed_calls:
             warn_of_lost_errors(scope)
         if scope.messages is not None:
-            messages.returned(scope, self._node, writes)
+            messages.returned(scope, self._node, self._around.plan, writes)
         answers = tuple(scope.answers)
         return TaskSucceeded(
             TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)
         )
 
     def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
+        error = translated(error)
         counts = real_error(error)
         if isinstance(counts, ParentCommand):
             return TaskEscaped(task.id, counts.command)
         if counts is None:
+            scope.ask_unnamed(error)
             return _asked(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)

@@ -7,9 +7,10 @@ LangChain calls inherit.
 from contextvars import Context
 from typing import Any, cast
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
+from actorgraph.runtime.callbacks import manager_of
 from actorgraph.runtime.context import TaskScope
 
 
@@ -34,12 +35,6 @@ class ProgressListener(BaseCallbackHandler):
 def listen(scope: TaskScope, context: Context) -> None:
     """Let the task's LangChain calls, with the task's config or without, count as progress."""
     config, listener = dict(scope.config), ProgressListener(scope)
-    callbacks = config.get("callbacks")
-    if isinstance(callbacks, BaseCallbackManager):
-        callbacks = callbacks.copy()
-        callbacks.add_handler(listener, inherit=True)
-        config["callbacks"] = callbacks
-    else:
-        config["callbacks"] = [*(callbacks or ()), listener]
+    config["callbacks"] = manager_of(config.get("callbacks"), listener)
     scope.override(config)
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))

@@ -11,11 +11,15 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
 from actorgraph.plan.graph import NodePlan
+from actorgraph.runtime.callbacks import manager_of
 from actorgraph.runtime.context import TaskScope
 
 
 def inherit(scope: TaskScope, context: Context) -> None:
     """Let the LangChain calls of a task that name no config have its callbacks, tags, metadata."""
+    config = scope.config
+    if config.get("callbacks"):
+        scope.override({**config, "callbacks": manager_of(config["callbacks"])})
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
 
 

@@ -23,7 +23,7 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.nested import NestedPlace
+from actorgraph.runtime.nested import NestedPlace, never_stored
 from actorgraph.runtime.recording import recorded_after
 from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
 from actorgraph.runtime.stopping import Stopping, depth_of
@@ -210,6 +210,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
             owner=launch.owner,
             placed=found.placement,
             holder=found.holder,
+            untracked=never_stored(launch.plan, launch.place),
         )
     loaded = found.restored.id if found.restored else None
     effects = _first_effects(state, found, launch.given)
@@ -327,10 +328,13 @@ def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:
 
 def _policy(launch: Launch) -> RunPolicy:
     """The run's policy; a nested run's checkpoints say under which ones they were made."""
+    policy = launch.policy
+    if launch.broadcast is not None and launch.broadcast.is_stored:
+        policy = msgspec.structs.replace(policy, stored_stream=True)
     if launch.place is None:
-        return launch.policy
-    metadata = {**launch.policy.metadata, **launch.place.nested.metadata}
-    return msgspec.structs.replace(launch.policy, metadata=metadata)
+        return policy
+    metadata = {**policy.metadata, **launch.place.nested.metadata}
+    return msgspec.structs.replace(policy, metadata=metadata)
 
 
 def _mint(launch: Launch) -> Mint:
@@ -355,6 +359,7 @@ def _lineage(
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
+        untracked=never_stored(launch.plan, launch.place),
         parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
         base=lambda: state.checkpoint,
         step=lambda: state.step + 1,

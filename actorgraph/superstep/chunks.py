@@ -23,6 +23,7 @@ from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import next_nodes
+from actorgraph.superstep.untracked import storable_chunk
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
@@ -36,6 +37,8 @@ NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
     """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
+    if state.policy.stored_stream and state.plan.untracked:
+        chunk = storable_chunk(state.plan.untracked, mode, chunk)
     state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 

@@ -9,7 +9,10 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from datetime import date, time, timedelta
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -24,7 +27,8 @@ from actorgraph.errors import (
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.constants import END, ROOT, START, TASKS
+from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
+from actorgraph.values.interop import is_their_question, own
 from actorgraph.values.run import Write
 
 
@@ -44,6 +48,7 @@ def writes_of(
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # what nearly every call returns
+    returned = own(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
@@ -100,17 +105,28 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
+        elif key == INTERRUPT and is_their_question(value):
+            raise _unasked(node, value)
         elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
             does = "the input has" if node.name == START else f"node {node.name!r} returned"
             dropped.append(f"{does} {key!r}, which is not a channel of this graph ({hint})")
 
 
+def _unasked(node: NodePlan, asked: Any) -> InvalidUpdateError:
+    return InvalidUpdateError(
+        f"node {node.name!r} returned what a graph of LangGraph's asks: {asked[0].value!r}. "
+        "Nobody would be asked, and the run would go on without an answer",
+        do="add that graph itself as a node: then its questions are the run's; or ask with "
+        "actorgraph's interrupt() and resume the graph in the node",
+    )
+
+
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """The `(key, value)` pairs of an update in any of its forms.
 
-    An object of the schema gives all its fields; of a pydantic model those that were set, of any
-    other class with annotations those that it has.
+    An object of the schema gives all its fields; of a pydantic model those that were set or
+    changed in place, of any other class with annotations those that it has.
     """
     if update is None:
         return ()
@@ -122,7 +138,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
         return update
-    fields = _set_fields(update)
+    fields = fields_of(update)
     if fields is None:
         raise _no_update(node, update)
     return fields
@@ -141,12 +157,16 @@ def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
     )
 
 
-def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
+def fields_of(update: Any) -> list[tuple[str, Any]] | None:
+    """The fields that an object of a schema gives, as `updates_in` says; None if it has none."""
     if isinstance(update, type):
         return None
     if hasattr(update, "model_fields_set"):
         given: set[str] = update.model_fields_set
-        return [(k, getattr(update, k)) for k in type(update).model_fields if k in given]
+        fields = type(update).model_fields.items()
+        return [
+            (k, getattr(update, k)) for k, f in fields if k in given or _has_changed(update, k, f)
+        ]
     if dataclasses.is_dataclass(update):
         return [(f.name, getattr(update, f.name)) for f in dataclasses.fields(update)]
     if isinstance(update, msgspec.Struct):
@@ -156,10 +176,28 @@ def _set_fields(update: Any) -> list[tuple[str, Any]] | None:
     return [(k, getattr(update, k)) for k in declared if hasattr(update, k)] if declared else None
 
 
+def _has_changed(model: Any, key: str, field: Any) -> bool:
+    """Whether a pydantic field that was never set has been changed in place all the same.
+
+    Only what is mutable can be; the default of anything else isn't made again to compare.
+    """
+    value = getattr(model, key, None)
+    if value is None or isinstance(value, _IMMUTABLE):
+        return False
+    try:
+        return bool(value != field.get_default(call_default_factory=True))
+    except Exception:  # noqa: BLE001 - a factory that takes the other fields, a strange `!=`
+        return True
+
+
+_IMMUTABLE = (str, bytes, int, float, complex, frozenset, type, Enum, date, time, timedelta, UUID)
+
+
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
     """The writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
-    for target in targets:
+    for given in targets:
+        target = given if isinstance(given, str) else own(given)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:
@@ -203,6 +241,7 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
         if channel is not None:
             return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
+    answers = [answer if isinstance(answer, str) else own(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(

@@ -49,7 +49,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         max_concurrency: tasks that may run at once; None for no bound.
         max_unsaved_steps: in async mode, supersteps that may be done but not yet durable.
         interrupt_before, interrupt_after: node names, or "*".
-        modes: which streams somebody reads.
+        modes: which streams somebody reads. stored_stream: what they get is stored.
         output_keys: the keys that they show; None for the graph's. bare: it is one key, and they
             show its value without the key.
         tags: the caller's.
@@ -67,6 +67,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_before: tuple[str, ...] = ()
     interrupt_after: tuple[str, ...] = ()
     modes: frozenset[str] = frozenset()
+    stored_stream: bool = False
     output_keys: tuple[str, ...] | None = None
     bare: bool = False
     tags: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ MOVES = [
     ),
     (
         "from langgraph.errors import NodeInterrupt",
-        "from actorgraph import GraphInterrupt as NodeInterrupt",
+        "from actorgraph import NodeInterrupt",
     ),
     ("from langgraph.prebuilt import ToolNode", "from actorgraph.prebuilt import ToolNode"),
     ("from langgraph.channels.topic import Topic", "from actorgraph.channels import Topic"),
@@ -196,3 +196,29 @@ def test_names_in_strings_are_shown():
     assert remarks(text) == [
         (2, "the string 'langgraph.graph.StateGraph' names what is actorgraph.StateGraph here")
     ]
+
+
+OUTDATED = [
+    (
+        "StateGraph(S, config_schema=C)",
+        "StateGraph(config_schema=) is not taken here",
+    ),
+    ("StateGraph(S, input=I)", "StateGraph(input=) is not taken here: write input_schema"),
+    ("b.add_node('n', f, retry=r)", "add_node(retry=) is not taken here: write retry_policy"),
+    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not taken here"),
+    ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not taken here"),
+    ("i.interrupt_id", ".interrupt_id is .id here"),
+    ("create_react_agent(m, [], state_modifier='x')", "create_react_agent(state_modifier=) is not"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), OUTDATED)
+def test_an_outdated_argument_is_said(call, said):
+    """
+    What LangGraph has deprecated and would be a TypeError here is listed, with what to write.
+    """
+    ((line, text),) = remarks(f"from langgraph.graph import StateGraph\n{call}")
+
+    assert line == 2
+    assert text.startswith(said)
+    assert remarks(f"from somewhere import StateGraph\n{call}") == []

@@ -25,6 +25,7 @@ HEADS = {
     "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
     "overload": "what | event loop | figures",
     "silent": "what | event loop | figures",
+    "canaries": "what | store | mode | event loop | inputs | words found that must not be stored",
     "web": "what | server | figures",
     "OpenAPI": "what | store | figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "

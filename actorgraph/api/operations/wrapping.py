@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from actorgraph.api.adopting import adopted
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.ports import Saver, Watch
@@ -21,6 +22,7 @@ class WrappedSaver(HostedSaver):
     """
 
     def __init__(self, saver: Saver) -> None:
+        saver = cast("Saver", adopted(saver))
         self.saver = saver
         self.durable = saver.durable
         self.immediate = saver.immediate

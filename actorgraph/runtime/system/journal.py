@@ -80,6 +80,11 @@ class Journal(Broadcast):
     # --- the run's side ---
 
     @property
+    def is_stored(self) -> bool:
+        """Whether events are stored."""
+        return self.keeper is not None
+
+    @property
     def is_full(self) -> bool:
         """Whether the run has to wait: for a reader that holds it, or for the store."""
         if not self._held:

@@ -216,7 +216,7 @@ class ForeignBackend:
     async def _put_ledger(self, commit: Commit, rows: list[LedgerRow]) -> None:
         for row in rows:
             place = at(commit.thread_id, commit.namespace, row.base)
-            for task, writes, path in puts(row):
+            for task, writes, path in puts(row, self._style):
                 before = await self._before(place, task) if row.index > 0 else []
                 await self._calls.call("put_writes", place, [*before, *writes], task, path)
 

@@ -36,10 +36,15 @@ def has(saver: object, name: str) -> bool:
 
 
 class Calls:
-    """The methods of one saver."""
+    """The methods of one saver.
+
+    Attributes:
+        blocking_first: methods of which the blocking form counts, whatever its async twin does.
+    """
 
     def __init__(self, saver: Any) -> None:
         self.saver = saver
+        self.blocking_first: frozenset[str] = frozenset()
         self._blocking: set[str] = set()
         self._made_in = _running()
         self._limiter: anyio.CapacityLimiter | None = None
@@ -106,7 +111,7 @@ class Calls:
         self, name: str, waited: Callable[[], Awaitable[T]], blocking: Callable[[], T]
     ) -> T:
         try:
-            if name not in self._blocking and has(self.saver, f"a{name}"):
+            if not self._is_blocking(name) and has(self.saver, f"a{name}"):
                 try:
                     return await self._at_home(waited)
                 except NotImplementedError:  # as LangGraph's SqliteSaver does
@@ -125,6 +130,10 @@ class Calls:
                 f"{type(self.saver).__name__}.{name}() failed: {error!r}",
                 do="see the cause; what this call was to store may be stored in part",
             ) from error
+
+    def _is_blocking(self, name: str) -> bool:
+        """Whether the blocking form is to be called although there is an async one."""
+        return name in self._blocking or name in self.blocking_first
 
     async def _at_home(self, waited: Callable[[], Awaitable[T]]) -> T:
         here, home = _running(), self._home()

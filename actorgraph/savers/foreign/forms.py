@@ -8,6 +8,7 @@ import sys
 from typing import Any, cast
 
 from actorgraph.values.commands import Interrupt, Send
+from actorgraph.values.interop import own
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
 
@@ -57,17 +58,4 @@ def _ours(item: Any) -> Any:
     kind = type(item)
     if not kind.__module__.startswith("langgraph."):
         return item
-    if kind.__name__ == "Send":
-        limit = getattr(item, "timeout", None)
-        return Send(item.node, item.arg, None if limit is None else _policy(limit))
-    if kind.__name__ == "Interrupt":
-        return Interrupt(item.value, item.id, getattr(item, "response_schema", None))
-    if kind.__name__ == "Overwrite":
-        return Overwrite(item.value)
-    if kind.__name__ == "_DeltaSnapshot":
-        return item.value
-    return item
-
-
-def _policy(limit: Any) -> TimeoutPolicy:
-    return TimeoutPolicy(limit.run_timeout, limit.idle_timeout, limit.refresh_on)
+    return item.value if kind.__name__ == "_DeltaSnapshot" else own(item)

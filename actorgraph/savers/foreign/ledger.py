@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from actorgraph.savers.foreign.forms import incoming, outgoing
+from actorgraph.savers.foreign.forms import incoming
 from actorgraph.savers.foreign.live import held, value_of
+from actorgraph.savers.foreign.versions import Style
 from actorgraph.values.commits import LedgerRow
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES
 from actorgraph.values.ids import as_bytes, as_text
@@ -23,10 +24,10 @@ PendingWrite = tuple[str, str, Any]
 _NAMED = {CONTROL_INDEX[name]: name for name in ("__error__", "__interrupt__", "__resume__")}
 
 
-def puts(row: LedgerRow) -> list[tuple[str, list[tuple[str, Any]], str]]:
+def puts(row: LedgerRow, style: Style) -> list[tuple[str, list[tuple[str, Any]], str]]:
     """The calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
-    writes = [(channel, outgoing(value)) for channel, value in value_of(row.payload)]
+    writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
     mark = {"path": row.path, "index": row.index, "generation": row.generation}
     if row.index >= 0:
         return [(task, [*writes, (NO_WRITES, mark)], row.path)]

@@ -4,10 +4,11 @@ Ours are integers. LangGraph's text has the number in front of a dot and a rando
 so a version that stood in the parent keeps its text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from actorgraph.errors import SerializationError
+from actorgraph.savers.foreign.forms import outgoing
 
 Seen = Mapping[str, Mapping[str, Any]]
 
@@ -35,9 +36,16 @@ def numbers_of(versions: Mapping[str, Any]) -> dict[str, int]:
 
 
 class Style:
-    """How one saver writes versions."""
+    """How one saver writes versions, and in whose classes it gets values.
+
+    Attributes:
+        shown: makes LangGraph's of our Sends and questions; nothing for a saver of ours whose
+            class overrides some of its methods.
+    """
 
     def __init__(self, saver: Any) -> None:
+        ours = hasattr(saver, "close_blocking")
+        self.shown: Callable[[Any], Any] = _same if ours else outgoing
         try:
             first = saver.get_next_version(None, None)
         except Exception:  # noqa: BLE001 - any that can't say gets integers
@@ -49,6 +57,10 @@ class Style:
         if self._type is str:
             return f"{number:032}.{0:016}"
         return float(number) if self._type is float else number
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 class Known:

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, decode_json, decode_record
-from actorgraph.savers.foreign.forms import outgoing
 from actorgraph.savers.foreign.live import value_of
 from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
 from actorgraph.savers.foreign.versions import Known, Style, number_of
@@ -58,7 +57,7 @@ def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
         "v": record.shape,
         "id": as_text(row.id),
         "ts": _iso(row.created),
-        "channel_values": {channel: outgoing(value) for channel, value in values.items()},
+        "channel_values": {channel: style.shown(value) for channel, value in values.items()},
         "channel_versions": versions,
         "versions_seen": seen,
         "updated_channels": record.updated_channels,

@@ -1,0 +1,70 @@
+"""Subclasses of channels: what they override is called, or the class is refused.
+
+A rule's optional methods are called only where a flag says so, which spares most channels the
+calls; a subclass that overrides one sets its flag. LangGraph's methods are those of another kind
+of channel, which holds its value: see `channels.stateful`.
+"""
+
+import inspect
+
+from actorgraph.errors import GraphBuildError
+from actorgraph.errors.replacing import is_ours
+
+_FLAGS = {
+    "consume": ("consumable", True),
+    "finish": ("finishes", True),
+    "idle": ("clears", True),
+    "read": ("transparent", False),
+}
+_THEIRS = ("update", "get", "is_available", "checkpoint", "from_checkpoint")
+
+
+def check_channel(kind: type) -> None:
+    """Refuse a subclass of a rule with methods that are never called; set its flags.
+
+    Raises:
+        GraphBuildError: it overrides what a rule hasn't.
+    """
+    own = [each for each in kind.__mro__ if not is_ours(each)]
+    defined = {name: vars(each)[name] for each in reversed(own) for name in vars(each)}
+    if theirs := [name for name in _THEIRS if name in defined and "fold" not in defined]:
+        raise GraphBuildError(
+            f"{kind.__name__} overrides {', '.join(theirs)}, which a {_rule_of(kind)} of "
+            "actorgraph's doesn't have: the channel is a rule without a value, and nothing would "
+            "call it",
+            do="override fold(name, value, writes), which returns the new value: "
+            "`return super().fold(name, value, changed_writes)`; or derive it from "
+            "channels.BaseChannel, which has LangGraph's methods",
+        )
+    if not getattr(kind, "stored", True) and (stores := {"dump", "load"}.intersection(defined)):
+        raise GraphBuildError(
+            f"{kind.__name__} overrides {', '.join(sorted(stores))}, but its values are stored "
+            "nowhere",
+            do="set stored = True in the class, or derive it from a channel that is stored",
+        )
+    for name, (flag, value) in _FLAGS.items():
+        if name not in defined:
+            continue
+        if not _takes_value(defined[name]):
+            raise GraphBuildError(
+                f"{kind.__name__}.{name}() doesn't take the cell's value",
+                do=f"write {name}(self, value), which returns the new value or UNCHANGED; or "
+                "derive the class from channels.BaseChannel, which has LangGraph's methods",
+            )
+        if flag not in defined:
+            setattr(kind, flag, value)
+
+
+def _rule_of(kind: type) -> str:
+    ours = (each for each in kind.__mro__ if is_ours(each))
+    return next(ours).__name__
+
+
+def _takes_value(method: object) -> bool:
+    if not inspect.isfunction(method):
+        return True
+    try:
+        inspect.signature(method).bind(None, None)
+    except TypeError:
+        return False
+    return True

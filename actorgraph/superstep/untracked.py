@@ -1,0 +1,177 @@
+"""What of a run's values may be stored: everything but those of UntrackedValue channels.
+
+Such a value may stand in more places than its cell: among the writes of a task, in the input, in
+the argument of a Send, in a chunk. Whatever is stored is stripped here first. The run itself goes
+on with the values as they are.
+
+A finished task whose writes were all of that kind still counts as finished: see `NO_WRITES`.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.superstep.results import fields_of
+from actorgraph.values.commands import Command, Send
+from actorgraph.values.constants import NO_WRITES, START, TASKS
+from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Write
+
+Names = AbstractSet[str]
+
+
+def storable_save(names: Names, save: Save) -> Save:
+    """A save without the values of these channels."""
+    claim = save.claim
+    if claim is not None and claim.has_input:
+        claim = msgspec.structs.replace(claim, input=storable_update(names, claim.input))
+    return msgspec.structs.replace(
+        save,
+        claim=claim,
+        ledger=tuple(_storable_entry(names, entry) for entry in save.ledger),
+        checkpoints=tuple(_storable_point(names, point) for point in save.checkpoints),
+    )
+
+
+def storable_writes(names: Names, writes: Iterable[Write]) -> tuple[Write, ...]:
+    """Writes without those to these channels, and without their values in Sends and inputs."""
+    return tuple((c, _storable_cell(names, c, v)) for c, v in writes if c not in names)
+
+
+def is_storable(names: Names, writes: Iterable[Write]) -> bool:
+    """Whether writes have no value of these channels in them."""
+    return all(c not in names and _storable_cell(names, c, v) is v for c, v in writes)
+
+
+def storable_update(names: Names, given: Any) -> Any:
+    """An input, an update or a state without these keys; an object with one becomes a dict."""
+    if isinstance(given, Command):
+        given = cast("Command[Any]", given)
+        if not names:
+            return given
+        targets = given.goto if isinstance(given.goto, (list, tuple)) else (given.goto,)
+        goto = [storable_send(names, t) if isinstance(t, Send) else t for t in targets]
+        return dataclasses.replace(given, update=storable_update(names, given.update), goto=goto)
+    if isinstance(given, Mapping):
+        return _stripped(names, cast("Mapping[str, Any]", given))
+    if isinstance(given, (list, tuple)):
+        parts = cast("list[Any]", given)
+        kept = [part for part in parts if not _is_pair_of(names, part)]
+        return given if len(kept) == len(parts) else kept
+    pairs = None if given is None else fields_of(given)
+    if pairs is None or names.isdisjoint(key for key, _ in pairs):
+        return given
+    return _without(names, pairs)
+
+
+def storable_send(names: Names, send: Send) -> Send:
+    """A Send whose argument lacks these keys; fields of an object have their defaults, or None."""
+    arg = send.arg
+    kept = _emptied(names, arg)
+    if isinstance(arg, Mapping):
+        arg = cast("Mapping[str, Any]", arg)
+        kept = _stripped(names, arg)
+    return send if kept is arg else dataclasses.replace(send, arg=kept)
+
+
+def storable_chunk(names: Names, mode: str, chunk: Any) -> Any:
+    """A chunk of a stream that is stored, without the values of these channels."""
+    match mode:
+        case "values":
+            return storable_update(names, chunk)
+        case "updates":
+            return {node: _storable_parts(names, update) for node, update in chunk.items()}
+        case "tasks":
+            shown = {k: storable_update(names, chunk[k]) for k in ("input", "result") if k in chunk}
+            return {**chunk, **shown}
+        case "checkpoints":
+            tasks = [storable_chunk(names, "tasks", task) for task in chunk["tasks"]]
+            return {**chunk, "values": storable_update(names, chunk["values"]), "tasks": tasks}
+        case "debug":
+            inner = "checkpoints" if chunk["type"] == "checkpoint" else "tasks"
+            return {**chunk, "payload": storable_chunk(names, inner, chunk["payload"])}
+        case _:
+            return chunk
+
+
+def _storable_entry(names: Names, entry: LedgerEntry) -> LedgerEntry:
+    if entry.index < 0:
+        return entry
+    writes = storable_writes(names, entry.writes) or ((NO_WRITES, None),)
+    return msgspec.structs.replace(entry, writes=writes)
+
+
+def _storable_point(names: Names, point: NewCheckpoint) -> NewCheckpoint:
+    changed = {c: _storable_cell(names, c, v) for c, v in point.changed.items() if c not in names}
+    return msgspec.structs.replace(point, changed=changed)
+
+
+def _storable_cell(names: Names, channel: str, value: Any) -> Any:
+    if channel == START:
+        return storable_update(names, value)
+    if channel == TASKS:
+        if isinstance(value, Send):
+            return storable_send(names, value)
+        if isinstance(value, list):
+            return [storable_send(names, send) for send in cast("list[Send]", value)]
+    return value
+
+
+def _storable_parts(names: Names, update: Any) -> Any:
+    """What one task wrote, as a chunk shows it: a dict, or one per write of a repeated key."""
+    if isinstance(update, list):
+        parts = (storable_update(names, part) for part in cast("list[Any]", update))
+        return [part for part in parts if part != {}]
+    return storable_update(names, update)
+
+
+def _stripped(names: Names, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept = given if names.isdisjoint(given) else _without(names, given.items())
+    if "__type" in kept and "state" in kept:  # of a tool's call, with the state that it may see
+        state = storable_update(names, kept["state"])
+        return kept if state is kept["state"] else {**kept, "state": state}
+    return kept
+
+
+def _without(names: Names, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: value for key, value in pairs if key not in names}
+
+
+def _is_pair_of(names: Names, part: Any) -> bool:
+    pair = cast("tuple[Any, ...]", part) if isinstance(part, tuple) else ()
+    return len(pair) == 2 and isinstance(pair[0], str) and pair[0] in names
+
+
+def _emptied(names: Names, thing: Any) -> Any:
+    """A copy of an object of a state's class with these fields at their defaults, or None."""
+    pairs = fields_of(thing)
+    held = [key for key, _ in pairs if key in names] if pairs else []
+    if not held:
+        return thing
+    fields = {key: _default_of(type(thing), key) for key in held}
+    if hasattr(thing, "model_copy"):
+        return thing.model_copy(update=fields)
+    if isinstance(thing, msgspec.Struct):
+        return msgspec.structs.replace(thing, **fields)
+    new = copy.copy(thing)
+    for key, value in fields.items():
+        object.__setattr__(new, key, value)  # also where the class is frozen
+    return new
+
+
+def _default_of(kind: type, key: str) -> Any:
+    """The default of a class's field; None where it has none."""
+    if hasattr(kind, "model_fields"):
+        field: Any = cast("Any", kind).model_fields[key]
+        return None if field.is_required() else field.get_default(call_default_factory=True)
+    found: Any = getattr(kind, "__dataclass_fields__", {}).get(key)
+    if issubclass(kind, msgspec.Struct):
+        found = next(f for f in msgspec.structs.fields(kind) if f.name == key)
+    if found is None:
+        return None
+    if found.default_factory not in (dataclasses.MISSING, msgspec.NODEFAULT):
+        return found.default_factory()
+    return None if found.default in (dataclasses.MISSING, msgspec.NODEFAULT) else found.default
