@@ -4,12 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from actorgraph.errors import (
-    EncryptionError,
-    FormatVersionError,
-    SchemaMismatchError,
-    UnknownTypeError,
-)
+from actorgraph.errors.storage import UNREADABLE
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
@@ -18,8 +13,6 @@ from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
 
 Config = dict[str, Any]
-
-UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
 
 
 async def shown(serving: Serving, thread: Stored) -> answers.Thread:
