@@ -109,13 +109,13 @@ class SystemBase:
 
     def _explained(self, row: RunRow) -> RunRow:
         """A row that also says why its run waits, if this system knows."""
-        if row.alive or row.status not in OPEN_STATUSES or row.reason:
+        if row.alive or row.status not in OPEN_STATUSES:
             return row
         known = self._misfits.get(row.run)
         if known is not None:
             return msgspec.structs.replace(row, reason=known.reason)
         verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-        reason = verdict.reason if isinstance(verdict, Leave) else ""
+        reason = verdict.reason if isinstance(verdict, Leave) else row.reason
         return msgspec.structs.replace(row, reason=reason)
 
     def _graph(self, name: str) -> CompiledBase:

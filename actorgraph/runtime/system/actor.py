@@ -21,10 +21,11 @@ from actorgraph.errors import SystemClosedError, ThreadBusyError
 from actorgraph.runtime.calls import SYSTEM_LIMITER
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.mailbox import Gate, wait_in
+from actorgraph.runtime.mailbox import Gate, wait_in, wait_through
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.draining import drain
+from actorgraph.runtime.system.early import came_early
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.leaving import store_status, tell_left
@@ -32,7 +33,6 @@ from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.refusing import no_place, no_turn, other_loop, too_many
 from actorgraph.runtime.system.watchdog import Watchdog
-from actorgraph.superstep.inputs import may_begin_again
 from actorgraph.superstep.turns import (
     FREE,
     Begin,
@@ -165,6 +165,8 @@ class SystemActor:
                 self.ended.pop(job.id, None)
             job.end(f"its row could not be stored: {error}")
             self._withdraw(job)
+            if job.refused:
+                await wait_through(job.done.wait)
             raise
 
     def _admit(self, if_busy: IfBusy, thread_id: str) -> None:
@@ -231,7 +233,6 @@ class SystemActor:
 
     async def _serve(self, job: Job) -> None:
         outcome: Outcome = Cancelled()
-        supervisor: Supervisor | None = None
         self._enter(job)
         assert self.beginning is not None
         try:
@@ -241,18 +242,12 @@ class SystemActor:
             finally:
                 self.beginning.over()
             if ready is not None:
-                supervisor, effects = ready
-                outcome = await supervisor.run_told(effects)
+                outcome = await ready[0].run_told(ready[1])
         except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
             outcome = Failed(error)
         finally:
-            early = self._keeping and supervisor and may_begin_again(supervisor.failure)
-            if early and self.draining is not None:
-                job.end(self.draining)
-            if early and job.ending:
-                outcome = Cancelled()
             with anyio.CancelScope(shield=True):
-                if early and not job.ending:
+                if await came_early(job, outcome, self._keeping, self.owner):
                     self._hold(job)
                 else:
                     await self._leave(job, outcome)
@@ -261,6 +256,11 @@ class SystemActor:
         """Another system has the run's thread: its slot is another run's until that has left."""
         job.rest()
         self.active -= 1
+        if self.draining is not None:
+            job.end(self.draining)
+        if job.ending:
+            self._settle_unbegun(job)
+            return
         self._note_lane(job.thread_id, held(self.lanes[job.thread_id]))
         for hear in self.on_held:
             hear(job)

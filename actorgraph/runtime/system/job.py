@@ -41,6 +41,7 @@ class Job:
         requeued: whether the system has left it for `recover()`.
         adopted: whether another system had it before. misfit: whether this one can't run it.
         refused: whether its thread was not given to it, so that it has never been taken.
+        claimed: whether its input is in its thread.
         holds: how often another system had its thread when it began.
         done: opens when it is settled. turn: opens when it may set itself up, or is to end.
     """
@@ -75,6 +76,7 @@ class Job:
         self.adopted = False
         self.misfit = False
         self.refused = False
+        self.claimed = row.claimed
         self.holds = 0
         self.begun = False
         self.first_step = 0
@@ -112,6 +114,11 @@ class Job:
         """How many it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
 
+    @property
+    def durable(self) -> int:
+        """How many of its saves are stored."""
+        return 0 if self.supervisor is None else self.supervisor.statistics().durable
+
     def begin(self) -> None:
         """Note that it goes on."""
         self.begun, self.status = True, "running"
@@ -137,6 +144,7 @@ class Job:
     def left(self, outcome: Outcome, draining: str | None) -> None:
         """Note how it left."""
         self.outcome = outcome
+        self.claimed = self.claimed or self.durable > 0
         self.changed = time.time_ns() // 1000
         match outcome:
             case Succeeded():

@@ -47,24 +47,26 @@ class TurnWatch:
         self._actor = actor
         self._take_up = take_up
         self._end = end
-        self._more = Gate()
+        self._some = Gate()
+        self._fresh = Gate()
         actor.on_held.append(self._hear)
 
     def _hear(self, job: Job) -> None:
+        self._some.open()
         if job.holds == 1:  # one that was freed too early waits for the next look
-            self._more.open()
+            self._fresh.open()
 
     async def serve(self) -> None:
         """Look as long as runs wait, until cancelled."""
         pause_s = FIRST_PAUSE_S
         while True:
-            limit_s = pause_s if self._actor.held else None
-            with anyio.move_on_after(limit_s):
-                await self._more.wait()
-            if self._more.is_open:
-                self._more, pause_s = Gate(), FIRST_PAUSE_S
-            else:
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            if not self._actor.held:
+                await self._some.wait()
+            if not self._fresh.is_open:
+                with anyio.move_on_after(pause_s):
+                    await self._fresh.wait()
+            pause_s = FIRST_PAUSE_S if self._fresh.is_open else min(2 * pause_s, LONGEST_PAUSE_S)
+            self._some, self._fresh = Gate(), Gate()
             try:
                 await self.look()
             except CheckpointError as error:
