@@ -24,8 +24,8 @@ ON_SLOWER = {
     *("test_hosting", "test_calls", "test_traveling", "test_task_values", "test_nested_state"),
     *("test_delta", "test_addresses", "test_session_savers", "test_sessions"),
     *("test_state_machine", "test_system", "test_system_drain", "test_system_readers"),
-    "test_system_taking_over",
-    "test_graphs_of_threads",
+    *("test_system_taking_over", "test_system_elsewhere", "test_graphs_of_threads"),
+    *("test_system_misfits", "test_stored_inputs"),
 }
 """The modules outside of tests/savers that run on PostgreSQL and on files too, on asyncio: they
 take time, and what they show needs one store of each kind. A test that shows a promise runs on

@@ -12,9 +12,10 @@ from typing import Any
 
 import anyio
 
+from actorgraph import ThreadBusyError
 from tests.graphs import at
 from tests.source import ROOT
-from tests.system_worker import NODES, recover, system_over
+from tests.system_worker import NODES, RENAMED, recover, system_over
 
 PATIENCE_S = 60.0
 ALL = list(NODES)
@@ -100,6 +101,64 @@ async def take_over(place: str, runs: int, *, lease_s: float = 15.0) -> dict[str
             graph = system.graphs["g"]
             threads = [f"t{number}" for number in range(runs)]
             return {t: (await graph.aget_state(at(t))).values.get("bar", []) for t in threads}
+
+
+POLICIES = ("reject", "enqueue", "interrupt", "rollback")
+MARK = "-"
+"""The input of the runs that come second."""
+
+
+async def come_second(place: str, runs: int, *, lease_s: float = 15.0) -> Counter[str]:
+    """Start a run on each thread that a run of another process has, each policy in turn.
+
+    Returns: how many were refused, how many ended how, and how many threads have what no order of
+        runs explains ("wrong").
+    """
+    seen: Counter[str] = Counter()
+    with anyio.fail_after(PATIENCE_S):
+        async with system_over(place, 0.0, lease_s, 1000) as system:
+            started: dict[str, Any] = {}
+            for number in range(runs):
+                thread, policy = f"t{number}", POLICIES[number % len(POLICIES)]
+                given = {"name": thread, "bar": [MARK]}
+                try:
+                    started[thread] = await system.start("g", thread, given, if_busy=policy)
+                except ThreadBusyError:
+                    seen["refused"] += 1
+            for run in started.values():
+                await run.wait()
+            await recover(system)  # those of a lease that this process has lost, too
+            for run in started.values():
+                seen[await (await system.run(run.id)).wait()] += 1
+            for number in range(runs):
+                thread, policy = f"t{number}", POLICIES[number % len(POLICIES)]
+                bar = (await system.graphs["g"].aget_state(at(thread))).values["bar"]
+                seen["wrong"] += not explained(bar, policy if thread in started else "")
+    return seen
+
+
+def explained(bar: list[str], policy: str) -> bool:
+    """Whether a thread has what two runs leave there, the second one by a policy; "" for none."""
+    if policy in ("", "reject"):  # one that was not refused came after the first one's end
+        return bar in (ALL, [*ALL, MARK, *ALL])
+    if policy == "rollback":
+        return bar in ([MARK, *ALL], [*ALL, MARK, *ALL])
+    before, _, after = "".join(bar).partition(MARK)
+    first = NODES.startswith(before) if policy == "interrupt" else before == NODES
+    return first and after == NODES
+
+
+async def only_renamed(place: str, *, lease_s: float) -> tuple[Counter[str], int]:
+    """Try to take runs up with another version of the program, for two leases.
+
+    Returns: how many runs have which status then, and how many it has counted as misfits.
+    """
+    async with system_over(place, 0.0, lease_s, 1000, RENAMED) as system:
+        for _ in range(8):
+            await system.recover()
+            await anyio.sleep(lease_s / 4)
+        runs = await system.runs()
+        return Counter(run.status for run in runs), system.statistics().misfits
 
 
 async def stored(place: str, runs: int) -> list[Any]:

@@ -17,6 +17,8 @@ import anyio
 from actorgraph import END, START, ActorSystem, JsonlSaver, PostgresSaver, SqliteSaver, StateGraph
 
 NODES = "abcdef"
+RENAMED = "abzdef"
+"""The nodes of another version of the program: one has another name."""
 ATTEMPTS_MAX = 2
 
 
@@ -33,10 +35,10 @@ def say(*words: str) -> None:
     sys.stdout.flush()
 
 
-def steps(pause_s: float) -> Any:
+def steps(pause_s: float, nodes: str = NODES) -> Any:
     """Nodes in a row; each waits a little and adds its name."""
     builder = StateGraph(Log)
-    for name in NODES:
+    for name in nodes:
 
         async def node(state: Log, name: str = name) -> dict[str, Any]:
             say("ran", state["name"], name)
@@ -44,7 +46,7 @@ def steps(pause_s: float) -> Any:
             return {"bar": [name]}
 
         builder.add_node(name, node)
-    for before, after in zip((START, *NODES), (*NODES, END), strict=True):
+    for before, after in zip((START, *nodes), (*nodes, END), strict=True):
         builder.add_edge(before, after)
     return builder.compile()
 
@@ -63,14 +65,16 @@ def deadly() -> Any:
     return builder.add_edge(START, "node").compile()
 
 
-def system_over(place: str, pause_s: float, lease_s: float, attempts_max: int) -> ActorSystem:
+def system_over(
+    place: str, pause_s: float, lease_s: float, attempts_max: int, nodes: str = NODES
+) -> ActorSystem:
     """A system over a database: a file's path, a folder's with "/" behind, or URL#SCHEMA."""
     url, _, schema = place.partition("#")
     if schema:
         saver = PostgresSaver(url, schema=schema, busy_timeout_s=1.0)
     else:
         saver = JsonlSaver(place) if place.endswith("/") else SqliteSaver(place)
-    graphs = {"g": steps(pause_s), "deadly": deadly()}
+    graphs = {"g": steps(pause_s, nodes), "deadly": deadly()}
     return ActorSystem(graphs, saver=saver, lease_s=lease_s, attempts_max=attempts_max)
 
 

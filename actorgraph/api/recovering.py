@@ -3,8 +3,6 @@
 import time
 from typing import Any, cast
 
-import msgspec
-
 from actorgraph.api.runs import Run
 from actorgraph.api.system_base import SystemBase
 from actorgraph.api.system_calls import Call
@@ -14,7 +12,10 @@ from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.keeper import decoded
-from actorgraph.superstep.takeover import Leave, Park, taken_over
+from actorgraph.runtime.system.leaving import given_back
+from actorgraph.runtime.system.refusing import no_place
+from actorgraph.runtime.system.turn_watch import roll_back
+from actorgraph.superstep.takeover import Leave, Park, misfit, taken_over, tried_in_vain
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     AdoptRun,
@@ -45,6 +46,8 @@ class RecoveryMethods(SystemBase):
         done again. One that only waited begins. One of which `attempts_max` processes have died
         is parked: it stays in `runs()` with the status "parked" and the reason. Other systems on
         the same saver may call this at the same time; each run goes to one of them.
+        One that this system can't run waits for one that can, as another version of the program
+        may: `runs()` says why, `statistics().misfits` counts them.
 
         A run whose cancellation somebody has asked for is cancelled instead.
         A dead process's runs are free once its lease is over, `lease_s` after its last renewal.
@@ -57,26 +60,39 @@ class RecoveryMethods(SystemBase):
         if not self._keeps:
             return []
         found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
-        taken: list[Run] = []
-        for row in found:
-            if row.cancel is not None:
-                await self._end_orphan(row, row.cancel)
-                continue
-            verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-            if isinstance(verdict, Leave) or row.run in self._actor.jobs:
-                continue
-            reason = verdict.reason if isinstance(verdict, Park) else ""
-            if not await self._adopt(row, row.attempts + 1):
-                continue
-            row = msgspec.structs.replace(  # noqa: PLW2901 - as it is stored now
-                row, owner=self._actor.owner, attempts=row.attempts + 1
-            )
-            job = None if reason else await self._revived(row, go_on=row.claimed)
-            if job is not None:
-                taken.append(Run(job, self._actor.cancel))
-            elif reason:
-                await self._park(row, reason)
-        return taken
+        self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
+        jobs = [await self._take_up(row) for row in found]
+        return [Run(job, self._actor.cancel) for job in jobs if job is not None]
+
+    async def _take_up(self, row: RunRow) -> Job | None:
+        """Take up an orphan, or end it if that is asked for; None if it is left or has ended."""
+        if row.cancel is not None:
+            await self._end_orphan(row, row.cancel)
+            return None
+        actor, known = self._actor, self._misfits.get(row.run)
+        if row.run in actor.jobs or no_place(actor, "enqueue", row.thread_id) is not None:
+            return None
+        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
+        if isinstance(verdict, Leave):
+            self._note_misfit(row, verdict.reason)
+            return None
+        if known is not None and known.until > time.monotonic():
+            return None
+        if not await self._adopt(row, row.attempts + 1):
+            return None
+        row = await self._row(row.run) or row  # with its payload, as it is stored now
+        if isinstance(verdict, Park):
+            await self._park(row, verdict.reason)
+            return None
+        return await self._revived(row, go_on=row.claimed)
+
+    def _note_misfit(self, row: RunRow, reason: str) -> None:
+        known, now = self._misfits.get(row.run), time.monotonic()
+        if known is None:
+            ids = {"run_id": as_text(row.run), "thread_id": row.thread_id}
+            log_event("warning", "run.misfit", **ids, reason=reason)
+        misfit = tried_in_vain(known, reason, now, self._limits.lease_s / 3)
+        self._misfits[row.run] = misfit
 
     async def _adopt(self, row: RunRow, attempts: int) -> bool:
         """Whether an orphan is this system's now."""
@@ -98,7 +114,7 @@ class RecoveryMethods(SystemBase):
             request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
             await self._host.writer.store(request)
 
-    async def _ask_cancel(self, row: RunRow, reason: str) -> None:
+    async def _end_row(self, row: RunRow, reason: str) -> None:
         """Ask whoever has a run to cancel it; cancel one that nobody has."""
         if row.alive:
             await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
@@ -119,17 +135,23 @@ class RecoveryMethods(SystemBase):
         await self._host.writer.store(request)
 
     async def _revived(self, row: RunRow, *, go_on: bool) -> Job | None:
-        """An adopted run, submitted; None if it had to be parked."""
+        """An adopted run, submitted; None if it was parked, or given back."""
         try:
             call, lacks = call_of(self._graph(row.graph), row, go_on=go_on)
             if lacks:
                 await self._park(row, f"what it was started with is not stored: {lacks}")
                 return None
             job = await self._again(call, row)
+            job.adopted = True
+            if job.if_busy == "rollback" and not go_on:
+                await roll_back(self._host, job)
         except CheckpointError as error:
-            await self._park(row, f"it can't be taken up: {error}")
+            self._note_misfit(row, misfit(error))
+            await self._host.writer.store(given_back(row))
             return None
-        await self._actor.submit(job, "enqueue", stored=True)
+        if not self._actor.take_up(job):
+            await self._host.writer.store(given_back(row))
+            return None
         return job
 
     async def _again(self, call: Call, row: RunRow) -> Job:

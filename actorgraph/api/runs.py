@@ -154,8 +154,11 @@ class Run:
         if job.outcome is None or isinstance(job.outcome, Cancelled):
             raise RunCancelledError(
                 f"run {self.id} of thread {self.thread_id!r} was ended: {job.reason}",
-                do="start another one; the thread has what it did, unless it was rolled back",
+                do="start another one; the thread has what it did, unless it was rolled back"
+                if job.claimed
+                else "start another one; nothing of this one is in the thread",
                 reason=job.reason,
+                input_stored=job.claimed,
             )
         return job.shape(job.outcome)
 
@@ -286,7 +289,10 @@ class StoredRun(Run):
         status = await self.wait(timeout_s)
         if status == "cancelled":
             raise RunCancelledError(
-                f"run {self.id} was ended: {self.reason}", do="start another", reason=self.reason
+                f"run {self.id} was ended: {self.reason}",
+                do="start another; see input_stored for whether the thread has this one's input",
+                reason=self.reason,
+                input_stored=self._row.claimed,
             )
         if status not in ("success", "interrupted"):
             raise RunFailedError(

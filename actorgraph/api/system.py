@@ -185,7 +185,9 @@ class ActorSystem(RecoveryMethods):
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
         await self._actor.turn(if_busy, text)
-        job = self._job(checked_call(graph, text, input, options, keeps=self._keeps))
+        job = self._job(
+            checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
+        )
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
 
@@ -235,7 +237,7 @@ class ActorSystem(RecoveryMethods):
         found: dict[bytes, Run] = {}
         if self._keeps:
             rows: list[RunRow] = await self._host.reader.ask(ListRuns(thread_id=thread_id))
-            found = {row.run: self._stored(row) for row in rows}
+            found = {row.run: self._stored(self._explained(row)) for row in rows}
         for job in (*actor.ended.values(), *actor.jobs.values()):
             if job.id in found and self._live(job.id) is None:
                 continue
@@ -273,7 +275,7 @@ class ActorSystem(RecoveryMethods):
 
     def statistics(self) -> SystemStatistics:
         """What it does now and has done: runs, threads, what waits, what was refused."""
-        return statistics_of(self._actor)
+        return statistics_of(self._actor, misfits=len(self._misfits))
 
     async def drain(self, timeout_s: float | None = None) -> None:
         """Take no more runs, let those that go on finish their superstep, leave the rest.
@@ -344,10 +346,6 @@ class ActorSystem(RecoveryMethods):
             return None
         return Run(job, actor.cancel)
 
-    async def _row(self, identity: bytes) -> RunRow | None:
-        rows: list[RunRow] = await self._host.reader.ask(ListRuns(run=identity))
-        return rows[0] if rows else None
-
     def _stored(self, row: RunRow) -> StoredRun:
         """A run of which this system knows only the row."""
         codec = codec_of(self.graphs.get(row.graph) or next(iter(self.graphs.values())))
@@ -364,7 +362,7 @@ class ActorSystem(RecoveryMethods):
             reread=lambda: self._row(row.run),
             page=page,
             values=values,
-            ask_cancel=self._ask_cancel,
+            ask_cancel=self._end_row,
             taken_up=lambda: self._live(row.run),
             draining=lambda: self._actor.draining,
         )

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.api.adopting import adopted
@@ -26,8 +27,10 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.keeper import Keeper, Kept
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.runtime.system.turn_watch import TurnWatch
 from actorgraph.runtime.system.watchdog import Watchdog
-from actorgraph.values.systems import DropOwner, RunRow
+from actorgraph.superstep.takeover import Leave, Misfit, taken_over
+from actorgraph.values.systems import OPEN_STATUSES, DropOwner, ListRuns, RunRow
 
 CLOSING = "shutdown"
 """The reason of runs that a closing system has left for `recover()`."""
@@ -79,6 +82,7 @@ class SystemBase:
         self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
+        self._misfits: dict[bytes, Misfit] = {}
 
     def _hosted(self, graph: Any, store: Any) -> CompiledBase:
         """The graph with the system's saver and store; one without persistence stays so."""
@@ -97,6 +101,27 @@ class SystemBase:
     def _host(self) -> Host:
         assert self._actor.host is not None
         return self._actor.host
+
+    async def _take_up(self, row: RunRow) -> Job | None:
+        raise NotImplementedError
+
+    async def _end_row(self, row: RunRow, reason: str) -> None:
+        raise NotImplementedError
+
+    async def _row(self, identity: bytes) -> RunRow | None:
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(run=identity))
+        return self._explained(rows[0]) if rows else None
+
+    def _explained(self, row: RunRow) -> RunRow:
+        """A row that also says why its run waits, if this system knows."""
+        if row.alive or row.status not in OPEN_STATUSES:
+            return row
+        known = self._misfits.get(row.run)
+        if known is not None:
+            return msgspec.structs.replace(row, reason=known.reason)
+        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
+        reason = verdict.reason if isinstance(verdict, Leave) else row.reason
+        return msgspec.structs.replace(row, reason=reason)
 
     def _graph(self, name: str) -> CompiledBase:
         graph = self.graphs.get(name)
@@ -157,6 +182,8 @@ class SystemBase:
                     cancel=actor.cancel_by_id,
                 )
                 group.start_soon(watch.serve)
+                turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
+                group.start_soon(turns.serve)
             self._observe(group)
         except BaseException as error:
             await stack.__aexit__(type(error), error, error.__traceback__)

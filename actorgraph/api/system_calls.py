@@ -10,6 +10,7 @@ from actorgraph.api.options import CallOptions, call_options
 from actorgraph.errors import InvalidConfigError
 from actorgraph.values.interop import own
 from actorgraph.values.policies import StreamMode
+from actorgraph.values.systems import IfBusy
 
 _OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable")
 SHOWN: tuple[StreamMode, ...] = ("values", "updates")
@@ -39,6 +40,7 @@ class Call(msgspec.Struct, frozen=True):
     Attributes:
         modes: stream modes that its events have. subgraphs: also of the graphs inside.
         resumable: whether its events are stored.
+        if_busy: what it does where another run has its thread.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Call(msgspec.Struct, frozen=True):
     subgraphs: bool
     resumable: bool
     metadata: dict[str, Any]
+    if_busy: IfBusy = "enqueue"
 
 
 def config_of(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
@@ -78,7 +81,13 @@ def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_call(
-    name: str, thread_id: str, given: Any, options: StartOptions, *, keeps: bool
+    name: str,
+    thread_id: str,
+    given: Any,
+    options: StartOptions,
+    *,
+    keeps: bool,
+    if_busy: IfBusy = "enqueue",
 ) -> Call:
     """A call of `start`.
 
@@ -106,6 +115,7 @@ def checked_call(
         subgraphs=options.get("subgraphs", False),
         resumable=resumable,
         metadata=_json("metadata", options.get("metadata")),
+        if_busy=if_busy,
     )
 
 

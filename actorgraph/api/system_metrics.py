@@ -57,6 +57,8 @@ def _counters(now: SystemStatistics) -> Iterator[_Figure]:
 def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
     yield "runs_active", "Runs that go on.", now.active
     yield "runs_queued", "Runs that wait for a slot or for their thread.", now.queued
+    yield "runs_held", "Runs that wait because another system has their thread.", now.held
+    yield "runs_misfit", "Runs of no system that this one can't run.", now.misfits
     yield "threads_active", "Threads that have a run.", now.threads
     yield "mailbox_depth", "Runs that wait in the fullest thread's mailbox.", now.mailbox_max
     yield "saturated", "1 if the next run may be refused.", int(now.saturated)

@@ -120,6 +120,8 @@ def payload_of(graph: CompiledBase, call: Call, run: bytes) -> bytes:
         "subgraphs": call.subgraphs,
         "resumable": call.resumable,
     }
+    if call.if_busy in ("interrupt", "rollback"):  # whoever takes it up must know
+        stored["if_busy"] = call.if_busy
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
     codec.encode(given, "input")
     try:
@@ -146,6 +148,7 @@ def call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str
         subgraphs=stored["subgraphs"],
         resumable=stored["resumable"],
         metadata=msgspec.json.decode(row.metadata),
+        if_busy=stored.get("if_busy", "enqueue"),
     )
     return call, stored.get("lacks", "")
 
@@ -192,4 +195,5 @@ def job_of(
         shape=shaper(graph, call),
         control=control,
         metadata=call.metadata,
+        if_busy=call.if_busy,
     )

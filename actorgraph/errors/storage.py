@@ -4,7 +4,15 @@ from actorgraph.errors.base import ActorGraphError
 
 
 class CheckpointError(ActorGraphError):
-    """Base of what can go wrong between a run and its saver."""
+    """Base of what can go wrong between a run and its saver.
+
+    Attributes:
+        input_stored: of an error that has ended a run: True if the input of the call is in the
+            thread, so that a call that repeats it would add it a second time; False if nothing
+            of the call is. None: that is not known, or the error is not about a run.
+    """
+
+    input_stored: bool | None = None
 
 
 class SaverRequiredError(CheckpointError, ValueError):
@@ -12,7 +20,10 @@ class SaverRequiredError(CheckpointError, ValueError):
 
 
 class ConflictError(CheckpointError):
-    """Another run has the thread, or has moved its head; nothing of this one was written."""
+    """Another run has the thread, or has moved its head; the save that says so was not written.
+
+    See `input_stored` for what the run had stored before that.
+    """
 
 
 class AlreadyResumedError(ConflictError):
@@ -99,3 +110,7 @@ class SaverClosedError(CheckpointError):
 
 class DrainTimeoutError(CheckpointError):
     """The saver was closed before everything was stored; the text lists what was not."""
+
+
+UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
+"""Why a program can't read what another one, or another version of it, has stored."""

@@ -42,11 +42,15 @@ class RunCancelledError(ActorGraphError):
 
     Attributes:
         reason: who cancelled it.
+        input_stored: whether its input is in the thread: it had begun. None if that is not known.
     """
 
-    def __init__(self, what: str, *, do: str, reason: str = "") -> None:
+    def __init__(
+        self, what: str, *, do: str, reason: str = "", input_stored: bool | None = None
+    ) -> None:
         super().__init__(what, do=do)
         self.reason = reason
+        self.input_stored = input_stored
 
 
 class RunFailedError(ActorGraphError):

@@ -39,6 +39,7 @@ from actorgraph.runtime.step_timer import StepTimer
 from actorgraph.runtime.tracing import Spans
 from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
+from actorgraph.superstep.inputs import may_begin_again
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
 from actorgraph.values.commits import Commit
@@ -200,19 +201,19 @@ class Supervisor:
         part(self._around, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
-        log_event(
-            "info",
-            "run.left",
-            **ids_of(self._around.lineage),
-            outcome=type(outcome).__name__,
-            step=self._state.step,
-        )
+        left = {"outcome": type(outcome).__name__, "step": self._state.step}
+        log_event("info", "run.left", **ids_of(self._around.lineage), **left)
         return outcome
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error of the save that was refused, if that has ended the run."""
+        return self._state.failure
 
     async def run_told(self, effects: Sequence[Effect]) -> Outcome:
         """`run`, after which the caller's handlers are told if it has paused."""
         outcome = await self.run(effects)
-        if self.lifecycle is not None:
+        if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.left(outcome)
         return outcome
 

@@ -165,7 +165,8 @@ class MemoryBackend:
         base = branches_off(request)
         based = base is None or (request.namespace, base) in settled(thread).by_id
         if claims and thread.state.owner is not None:
-            thread.state.leased = self._systems.is_alive(thread.state.owner)
+            owner = thread.state.owner
+            thread.state.leased = self._systems.is_leased(request.thread_id, owner)
         sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)

@@ -7,9 +7,11 @@ import msgspec
 
 from actorgraph.savers.systems import (
     is_asked,
+    is_leased,
     is_orphan,
     refusal,
     refused_claim,
+    refused_row,
     row_of,
     status_after,
 )
@@ -22,6 +24,7 @@ from actorgraph.values.systems import (
     EventRow,
     ForgetRun,
     ListRuns,
+    OpenRun,
     PutRun,
     ReadEvents,
     RenewOwner,
@@ -40,6 +43,7 @@ class MemorySystems:
 
     def __init__(self) -> None:
         self._runs: dict[bytes, RunRow] = {}
+        self._open: dict[str, set[bytes]] = {}
         self._events: dict[bytes, dict[int, EventRow]] = {}
         self._leases: dict[bytes, float] = {}
 
@@ -47,10 +51,23 @@ class MemorySystems:
         """Whether an owner's lease holds."""
         return owner is not None and self._leases.get(owner, 0.0) > time.monotonic()
 
+    def is_leased(self, thread_id: str, owner: bytes) -> bool:
+        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        return self.is_alive(owner) and is_leased(owner, self.open_runs(thread_id))
+
+    def open_runs(self, thread_id: str) -> list[OpenRun]:
+        """The open runs of a thread, oldest first."""
+        return [
+            OpenRun(run, row.owner, row.claimed, self.is_alive(row.owner))
+            for run in sorted(self._open.get(thread_id, ()))
+            for row in (self._runs[run],)
+        ]
+
     def refused(self, commit: Commit) -> Refused | None:
-        """The refusal of a claim whose run another system has."""
+        """The refusal of a claim whose run another system has, or comes before."""
         known, owner = self.owner_of(commit.run or b"")
-        error = refused_claim(commit, owner, known=known)
+        others = self.open_runs(commit.thread_id) if commit.claim is not None else ()
+        error = refused_claim(commit, owner, known=known, others=others)
         return None if error is None else Refused(error)
 
     def committed(self, commit: Commit) -> None:
@@ -66,7 +83,7 @@ class MemorySystems:
             row = msgspec.structs.replace(row, status="running", claimed=True)
         if ends is not None:
             row = msgspec.structs.replace(row, status=status_after(ends))
-        self._runs[run] = row
+        self._write(row)
 
     def owner_of(self, run: bytes) -> tuple[bool, bytes | None]:
         """Whether there is a run, and who has it."""
@@ -95,8 +112,8 @@ class MemorySystems:
     def apply(self, request: SystemRequest) -> Outcome:
         """Carry out a request."""
         match request:
-            case PutRun(row):
-                self._runs.setdefault(row.run, row)
+            case PutRun():
+                return self._put(request)
             case RenewOwner(owner, lease_s):
                 self._leases[owner] = time.monotonic() + lease_s
             case DropOwner(owner):
@@ -104,25 +121,35 @@ class MemorySystems:
             case AskCancel(run, _, reason):
                 row = self._runs.get(run)
                 if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
-                    self._runs[run] = msgspec.structs.replace(row, cancel=reason)
+                    self._write(msgspec.structs.replace(row, cancel=reason))
             case SealRun():
                 self._seal(request)
             case TrimRuns(older_than):
-                old = [r for r in self._runs.values() if r.created < older_than]
-                for row in old:
-                    if row.status not in OPEN_STATUSES:
-                        self._remove(row.run)
+                for run in [r.run for r in self._runs.values() if r.created < older_than]:
+                    self._forget(run)
             case ForgetRun(run):
-                if run in self._runs and self._runs[run].status not in OPEN_STATUSES:
-                    self._remove(run)
+                self._forget(run)
             case _:
                 return self._change(request)
         return Stored()
 
+    def _put(self, request: PutRun) -> Outcome:
+        row = request.row
+        refused = refused_row(request, self.open_runs(row.thread_id))
+        if refused is not None:
+            return Refused(refused)
+        if row.run not in self._runs:
+            self._write(row)
+        return Stored()
+
+    def _forget(self, run: bytes) -> None:
+        if run in self._runs and self._runs[run].status not in OPEN_STATUSES:
+            self._remove(run)
+
     def _seal(self, request: SealRun) -> None:
         row, events = self._runs.get(request.run), self._events.get(request.run, {})
         if row is not None and request.payload is not None:
-            self._runs[request.run] = msgspec.structs.replace(row, payload=request.payload)
+            self._write(msgspec.structs.replace(row, payload=request.payload))
         for event in request.events:
             if event.place in events:
                 events[event.place] = event
@@ -146,9 +173,15 @@ class MemorySystems:
             places = sorted(place for place in events if place > query.after)
             wanted = places[-1:] if query.newest else places[: query.limit]
             return [events[place] for place in wanted]
-        rows = sorted(self._runs.values(), key=lambda row: row.run)
+        rows = self._found(query)
         shown = (msgspec.structs.replace(row, alive=self.is_alive(row.owner)) for row in rows)
         return [row for row in shown if _matches(row, query)]
+
+    def _found(self, query: ListRuns) -> list[RunRow]:
+        if query.open_of:
+            runs = (run for thread in query.open_of for run in self._open.get(thread, ()))
+            return [msgspec.structs.replace(self._runs[r], payload=b"") for r in sorted(runs)]
+        return self.in_order()
 
     def _change(self, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
         row = self._runs.get(request.run)
@@ -161,13 +194,11 @@ class MemorySystems:
                 events.update({event.place: event for event in rows if event.place not in events})
                 self._drop(events, keep, older_than)
             case AdoptRun(_, _, owner, _, attempts):
-                changed = msgspec.structs.replace(row, owner=owner, attempts=attempts)
-                self._runs[row.run] = changed
+                self._write(msgspec.structs.replace(row, owner=owner, attempts=attempts))
             case SetRun(_, _, _, status, reason, attempts):
                 count = row.attempts if attempts is None else attempts
-                self._runs[row.run] = msgspec.structs.replace(
-                    row, status=status, reason=reason, attempts=count
-                )
+                changed = msgspec.structs.replace(row, status=status, reason=reason)
+                self._write(msgspec.structs.replace(changed, attempts=count))
         return Stored()
 
     @staticmethod
@@ -179,8 +210,23 @@ class MemorySystems:
                 return
             del events[place]
 
+    def _write(self, row: RunRow) -> None:
+        self._runs[row.run] = row
+        if row.status in OPEN_STATUSES:
+            self._open.setdefault(row.thread_id, set()).add(row.run)
+        else:
+            self._close(row)
+
+    def _close(self, row: RunRow) -> None:
+        open_runs = self._open.get(row.thread_id, set())
+        open_runs.discard(row.run)
+        if not open_runs:
+            self._open.pop(row.thread_id, None)
+
     def _remove(self, run: bytes) -> None:
-        self._runs.pop(run, None)
+        row = self._runs.pop(run, None)
+        if row is not None:
+            self._close(row)
         self._events.pop(run, None)
 
 

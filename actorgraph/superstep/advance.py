@@ -25,6 +25,7 @@ from actorgraph.superstep.calls import (
     start_calls,
 )
 from actorgraph.superstep.handlers import hand_over, handles
+from actorgraph.superstep.inputs import about_input, of_this_run
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
 from actorgraph.superstep.memos import on_step, on_steps_saved
 from actorgraph.superstep.nesting import saves_at_end
@@ -164,6 +165,7 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
+    of_this_run(state, error)
     if (question := refused_question(error)) is not None:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
@@ -186,7 +188,7 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     """A run whose state can't be saved ends now, with the saver's error and no other."""
     if number <= state.durable:
         return []  # the run has given up its saves already
-    state.failure = error
+    error = state.failure = about_input(state, error)
     state.farewell = False
     if isinstance(state.outcome, Failed):
         note(error, f"before that, the run had failed with {shown(state.outcome.error)}")

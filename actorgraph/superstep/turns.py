@@ -4,11 +4,12 @@ A thread has one run at a time. The functions here take the lane of a thread and
 is then, with what is to be done, in order.
 """
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
-from actorgraph.values.systems import IfBusy
+from actorgraph.values.ids import as_text
+from actorgraph.values.systems import IfBusy, OpenRun, RunRow
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -20,6 +21,7 @@ class Lane(msgspec.Struct, frozen=True):
         rollback: whether what it stored is removed when it has left.
         erasing: whether it has left, and what it stored is being removed.
         waiting: the runs that come after it, in order.
+        held: whether the active run waits, because another system has the thread.
     """
 
     active: bytes | None = None
@@ -27,6 +29,7 @@ class Lane(msgspec.Struct, frozen=True):
     rollback: bool = False
     erasing: bool = False
     waiting: tuple[bytes, ...] = ()
+    held: bool = False
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -91,6 +94,9 @@ def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
             if len(lane.waiting) >= waiting_max:
                 return lane, (Full(len(lane.waiting)),)
             return msgspec.structs.replace(lane, waiting=(*lane.waiting, run)), ()
+        case "interrupt" | "rollback" if lane.held:
+            dropped = (active, *lane.waiting)
+            return Lane(run), (*(Drop(other, run) for other in dropped), Begin(run))
         case "interrupt" | "rollback":
             return _replaced(lane, active, run, rollback=if_busy == "rollback")
         case _:
@@ -105,6 +111,61 @@ def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
     rollback = rollback or lane.rollback
     then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
     return then, (*dropped, *end)
+
+
+def taken_up(lane: Lane, run: bytes) -> Turn:
+    """A run of another system, which has died or left it, is this system's now.
+
+    It was accepted before, so it is never refused, and it takes the place that its id gives it.
+    """
+    active = lane.active
+    if active is None:
+        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+    if lane.held and run < active:
+        waiting = tuple(sorted((active, *lane.waiting)))
+        return Lane(run, waiting=waiting), (Begin(run),)
+    return msgspec.structs.replace(lane, waiting=tuple(sorted((*lane.waiting, run)))), ()
+
+
+def held(lane: Lane) -> Lane:
+    """The active run could not have the thread, which another system has; it has its slot back."""
+    return msgspec.structs.replace(lane, held=True)
+
+
+def freed(lane: Lane) -> Turn:
+    """No other system has the thread any more."""
+    if not lane.held or lane.active is None:
+        return lane, ()
+    return msgspec.structs.replace(lane, held=False), (Begin(lane.active),)
+
+
+def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
+    """Whether an open run has its turn on their thread before `run`, which is `owner`'s.
+
+    Ids grow with time, so that all processes see the runs of a thread in one order. A younger
+    run that goes on elsewhere has the thread all the same. What one system has it orders itself.
+    """
+    if other.owner == owner or other.run == run:
+        return False
+    return other.run < run or (other.claimed and other.alive)
+
+
+def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
+    """What is done about a run of another system that is ahead of one that waits.
+
+    "end" asks the system that has it to cancel it, or cancels it where no system lives that has
+    it; "take_up" has it go on here, as nobody else may ever take it up.
+    """
+    if other.cancel is not None:
+        return "wait" if other.alive else "end"
+    if if_busy in ("interrupt", "rollback"):
+        return "end"
+    return "wait" if other.alive else "take_up"
+
+
+def replaced_by(run: bytes) -> str:
+    """The reason of runs that were ended so that this one may have their thread."""
+    return f"run {as_text(run)} took its place"
 
 
 def left(lane: Lane, run: bytes) -> Turn:

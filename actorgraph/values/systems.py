@@ -22,6 +22,9 @@ deadline was reached; what it did is stored. parked: given up after as many deat
 
 OPEN_STATUSES = ("pending", "running")
 
+NOBODY = b""
+"""The owner of a run that was given back: no system has this id, so its lease never holds."""
+
 IfBusy = Literal["reject", "enqueue", "interrupt", "rollback"]
 """What becomes of a run whose thread has another one: see `ActorSystem.start`."""
 
@@ -57,12 +60,29 @@ class RunRow(msgspec.Struct, frozen=True):
     cancel: str | None = None
 
 
+class OpenRun(msgspec.Struct, frozen=True):
+    """What a store knows of an open run, where it decides whose turn a thread is.
+
+    Attributes: as of `RunRow`.
+    """
+
+    run: bytes
+    owner: bytes | None
+    claimed: bool
+    alive: bool
+
+
 class PutRun(msgspec.Struct, frozen=True):
-    """Store the row of a new run."""
+    """Store the row of a new run.
+
+    Attributes:
+        if_busy: "reject": refused if another system has an open run of the thread.
+    """
 
     row: RunRow
     thread_id: str
     size: int = 0
+    if_busy: IfBusy = "enqueue"
 
 
 class SetRun(msgspec.Struct, frozen=True):
@@ -221,6 +241,7 @@ class ListRuns(msgspec.Struct, frozen=True):
         statuses: only these; empty for all.
         orphaned: only open ones whose owner's lease does not hold.
         asked_of: only open ones of this owner that somebody has asked it to cancel.
+        open_of: only open ones of these threads, without their payloads.
     """
 
     run: bytes | None = None
@@ -228,6 +249,7 @@ class ListRuns(msgspec.Struct, frozen=True):
     statuses: tuple[str, ...] = ()
     orphaned: bool = False
     asked_of: bytes | None = None
+    open_of: tuple[str, ...] = ()
 
 
 class ReadEvents(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
+from actorgraph.errors.storage import UNREADABLE
 from actorgraph.loops import unbroken
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
@@ -19,7 +20,7 @@ from actorgraph.web.finding import assistant_id
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.outcomes import Outcome
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.standing import UNREADABLE, check, config_of
+from actorgraph.web.standing import check, config_of
 from actorgraph.web.starting import KEPT, begin, checked, modes_of
 from actorgraph.web.streams import EventStream
 from actorgraph.web.wire import graph_modes

@@ -5,14 +5,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from actorgraph.errors import (
-    EncryptionError,
-    FormatVersionError,
-    InvalidConfigError,
-    RunNotFoundError,
-    SchemaMismatchError,
-    UnknownTypeError,
-)
+from actorgraph.errors import InvalidConfigError, RunNotFoundError
+from actorgraph.errors.storage import UNREADABLE
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
@@ -23,8 +17,6 @@ from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
 
 Config = dict[str, Any]
-
-UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
 
 
 async def shown(call: Call, thread: Stored) -> answers.Thread:

@@ -16,6 +16,10 @@ HEADS = {
     "| seconds until all have ended",
     "systems stopped": "store | event loop | stops | runs | taken over | wrong "
     "| stale writes accepted",
+    "runs that come second": "store | event loop | the other process | runs | refused | success "
+    "| wrong | changed after its return",
+    "rolling deploys": "store | event loop | runs | open while only the new version lives "
+    "| counted as misfits",
     "torn files": "how | event loop | copies | acknowledged lost | wrong",
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",

@@ -15,18 +15,22 @@ import anyio.to_thread
 import pytest
 
 from tests.faults.crashes import report, row
+from tests.graphs import at
 from tests.system_processes import (
     ALL,
     acked,
+    come_second,
     kill,
     left,
     lines_until,
+    only_renamed,
     ran,
     stop,
     stored,
     take_over,
     worker,
 )
+from tests.system_worker import NODES, RENAMED, system_over
 
 RUNS = 40
 ROUNDS = 6
@@ -136,3 +140,69 @@ async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
     assert (seen["wrong"], seen["stale"]) == (0, 0)
     assert seen["told"] == RUNS * STOPS
     assert seen["elsewhere"] > 0
+
+
+@pytest.mark.parametrize("fate", ["lives", "killed", "stopped"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_comes_to_a_thread_of_another_process_is_run_or_refused(
+    kind, fate, tmp_path, request, anyio_backend
+):
+    """
+    Runs that come second to 40 threads of another process, by each policy: what is accepted ends
+    well, what is refused leaves nothing, whatever becomes of that process.
+    """
+    seen: Counter[str] = Counter()
+    for number in range(STOPS):
+        database = database_of(kind, request, tmp_path, number)
+        pause_s = 0.3
+        with worker(
+            anyio_backend, "g", database, RUNS, pause_s=pause_s, lease_s=LEASE_S
+        ) as process:
+            await threaded(partial(lines_until, process, 1, started=True))
+            if fate == "killed":
+                await threaded(kill, process)
+            if fate == "stopped":
+                await threaded(stop, process, database)
+            seen += await come_second(database, RUNS, lease_s=LEASE_S)
+            before = await stored_values(database)
+            if fate != "killed":
+                process.send_signal(signal.SIGCONT)
+                await threaded(lines_until, process, RUNS * len(ALL) * 2)
+                assert await threaded(process.wait) == 0
+        seen["stale"] += before != await stored_values(database)
+
+    names = ("refused", "success", "wrong", "stale")
+    figures = [RUNS * STOPS, *(seen[name] for name in names)]
+    report(request.config, "runs that come second", row(kind, anyio_backend, fate, *figures))
+    assert (seen["wrong"], seen["stale"]) == (0, 0)
+    assert seen["refused"] + seen["success"] == RUNS * STOPS
+    assert seen["refused"] > 0
+
+
+async def stored_values(database: str) -> list[Any]:
+    """What the threads have."""
+    async with system_over(database, 0.0, 15.0, 1000) as system:
+        graph = system.graphs["g"]
+        return [(await graph.aget_state(at(f"t{n}"))).values for n in range(RUNS)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_runs_of_an_old_version_wait_for_it(kind, tmp_path, request, anyio_backend):
+    """
+    A process is killed, and only a version with a renamed node comes back: it parks nothing,
+    counts what it can't run, and a process of the old version ends it all.
+    """
+    database = database_of(kind, request, tmp_path, 0)
+    with worker(anyio_backend, "g", database, RUNS, pause_s=0.3, lease_s=LEASE_S) as process:
+        said = await threaded(partial(lines_until, process, RUNS * 2, started=True))
+        said += await threaded(kill, process)
+    statuses, misfits = await only_renamed(database, lease_s=LEASE_S)
+    values = await take_over(database, RUNS, lease_s=LEASE_S)
+    rows = await stored(database, RUNS)
+
+    waited = statuses["pending"] + statuses["running"]
+    report(request.config, "rolling deploys", row(kind, anyio_backend, RUNS, waited, misfits))
+    assert statuses["parked"] == statuses["error"] == 0
+    assert (misfits, misfits > 0) == (waited, True)
+    assert {status for _, status, *_ in rows} == {"success"}
+    assert {"".join(bar) for bar in values.values()} <= {NODES, RENAMED}

@@ -14,16 +14,18 @@ from tests.stores import stored_in
 from tests.system_processes import (
     ALL,
     acked,
+    come_second,
     kill,
     left,
     lines_until,
+    only_renamed,
     ran,
     stop,
     stored,
     take_over,
     worker,
 )
-from tests.system_worker import ATTEMPTS_MAX, system_over
+from tests.system_worker import ATTEMPTS_MAX, NODES, RENAMED, system_over
 
 RUNS = 10
 ON = [("asyncio", "sqlite"), ("trio", "postgres")]
@@ -133,3 +135,35 @@ async def test_a_run_that_kills_its_processes_is_parked(database, anyio_backend,
     assert (codes, parked_by, taken) == ([-9] * ATTEMPTS_MAX, ([], 0), [])
     assert (run.status, run.attempt) == ("parked", ATTEMPTS_MAX)
     assert str(ATTEMPTS_MAX) in run.reason
+
+
+class TestSecondRuns:
+    @pytest.mark.parametrize("fate", ["killed", "stopped"])
+    @on(ON[:1])
+    async def test_what_is_accepted_is_run_whatever_becomes_of_the_first_process(
+        self, database, anyio_backend, fate, capfd
+    ):
+        """
+        Runs that come to threads of a dead or stopped process end well, by each policy.
+        """
+        with worker(anyio_backend, "g", database, 8, pause_s=0.3, lease_s=0.5) as process:
+            await threaded(partial(lines_until, process, 1, started=True))
+            await threaded(kill, process) if fate == "killed" else stop(process, database)
+            seen = await come_second(database, 8, lease_s=0.5)
+
+        assert +seen == {"refused": 2, "success": 6}
+
+    @on(CROSSED[1:])
+    async def test_runs_of_an_old_version_wait_for_it(self, database, anyio_backend, capfd):
+        """
+        A version that can't go on with them parks and fails none; the old one ends them all.
+        """
+        with worker(anyio_backend, "g", database, 4, pause_s=0.3, lease_s=0.5) as process:
+            await threaded(partial(lines_until, process, 8, started=True))
+            await threaded(kill, process)
+        statuses, misfits = await only_renamed(database, lease_s=0.5)
+        values = await take_over(database, 4)
+
+        assert statuses["running"] + statuses["pending"] == misfits > 0
+        assert statuses["parked"] == statuses["error"] == 0
+        assert {"".join(bar) for bar in values.values()} <= {NODES, RENAMED}

@@ -7,6 +7,7 @@ import pytest
 
 from actorgraph import ConflictError, LeaseLostError, ThreadBusyError
 from actorgraph.values.commits import Refused, Stored
+from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import (
     AdoptRun,
@@ -179,7 +180,8 @@ class TestLeases:
 
     async def test_a_thread_is_leased_while_its_run_goes_on(self, port):
         """
-        Nobody else begins a run there, until it has left or its system's lease is over.
+        Nobody else begins a run there, until it has left; another system's run not before this
+        one, whose system is dead, has been taken up.
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put()])
         await port.commit([claim(RUN, None, point(1), owner=ONE)])
@@ -187,7 +189,68 @@ class TestLeases:
         others = [claim(LATER, 1, epoch=2, owner=TWO), claim(b"x" * 16, 1, epoch=2)]
         assert kinds(await port.commit(others)) == [ThreadBusyError] * 2
         await port.commit([DropOwner(ONE)])
-        assert kinds(await port.commit(others[:1])) == [Stored]
+        assert kinds(await port.commit(others)) == [ThreadBusyError, Stored]
+
+    async def test_runs_have_their_thread_in_the_order_of_their_ids(self, port):
+        """
+        A run's claim waits for older open runs of other systems, alive or dead, begun or not.
+        """
+        await port.commit([RenewOwner(TWO, HOUR_S), put(), put(LATER, TWO)])
+        begins = claim(LATER, None, point(1), owner=TWO)
+        assert kinds(await port.commit([begins])) == [ThreadBusyError]
+        await port.commit([RenewOwner(ONE, HOUR_S)])
+        assert kinds(await port.commit([begins])) == [ThreadBusyError]
+        left = [SetRun(RUN, "t", ONE, "cancelled"), begins]
+
+        assert kinds(await port.commit(left)) == [Stored] * 2
+
+    async def test_a_younger_run_that_goes_on_has_its_thread(self, port):
+        """
+        An older run, which has come late, waits for it; its failure frees the thread.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), RenewOwner(TWO, HOUR_S)])
+        begun = claim(LATER, None, point(1), owner=TWO)
+        assert kinds(await port.commit([put(LATER, TWO), begun, put()])) == [Stored] * 3
+        late = claim(RUN, 1, epoch=2, owner=ONE)
+        assert kinds(await port.commit([late])) == [ThreadBusyError]
+        failed = [SetRun(LATER, "t", TWO, "error"), late]
+
+        assert kinds(await port.commit(failed)) == [Stored] * 2
+
+    async def test_a_run_that_must_not_wait_is_refused_with_its_row(self, port):
+        """
+        "reject": any open run of another system is in the way, and nothing is stored.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put()])
+        waits = put(LATER, TWO)
+        rejects = msgspec.structs.replace(waits, if_busy="reject")
+        mine = msgspec.structs.replace(put(b"m" * 16), if_busy="reject")
+        (refused, *rest) = await port.commit([rejects, mine])
+        assert kinds([refused, *rest]) == [ThreadBusyError, Stored]
+        assert refused.error.run_id == as_text(RUN)
+        assert [r.run for r in await runs(port)] == sorted([RUN, b"m" * 16])
+        ends = [SetRun(run, "t", ONE, "success") for run in (RUN, b"m" * 16)]
+
+        assert kinds(await port.commit([*ends, rejects])) == [Stored] * 3
+
+    async def test_two_that_must_not_wait_are_told_apart_in_one_batch(self, port):
+        """
+        Of two systems over one saver the first one's run is taken, the other one's refused.
+        """
+        batch = [msgspec.structs.replace(p, if_busy="reject") for p in (put(), put(LATER, TWO))]
+
+        assert kinds(await port.commit(batch)) == [Stored, ThreadBusyError]
+
+    async def test_open_runs_of_threads_are_read_at_once(self, port):
+        """
+        Only open ones, of those threads alone, without their payloads.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put(), put(LATER, TWO)])
+        await port.commit([SetRun(LATER, "t", TWO, "success"), AskCancel(RUN, "t", "why")])
+
+        (found,) = await runs(port, open_of=("t", "u"))
+        assert (found.run, found.alive, found.cancel, found.payload) == (RUN, True, "why", b"")
+        assert await runs(port, open_of=("u",)) == []
 
     async def test_an_adopted_run_is_fenced(self, port):
         """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.superstep.takeover import Leave, Park, TakeUp, taken_over
+from actorgraph.superstep.takeover import Leave, Park, TakeUp, taken_over, tried_in_vain
 from actorgraph.superstep.turns import (
     FREE,
     Begin,
@@ -14,9 +14,14 @@ from actorgraph.superstep.turns import (
     Lane,
     arrived,
     erased,
+    freed,
+    held,
+    is_ahead,
     left,
+    taken_up,
+    way_past,
 )
-from actorgraph.values.systems import RunRow
+from actorgraph.values.systems import OpenRun, RunRow
 
 A, B, C, D = b"a", b"b", b"c", b"d"
 BUSY = Lane(A)
@@ -118,6 +123,111 @@ class TestLeft:
         assert erased(lane) == (then, steps)
 
 
+HELD = Lane(B, held=True)
+
+
+class TestHeld:
+    @pytest.mark.parametrize(
+        ("lane", "if_busy", "then", "steps"),
+        [
+            (HELD, "reject", HELD, (Busy(B),)),
+            (HELD, "enqueue", Lane(B, held=True, waiting=(D,)), ()),
+            (HELD, "interrupt", Lane(D), (Drop(B, D), Begin(D))),
+            (
+                Lane(B, held=True, waiting=(C,)),
+                "rollback",
+                Lane(D),
+                (Drop(B, D), Drop(C, D), Begin(D)),
+            ),
+        ],
+    )
+    def test_who_comes_to_a_thread_of_another_system(self, lane, if_busy, then, steps):
+        """
+        A run that waits for another system is in the way as one that goes on is.
+        """
+        assert arrived(lane, D, if_busy, 2) == (then, steps)
+
+    def test_a_held_run_begins_when_its_thread_is_free(self):
+        """
+        It is the same run again; a lane that holds nobody is left alone.
+        """
+        assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
+        assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (Begin(B),))
+        assert freed(BUSY) == (BUSY, ())
+        assert freed(FREE) == (FREE, ())
+        assert left(Lane(B, held=True, waiting=(C,)), B) == (Lane(C), (Begin(C),))
+
+    @pytest.mark.parametrize(
+        ("lane", "run", "then", "steps"),
+        [
+            (FREE, B, Lane(B), (Begin(B),)),
+            (HELD, A, Lane(A, waiting=(B,)), (Begin(A),)),
+            (HELD, C, Lane(B, held=True, waiting=(C,)), ()),
+            (Lane(C), A, Lane(C, waiting=(A,)), ()),
+            (Lane(A, waiting=(B, D)), C, Lane(A, waiting=(B, C, D)), ()),
+        ],
+    )
+    def test_a_run_that_is_taken_up_has_its_old_place(self, lane, run, then, steps):
+        """
+        Runs of a thread go on in the order of their ids, wherever they were accepted.
+        """
+        assert taken_up(lane, run) == (then, steps)
+
+    @pytest.mark.parametrize(
+        ("run", "owner", "claimed", "alive", "ahead"),
+        [
+            (A, b"2", False, True, True),
+            (A, b"2", True, False, True),
+            (A, None, False, False, True),
+            (A, b"1", True, True, False),
+            (C, b"2", True, True, True),
+            (C, b"2", False, True, False),
+            (C, b"2", True, False, False),
+            (B, b"2", True, True, False),
+        ],
+    )
+    def test_which_runs_come_first(self, run, owner, claimed, alive, ahead):
+        """
+        Older ones of other systems, and a younger one that goes on there; never its own.
+        """
+        assert is_ahead(B, b"1", OpenRun(run, owner, claimed, alive)) is ahead
+
+    @pytest.mark.parametrize(
+        ("if_busy", "alive", "cancel", "way"),
+        [
+            ("enqueue", True, None, "wait"),
+            ("enqueue", False, None, "take_up"),
+            ("reject", True, None, "wait"),
+            ("interrupt", True, None, "end"),
+            ("interrupt", False, None, "end"),
+            ("rollback", True, None, "end"),
+            ("rollback", True, "x", "wait"),
+            ("rollback", False, "x", "end"),
+            ("enqueue", True, "x", "wait"),
+            ("enqueue", False, "x", "end"),
+        ],
+    )
+    def test_what_is_done_about_a_run_that_comes_first(self, if_busy, alive, cancel, way):
+        """
+        It is waited for, asked to end once, or taken up where no system has it any more.
+        """
+        assert way_past(if_busy, row(alive=alive, cancel=cancel)) == way
+
+
+class TestMisfits:
+    def test_each_pause_is_twice_as_long(self):
+        """
+        A run that doesn't fit is tried less and less often, and never given up.
+        """
+        misfit, pauses = None, []
+        for _ in range(9):
+            misfit = tried_in_vain(misfit, "why", 100.0, 5.0)
+            pauses.append(misfit.until - 100.0)
+
+        assert (misfit.tries, misfit.reason) == (9, "why")
+        assert pauses == [5, 10, 20, 40, 80, 160, 320, 320, 320]
+
+
 def row(**fields):
     values = {
         "run": A,
@@ -141,7 +251,7 @@ class TestTakenOver:
             (row(), TakeUp(go_on=True)),
             (row(claimed=False, status="pending"), TakeUp(go_on=False)),
             (row(attempts=2), TakeUp(go_on=True)),
-            (row(graph="other"), Leave()),
+            (row(graph="other"), Leave("waits for a process that has the graph 'other'")),
             (row(attempts=3), Park("3 processes have ended while they ran it")),
         ],
     )

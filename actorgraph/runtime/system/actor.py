@@ -11,45 +11,43 @@ Ends       `drain`: runs finish their superstep, within a deadline; the rest is 
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import (
-    OtherLoopError,
-    SystemBusyError,
-    SystemClosedError,
-    ThreadBusyError,
-)
-from actorgraph.errors.texts import storable
+from actorgraph.errors import SystemClosedError, ThreadBusyError
 from actorgraph.runtime.calls import SYSTEM_LIMITER
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, wait_in
+from actorgraph.runtime.mailbox import Gate, wait_in, wait_through
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.supervisor import Supervisor
+from actorgraph.runtime.system.draining import drain
+from actorgraph.runtime.system.early import came_early
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.leaving import store_status, tell_left
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.pace import Pace
+from actorgraph.runtime.system.refusing import no_place, no_turn, other_loop, too_many
 from actorgraph.runtime.system.watchdog import Watchdog
 from actorgraph.superstep.turns import (
     FREE,
     Begin,
-    Busy,
     Drop,
     End,
     Erase,
-    Full,
     Lane,
     Step,
     arrived,
     erased,
+    freed,
+    held,
     left,
+    replaced_by,
+    taken_up,
 )
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
@@ -86,8 +84,10 @@ class SystemActor:
         self.refused = 0
         self.followers: dict[str, list[Callable[[Job | None], None]]] = {}
         self.on_left: list[Callable[[Job], None]] = []
+        self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: Watchdog | None = None
+        self._held: dict[str, None] = {}
         self._idle: list[Gate] = []
         self._thread = 0
 
@@ -96,8 +96,6 @@ class SystemActor:
         self.host, self.owner, self.group = host, owner, group
         self._thread = threading.get_ident()
         self.coming, self.beginning = Pace(group), Pace(group, host.writer)
-
-    # --- runs come ---
 
     async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
         """Wait until a run may be set up and submitted; on an idle loop that is at once.
@@ -110,15 +108,13 @@ class SystemActor:
         if coming.is_free():
             return
         if len(self.jobs) + len(coming) >= limits.max_runs + limits.max_queued:
-            self._refuse(self._too_many())
+            self._refuse(too_many(self.active, self.queued, limits))
         await coming.turn(Gate())
         coming.over()
 
-    async def submit(self, job: Job, if_busy: IfBusy = "reject", *, stored: bool = False) -> None:
+    async def submit(self, job: Job, if_busy: IfBusy = "reject") -> None:
         """Take a run; returns once it is durable that it was taken.
 
-        Args:
-            stored: whether the store has its row already.
         Raises:
             SystemClosedError: the system takes no more runs.
             SystemBusyError: there are too many; nothing was written.
@@ -128,77 +124,62 @@ class SystemActor:
         self._admit(if_busy, job.thread_id)
         lane = self.lanes.get(job.thread_id, FREE)
         lane, steps = arrived(lane, job.id, if_busy, self.limits.max_waiting)
-        for step in steps:
-            if isinstance(step, Busy):
-                self._refuse(self._busy(job, step))
-            if isinstance(step, Full):
-                self._refuse(self._full(job, step))
-        self.lanes[job.thread_id] = lane
+        error = no_turn(job.thread_id, steps, self.limits)
+        if error is not None:
+            self._refuse(error)
+        answer = None
+        if self._keeping is not None:
+            # Handed over before the run's claim, so that it is stored no later than that.
+            request = PutRun(job.row, job.thread_id, len(job.row.payload), if_busy)
+            answer = handed_over(self._keeping.writer, request)
+        self._take(job, lane, steps)
+        if answer is not None:
+            await self._accept(job, answer)
+
+    def take_up(self, job: Job) -> bool:
+        """Take a run that another system had, unless this one closes; whether it was taken.
+
+        It was accepted before: bounds hold where rows are adopted, see `no_place`.
+        """
+        if self.draining is not None:
+            return False
+        self._take(job, *taken_up(self.lanes.get(job.thread_id, FREE), job.id))
+        return True
+
+    def _take(self, job: Job, lane: Lane, steps: tuple[Step, ...]) -> None:
+        self._note_lane(job.thread_id, lane)
         self.jobs[job.id] = job
         self.counts["started"] += 1
         for tell in tuple(self.followers.get(job.thread_id, ())):  # one may be left meanwhile
             tell(job)
-        answer = None
-        if self.keeps and not stored:
-            assert self.host is not None
-            # Handed over before the run's claim, so that it is stored no later than that.
-            request = PutRun(job.row, job.thread_id, len(job.row.payload))
-            answer = handed_over(self.host.writer, request)
         self._carry_out(job.thread_id, steps)
-        if answer is not None:
-            try:
-                await answer()
-            except Exception as error:
-                job.end(f"its row could not be stored: {error}")
-                self._withdraw(job)
-                raise
+
+    async def _accept(self, job: Job, answer: Callable[[], Awaitable[None]]) -> None:
+        """Wait until a run's row is stored; one that is refused has never been taken."""
+        try:
+            await answer()
+        except Exception as error:
+            if isinstance(error, ThreadBusyError):
+                self.refused += 1
+                job.refused = True
+                self.ended.pop(job.id, None)
+            job.end(f"its row could not be stored: {error}")
+            self._withdraw(job)
+            if job.refused:
+                await wait_through(job.done.wait)
+            raise
 
     def _admit(self, if_busy: IfBusy, thread_id: str) -> None:
         """Refuse a run for which there is no place, whatever its thread says."""
-        if self.draining is not None or self.group is None:
-            why = "is closing" if self.draining else "is not open"
-            raise SystemClosedError(
-                f"the system {why}; the run was not taken",
-                do="start it on another server, or after the restart",
-            )
-        if threading.get_ident() != self._thread:
-            raise OtherLoopError(
-                "the system was opened in the event loop of another thread, which would not hear "
-                "of this run",
-                do="start it there, such as by anyio.from_thread.run(system.start, ...)",
-            )
-        limits = self.limits
-        waits = self.active >= limits.max_runs or (
-            if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
-        )
-        if waits and self.queued >= limits.max_queued:
-            self._refuse(self._too_many())
-        if self.host is None:
-            return
-        waiting = self.host.writer.waiting_bytes
-        if waiting > limits.max_unsaved_bytes:
-            text = f"{waiting} bytes of other runs wait to be stored"
-            self._refuse(_too_busy(text, "raise max_unsaved_bytes", limits))
+        if threading.get_ident() != self._thread and self.group and self.draining is None:
+            raise other_loop()
+        error = no_place(self, if_busy, thread_id)
+        if error is not None:
+            self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
-        self.refused += 1
+        self.refused += not isinstance(error, SystemClosedError)
         raise error
-
-    def _too_many(self) -> SystemBusyError:
-        text = f"{self.active} runs go on and {self.queued} wait, as many as may"
-        return _too_busy(text, "raise max_runs or max_queued", self.limits)
-
-    def _busy(self, job: Job, step: Busy) -> ThreadBusyError:
-        return ThreadBusyError(
-            f"thread {job.thread_id!r} has run {as_text(step.active)}",
-            do='wait for it, or start with if_busy="enqueue", "interrupt" or "rollback"',
-            thread_id=job.thread_id,
-            run_id=as_text(step.active),
-        )
-
-    def _full(self, job: Job, step: Full) -> SystemBusyError:
-        text = f"{step.waiting} runs wait for thread {job.thread_id!r}, as many as may"
-        return _too_busy(text, "raise max_waiting", self.limits)
 
     @property
     def queued(self) -> int:
@@ -213,10 +194,10 @@ class SystemActor:
                 case Begin(run):
                     self._begin(self.jobs[run])
                 case End(run, by):
-                    self.jobs[run].end(f"run {as_text(by)} took its place")
+                    self.jobs[run].end(replaced_by(by))
                     self._withdraw(self.jobs[run])
                 case Drop(run, by):
-                    self.jobs[run].end(f"run {as_text(by)} took its place")
+                    self.jobs[run].end(replaced_by(by))
                     self._settle_unbegun(self.jobs[run])
                 case Erase(run):
                     assert self.group is not None
@@ -266,12 +247,48 @@ class SystemActor:
             outcome = Failed(error)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._leave(job, outcome)
+                if await came_early(job, outcome, self._keeping, self.owner):
+                    self._hold(job)
+                else:
+                    await self._leave(job, outcome)
+
+    def _hold(self, job: Job) -> None:
+        """Another system has the run's thread: its slot is another run's until that has left."""
+        job.rest()
+        self.active -= 1
+        if self.draining is not None:
+            job.end(self.draining)
+        if job.ending:
+            self._settle_unbegun(job)
+            return
+        self._note_lane(job.thread_id, held(self.lanes[job.thread_id]))
+        for hear in self.on_held:
+            hear(job)
+        self._fill()
+
+    @property
+    def held(self) -> list[Job]:
+        """The runs that wait for another system."""
+        lanes = [self.lanes[thread_id] for thread_id in self._held]
+        return [self.jobs[lane.active] for lane in lanes if lane.active in self.jobs]
+
+    def free(self, job: Job, error: Exception | None = None) -> None:
+        """No other system has a held run's thread any more: let it begin, or fail."""
+        lane = self.lanes.get(job.thread_id, FREE)
+        if lane.active != job.id or not lane.held:
+            return
+        if error is not None:
+            self._settle_unbegun(job, Failed(error))
+            return
+        lane, steps = freed(lane)
+        self._note_lane(job.thread_id, lane)
+        self._carry_out(job.thread_id, steps)
 
     async def _set_up(self, job: Job, launch: Launch) -> tuple[Supervisor, list[Any]] | None:
         """The run's supervisor and first effects; None if it was told to end meanwhile."""
         journal = job.journal
-        journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
+        if not job.holds:
+            journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
         job.stored = launch.host is not None
         launch.context.run(self._enter, job)
         supervisor, effects = await prepare(launch)
@@ -318,8 +335,11 @@ class SystemActor:
     def _settle(self, job: Job) -> None:
         """A run has left: forget it soon, and let the next one of its thread begin."""
         self.jobs.pop(job.id, None)
-        self.counts[job.status] += 1
-        self.ended[job.id] = job
+        if job.refused:
+            self.counts["started"] -= 1
+        else:
+            self.counts[job.status] += 1
+            self.ended[job.id] = job
         while len(self.ended) > self.limits.keep_ended:
             self.ended.popitem(last=False)
         lane, steps = left(self.lanes.get(job.thread_id, FREE), job.id)
@@ -329,16 +349,24 @@ class SystemActor:
         for hear in self.on_left:
             hear(job)
         self._carry_out(job.thread_id, steps)
-        while self.ready and self.active < self.limits.max_runs and self.draining is None:
-            following = self.ready.popleft()
-            if not following.ending:
-                self._spawn(following)
+        self._fill()
         if not self.jobs:
             idle, self._idle = self._idle, []
             for gate in idle:
                 gate.open()
 
+    def _fill(self) -> None:
+        """Give free slots to those that wait for one."""
+        while self.ready and self.active < self.limits.max_runs and self.draining is None:
+            following = self.ready.popleft()
+            if not following.ending:
+                self._spawn(following)
+
     def _note_lane(self, thread_id: str, lane: Lane) -> None:
+        if lane.held:
+            self._held[thread_id] = None
+        else:
+            self._held.pop(thread_id, None)
         if lane == FREE:
             self.lanes.pop(thread_id, None)
         else:
@@ -357,38 +385,14 @@ class SystemActor:
             store_status(job, self._keeping, self.owner)
         return job is not None
 
-    # --- the end ---
-
     async def drain(self, reason: str, timeout_s: float) -> None:
         """Take no more runs; let those that go on finish their superstep; leave the rest.
 
         Args:
             timeout_s: after four fifths of it runs are cancelled in their superstep.
         """
-        reason = storable(reason)
-        if self.draining is None:
-            self.draining = reason
-            log_event("info", "system.draining", active=self.active, queued=self.queued)
-            for tell in [one for told in list(self.followers.values()) for one in tuple(told)]:
-                tell(None)
-        for job in list(self.jobs.values()):
-            job.control.request_drain(reason)
-            if not job.begun or not job.turn.is_open:
-                self.cancel(job, reason)
-        with anyio.move_on_after(timeout_s * 0.8):
-            await self._wait_idle()
-        for job in list(self.jobs.values()):
-            job.end(reason)
-        with anyio.move_on_after(timeout_s * 0.2):
-            await self._wait_idle()
+        await drain(self, reason, timeout_s)
 
-    async def _wait_idle(self) -> None:
+    async def wait_idle(self) -> None:
+        """Wait until it has no run."""
         await wait_in(self._idle, lambda: not self.jobs)
-
-
-def _too_busy(what: str, how: str, limits: SystemLimits) -> SystemBusyError:
-    return SystemBusyError(
-        f"{what}; the run was not taken",
-        do=f"ask again in {limits.retry_after_s} s, or {how}",
-        retry_after_s=limits.retry_after_s,
-    )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
+from actorgraph.errors.storage import UNREADABLE
 from actorgraph.errors.telling import said
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.mailbox import Gate
@@ -14,7 +15,7 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
-from actorgraph.values.systems import RunRow, RunStatus
+from actorgraph.values.systems import IfBusy, RunRow, RunStatus
 
 if TYPE_CHECKING:
     from actorgraph.runtime.supervisor import Supervisor
@@ -39,6 +40,10 @@ class Job:
         stored: whether its own saves say how it has left. lost: whether another system has it.
         left_to_others: whether the system's lease was over before it had left.
         requeued: whether the system has left it for `recover()`.
+        adopted: whether another system had it before. misfit: whether this one can't run it.
+        refused: whether its thread was not given to it, so that it has never been taken.
+        claimed: whether its input is in its thread.
+        holds: how often another system had its thread when it began.
         done: opens when it is settled. turn: opens when it may set itself up, or is to end.
     """
 
@@ -51,6 +56,7 @@ class Job:
         shape: Callable[[Outcome], Any],
         control: RunControl,
         metadata: dict[str, Any],
+        if_busy: IfBusy = "enqueue",
     ) -> None:
         self.row = row
         self.id = row.run
@@ -61,12 +67,18 @@ class Job:
         self.shape = shape
         self.control = control
         self.metadata = metadata
+        self.if_busy: IfBusy = if_busy
         self.attempt = row.attempts
         self.status: RunStatus = "pending"
         self.changed = row.created
         self.reason = ""
         self.outcome: Outcome | None = None
         self.requeued = False
+        self.adopted = False
+        self.misfit = False
+        self.refused = False
+        self.claimed = row.claimed
+        self.holds = 0
         self.begun = False
         self.first_step = 0
         self.lost = False
@@ -103,10 +115,22 @@ class Job:
         """How many it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
 
+    @property
+    def durable(self) -> int:
+        """How many of its saves are stored."""
+        return 0 if self.supervisor is None else self.supervisor.statistics().durable
+
     def begin(self) -> None:
         """Note that it goes on."""
         self.begun, self.status = True, "running"
         self.changed = time.time_ns() // 1000
+
+    def rest(self) -> None:
+        """Note that another system has its thread: it begins anew later."""
+        self.begun, self.status = False, "pending"
+        self.holds += 1
+        self.supervisor = None
+        self.turn = Gate()
 
     def end(self, reason: str) -> None:
         """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
@@ -121,6 +145,7 @@ class Job:
     def left(self, outcome: Outcome, draining: str | None) -> None:
         """Note how it left."""
         self.outcome = outcome
+        self.claimed = self.claimed or self.durable > 0
         self.changed = time.time_ns() // 1000
         match outcome:
             case Succeeded():
@@ -139,6 +164,9 @@ class Job:
             case Failed(error):
                 self.status = "error"
                 self.reason = f"{type(error).__name__}: {said(error)}"
+                # What it can't read may be read by the system that has stored it.
+                early = self.adopted and self.supervisor is None
+                self.requeued = self.misfit = early and isinstance(error, UNREADABLE)
                 self.lost = self.lost or isinstance(error, LeaseLostError)
             case _:
                 self.status = "error"

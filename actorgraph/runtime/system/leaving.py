@@ -13,7 +13,7 @@ from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.values.run import Failed
-from actorgraph.values.systems import SetRun
+from actorgraph.values.systems import NOBODY, AdoptRun, RunRow, SetRun
 
 
 async def tell_left(job: Job, host: Host | None, owner: bytes, timeout_s: float) -> None:
@@ -31,8 +31,19 @@ async def tell_left(job: Job, host: Host | None, owner: bytes, timeout_s: float)
     if keeper is not None:
         with anyio.move_on_after(timeout_s):
             await keeper.wait_idle()
-    if job.requeued:
+    if job.misfit and host is not None:
+        host.writer.post(given_back(job.row), Receipts(_told_nobody))
+    elif job.requeued:
         store_status(job, host, owner)
+
+
+def given_back(row: RunRow) -> AdoptRun:
+    """What lets any system have a run that this one has adopted, as if it had not.
+
+    Args:
+        row: as it is stored now.
+    """
+    return AdoptRun(row.run, row.thread_id, NOBODY, row.owner, row.attempts - 1)
 
 
 def store_status(job: Job, host: Host | None, owner: bytes) -> None:

@@ -13,6 +13,8 @@ class SystemStatistics(msgspec.Struct, frozen=True):
 
     Attributes:
         active, queued: runs that go on; runs that wait for a slot or for their thread.
+        held: runs that wait because another system has their thread. misfits: runs that no system
+            has and that this one can't run, as `recover` has found them last.
         threads: threads that have a run. mailbox_max: runs in the fullest thread's mailbox.
         max_runs, max_queued: their bounds. saturated: whether the next run may be refused.
         started, refused: runs taken and refused so far.
@@ -28,6 +30,8 @@ class SystemStatistics(msgspec.Struct, frozen=True):
 
     active: int
     queued: int
+    held: int
+    misfits: int
     threads: int
     mailbox_max: int
     max_runs: int
@@ -45,8 +49,12 @@ class SystemStatistics(msgspec.Struct, frozen=True):
     persistence: PersistenceStatistics | None
 
 
-def statistics_of(actor: SystemActor) -> SystemStatistics:
-    """The figures of a system."""
+def statistics_of(actor: SystemActor, *, misfits: int) -> SystemStatistics:
+    """The figures of a system.
+
+    Args:
+        misfits: see `SystemStatistics`.
+    """
     limits, writer = actor.limits, None if actor.host is None else actor.host.writer
     unsaved = 0 if writer is None else writer.waiting_bytes
     watch = actor.watchdog
@@ -54,6 +62,8 @@ def statistics_of(actor: SystemActor) -> SystemStatistics:
     return SystemStatistics(
         active=actor.active,
         queued=actor.queued,
+        held=len(actor.held),
+        misfits=misfits,
         threads=len(actor.lanes),
         mailbox_max=max((len(lane.waiting) for lane in actor.lanes.values()), default=0),
         max_runs=limits.max_runs,

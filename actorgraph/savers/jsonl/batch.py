@@ -183,9 +183,11 @@ class _Turn:
             return Refused(error)
         leased = False
         if request.claim is not None and draft.state.owner is not None:
-            leased = self._runs().memory.is_alive(draft.state.owner)
+            leased = self._staged().is_leased(request.thread_id, draft.state.owner)
         outcome = None if request.owner is None else self._staged().refused(request)
         outcome = outcome or draft.commit(request, leased=leased)
+        if request.owner is not None and isinstance(outcome, Stored):
+            self._staged().accepted(request)
         why = outcome.error if isinstance(outcome, Refused) else None
         if request.run is not None and isinstance(why, StorageError):
             self._lost.setdefault(request.run, why)

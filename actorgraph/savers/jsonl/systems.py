@@ -10,20 +10,24 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged
 from actorgraph.savers.jsonl.system_lines import Forgotten, Noted, Said, encoded, entries
 from actorgraph.savers.memory_systems import MemorySystems
-from actorgraph.savers.systems import refusal, refused_claim
+from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
     DropOwner,
+    OpenRun,
     PutRun,
     RenewOwner,
+    RunRow,
     SealRun,
     SetRun,
     StoreEvents,
@@ -222,6 +226,9 @@ class Stage:
     def __init__(self, memory: MemorySystems) -> None:
         self._memory = memory
         self._owners: dict[bytes, bytes | None] = {}
+        self._put: dict[str, list[RunRow]] = {}
+        self._begun: set[bytes] = set()
+        self._left: set[bytes] = set()
         self.said: list[Said] = []
 
     def say(self, request: SystemRequest) -> Outcome:
@@ -233,22 +240,63 @@ class Stage:
             refused = refusal(request, owner, known=known)
             if refused is not None:
                 return Refused(refused)
+        if isinstance(request, PutRun):
+            busy = refused_row(request, self._open_runs(request.thread_id))
+            if busy is not None:
+                return Refused(busy)
+            # It was decided: whoever reads the file must not decide it again.
+            request = PutRun(request.row, request.thread_id, request.size)
         try:
             encoded(1, request)
         except (ValueError, TypeError) as cause:
             return Refused(_refused(request, cause))
-        if isinstance(request, PutRun) and not self._owner(request.row.run)[0]:
-            self._owners[request.row.run] = request.row.owner
-        if isinstance(request, AdoptRun):
-            self._owners[request.run] = request.owner
+        self._note(request)
         self.said.append(request)
         return Stored()
 
+    def _note(self, request: SystemRequest) -> None:
+        """Remember what later requests of the batch are judged by."""
+        if isinstance(request, PutRun) and not self._owner(request.row.run)[0]:
+            self._owners[request.row.run] = request.row.owner
+            self._put.setdefault(request.thread_id, []).append(request.row)
+        elif isinstance(request, AdoptRun):
+            self._owners[request.run] = request.owner
+        elif isinstance(request, SetRun) and request.status not in OPEN_STATUSES:
+            self._left.add(request.run)
+
+    def accepted(self, commit: Commit) -> None:
+        """A run's own save, in this batch, may have begun it, or ended it."""
+        if commit.run is None:
+            return
+        if commit.claim is not None:
+            self._begun.add(commit.run)
+        if commit.ends is not None and status_after(commit.ends) not in OPEN_STATUSES:
+            self._left.add(commit.run)
+
     def refused(self, commit: Commit) -> Refused | None:
-        """The refusal of a claim whose run another system has."""
+        """The refusal of a claim whose run another system has, or comes before."""
         known, owner = self._owner(commit.run or b"")
-        error = refused_claim(commit, owner, known=known)
+        others = self._open_runs(commit.thread_id) if commit.claim is not None else ()
+        error = refused_claim(commit, owner, known=known, others=others)
         return None if error is None else Refused(error)
+
+    def is_leased(self, thread_id: str, owner: bytes) -> bool:
+        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        return self._memory.is_alive(owner) and is_leased(owner, self._open_runs(thread_id))
+
+    def _open_runs(self, thread_id: str) -> list[OpenRun]:
+        found = self._memory.open_runs(thread_id)
+        for row in self._put.get(thread_id, ()):
+            found.append(OpenRun(row.run, row.owner, row.claimed, self._memory.is_alive(row.owner)))
+        return [
+            msgspec.structs.replace(
+                one,
+                owner=self._owners.get(one.run, one.owner),
+                claimed=one.claimed or one.run in self._begun,
+            )
+            for one in found
+            if one.run not in self._left
+        ]
 
     def _owner(self, run: bytes) -> tuple[bool, bytes | None]:
         if run in self._owners:

@@ -128,8 +128,11 @@ def _groups(batch: Sequence[Request]) -> list[list[Request]]:
 
 
 _OF_RUNS = (Commit, PutRun, SetRun, StoreEvents)
-_UNLOCKED = (Vacuum, *systems.UNLOCKED)
-"""Requests that change no thread's row."""
+
+
+def _is_unlocked(request: Request) -> bool:
+    """Whether a request neither changes a thread's row nor depends on who has it."""
+    return isinstance(request, Vacuum) or systems.is_unlocked(request)
 
 
 class _Work:
@@ -159,7 +162,7 @@ class _Work:
 
         Returns: the number of the batch that this saver stored last.
         """
-        names = {request.thread_id for request in batch if not isinstance(request, _UNLOCKED)}
+        names = {request.thread_id for request in batch if not _is_unlocked(request)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = Texts(sorted(filter(storable, names)))
         lock = sql.LOCK_FREE_THREADS if self.turn.skips else sql.LOCK_THREADS
@@ -206,7 +209,7 @@ class _Work:
         request = group[0]
         if not isinstance(request, _OF_RUNS):
             return [self._keep(request)]
-        rows, owned = Rows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts.owners)
+        rows, owned = Rows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
         outcomes = [
             self._judge(request, rows, owned)
             if isinstance(request, Commit)
@@ -218,7 +221,7 @@ class _Work:
         return outcomes
 
     def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
-        if isinstance(request, PutRun) or request.thread_id in self._threads:
+        if _is_unlocked(request) or request.thread_id in self._threads:
             return owned.say(request)
         return Refused(_unlocked(request, self.turn))
 
@@ -226,7 +229,7 @@ class _Work:
         """Carry out what no run stores."""
         if isinstance(request, Vacuum):  # its work is done after the batch
             return Stored()
-        named = set[str]() if isinstance(request, _UNLOCKED) else {request.thread_id}
+        named = set[str]() if _is_unlocked(request) else {request.thread_id}
         if isinstance(request, CopyThread):
             named.add(request.source)
         if not self._threads.keys() >= named:
@@ -250,7 +253,7 @@ class _Work:
         key = (*place, base)
         based = base is None or key in self._facts.bases or key in rows.points
         if commit.claim is not None and thread.owner not in (None, commit.owner):
-            thread.leased = systems.is_leased(self._connection, thread.owner)
+            thread.leased = owned.is_leased(self._connection, thread)
         lost = owned.refused(commit)
         if lost is not None:
             return Refused(lost)
@@ -327,7 +330,7 @@ def _questions(group: list[Request]) -> list[Statement]:
         if part.before
     }
     asked = questions(nested, answers, [base for base in based if base[2]], lists)
-    return asked + systems.owners_asked(group)
+    return asked + systems.asked_about_runs([r for r in group if storable(r.thread_id)])
 
 
 def _key(commit: Commit, row: Any) -> tuple[Any, ...]:

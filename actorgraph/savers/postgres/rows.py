@@ -13,9 +13,10 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.shapes import Shapes
-from actorgraph.savers.postgres.system_statements import SELECT_OWNERS
+from actorgraph.savers.postgres.system_statements import SELECT_OPEN, SELECT_OWNERS
 from actorgraph.storage.postgres.failures import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
+from actorgraph.values.systems import OpenRun
 
 Statement = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
 _Row = tuple[Any, ...]
@@ -177,6 +178,7 @@ class Facts:
         answered, bases: the ledger rows and the checkpoints that are stored.
         counts: the items of stored rows of lists.
         owners: run -> the system that has it, where that matters.
+        open_runs: thread -> its open runs, where that matters.
     """
 
     def __init__(self) -> None:
@@ -185,6 +187,7 @@ class Facts:
         self.bases: set[_Row] = set()
         self.counts: dict[RangeKey, int] = {}
         self.owners: dict[bytes, bytes | None] = {}
+        self.open_runs: dict[str, dict[bytes, OpenRun]] = {}
 
     def take(self, text: str, rows: Sequence[_Row]) -> None:
         """Note the answer to one of the questions of `questions`."""
@@ -196,6 +199,10 @@ class Facts:
             self.bases.update(rows)
         elif text is SELECT_OWNERS:
             self.owners.update(rows)
+        elif text is SELECT_OPEN:
+            for thread_id, *rest in rows:
+                known = OpenRun(*rest)
+                self.open_runs.setdefault(thread_id, {})[known.run] = known
         else:
             self.counts.update({row[:5]: row[5] for row in rows})
 

@@ -199,6 +199,11 @@ SELECT p.thread, p.namespace, p.seq, p.id, p.parent, p.step, p.source, p.run, p.
 FROM points p LEFT JOIN shapes s ON s.shape = p.shape;
 ALTER TABLE runs SET (fillfactor = 100);
 """,
+    # Whose turn a thread is depends on its open runs, of which there are few.
+    """
+CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
+    WHERE status IN ('pending', 'running');
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

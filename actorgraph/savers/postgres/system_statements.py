@@ -26,8 +26,19 @@ UPDATE threads t SET owner = w.owner, epoch = w.epoch
 FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (owner, epoch, thread)
 WHERE t.thread = w.thread
 """
+SELECT_OPEN: LiteralString = """
+SELECT s.thread_id, s.run, s.owner, s.claimed, coalesce(o.lease_until > clock_timestamp(), false)
+FROM unnest(%s::text[]) AS w (thread_id)
+CROSS JOIN LATERAL (
+    SELECT r.* FROM system_runs r
+    WHERE r.thread_id = w.thread_id AND r.status IN ('pending', 'running') OFFSET 0) AS s
+LEFT JOIN owners o ON o.owner = s.owner
+"""
 SELECT_LEASE: LiteralString = """
-SELECT EXISTS (SELECT FROM owners WHERE owner = %s AND lease_until > clock_timestamp())
+SELECT EXISTS (
+    SELECT FROM system_runs s JOIN owners o ON o.owner = s.owner
+    WHERE s.thread_id = %s AND s.owner = %s AND s.claimed AND s.status IN ('pending', 'running')
+        AND o.lease_until > clock_timestamp())
 """
 SELECT_OWNERS: LiteralString = "SELECT run, owner FROM system_runs WHERE run = ANY(%s)"
 RENEW: LiteralString = """
@@ -112,3 +123,10 @@ WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()
 SELECT_ASKED: LiteralString = f"""{_ROW}
 WHERE c.reason IS NOT NULL AND s.owner = %(owner)s AND s.{_OPEN} ORDER BY s.run
 """
+SELECT_OPEN_OF: LiteralString = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, ''::bytea, s.reason,
+       coalesce(o.lease_until > clock_timestamp(), false), c.reason
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
+WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run
+"""  # noqa: S608 - the only thing put in is the constant above

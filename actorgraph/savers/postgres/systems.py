@@ -8,24 +8,27 @@ out request by request: see `apply`.
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, LiteralString
 
+import msgspec
 from psycopg import Connection
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8
 
-from actorgraph.errors import LeaseLostError
+from actorgraph.errors import LeaseLostError, ThreadBusyError
 from actorgraph.savers.judge import ThreadState, fence
 from actorgraph.savers.postgres import system_statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
-from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.systems import refusal, refused_claim, status_after
+from actorgraph.savers.postgres.rows import Facts, Statement
+from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.systems import (
+    OPEN_STATUSES,
     AdoptRun,
     AskCancel,
     DropOwner,
     EventRow,
     ForgetRun,
     ListRuns,
+    OpenRun,
     PutRun,
     ReadEvents,
     RenewOwner,
@@ -44,32 +47,43 @@ Owners = dict[bytes, bytes | None]
 Said = PutRun | SetRun | StoreEvents
 """What runs say about themselves."""
 
-UNLOCKED = (PutRun, SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
-"""What needs no lock of a thread: all that depends on who owns a run has one."""
+_UNLOCKED = (SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
+
+
+def is_unlocked(request: Request) -> bool:
+    """Whether a request needs no lock of its thread: all that depends on who has a run does.
+
+    Two processes that start a run each, if the thread is free, are told apart by that lock.
+    """
+    if isinstance(request, PutRun):
+        return request.if_busy != "reject"
+    return isinstance(request, _UNLOCKED)
+
 
 Rare = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
-def owners_asked(group: Sequence[Request]) -> list[Statement]:
-    """The question whose runs they are that a group is about, if it matters."""
-    runs = {
-        request.run
-        for request in group
-        if isinstance(request, SetRun | StoreEvents | AdoptRun)
-        or (isinstance(request, Commit) and request.owner is not None and request.claim is not None)
-    }
-    return [(sql.SELECT_OWNERS, (Binaries(sorted(run for run in runs if run)),))] if runs else []
+def asked_about_runs(group: Sequence[Request]) -> list[Statement]:
+    """The questions whose runs they are that a group is about, and which come before them."""
+    claims = [r for r in group if isinstance(r, Commit) and r.owner is not None and r.claim]
+    runs = {r.run for r in group if isinstance(r, SetRun | StoreEvents | AdoptRun)}
+    runs.update(claim.run for claim in claims if claim.run)
+    threads = {claim.thread_id for claim in claims}
+    threads.update(r.thread_id for r in group if isinstance(r, PutRun) and r.if_busy == "reject")
+    asked: list[Statement] = [(sql.SELECT_OWNERS, (Binaries(sorted(runs)),))] if runs else []
+    return [*asked, (sql.SELECT_OPEN, (Texts(sorted(threads)),))] if threads else asked
 
 
 class OwnedRows:
     """What the runs of a batch say about themselves, as rows per table.
 
     Args:
-        owners: of the runs that the batch is about.
+        facts: the owners and the open runs that the batch is about.
     """
 
-    def __init__(self, owners: Owners) -> None:
-        self._owners = owners
+    def __init__(self, facts: Facts) -> None:
+        self._owners = facts.owners
+        self._open = facts.open_runs
         self._put: list[_Row] = []
         self._begun: list[bytes | None] = []
         self._left: dict[bytes | None, _Row] = {}
@@ -81,9 +95,7 @@ class OwnedRows:
     def say(self, request: Said) -> Outcome:
         """Take in a request, unless another system has its run."""
         if isinstance(request, PutRun):
-            self._owners.setdefault(request.row.run, request.row.owner)
-            self._put.append(_columns(request.row))
-            return Stored()
+            return self._add_row(request)
         run = request.run
         refused = refusal(request, self._owners.get(run), known=run in self._owners)
         if refused is not None:
@@ -91,22 +103,57 @@ class OwnedRows:
         if isinstance(request, SetRun):
             attempts = -1 if request.attempts is None else request.attempts
             self._set[run] = (run, request.status, request.reason, attempts)
+            self._note(request.thread_id, run, request.status)
         else:
             self._events += [(run, row.place, row.created, row.payload) for row in request.rows]
             self._kept[run] = (run, request.keep, request.older_than)
         return Stored()
 
-    def refused(self, commit: Commit) -> LeaseLostError | None:
+    def _add_row(self, request: PutRun) -> Outcome:
+        row = request.row
+        open_runs = self._open.setdefault(row.thread_id, {})
+        refused = refused_row(request, open_runs.values())
+        if refused is not None:
+            return Refused(refused)
+        self._owners.setdefault(row.run, row.owner)
+        # Whose requests are in a batch lives: it is of this process.
+        open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=True))
+        self._put.append(_columns(row))
+        return Stored()
+
+    def _note(self, thread_id: str, run: bytes | None, status: str) -> None:
+        if run is not None and status not in OPEN_STATUSES:
+            self._open.get(thread_id, {}).pop(run, None)
+
+    def is_leased(self, connection: Connection[Any], thread: ThreadState) -> bool:
+        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        known = self._open.get(thread.thread_id)
+        if known is not None:
+            return is_leased(thread.owner, known.values())
+        cursor = connection.cursor(row_factory=tuple_row, binary=True)
+        where = (thread.thread_id, thread.owner)
+        found = cursor.execute(sql.SELECT_LEASE, where, prepare=True).fetchone()
+        return bool(found and found[0])
+
+    def refused(self, commit: Commit) -> LeaseLostError | ThreadBusyError | None:
         """Why a run may not begin."""
         run = commit.run or b""
-        return refused_claim(commit, self._owners.get(run), known=run in self._owners)
+        others = self._open.get(commit.thread_id, {}).values()
+        return refused_claim(
+            commit, self._owners.get(run), known=run in self._owners, others=others
+        )
 
     def add(self, thread: ThreadState, commit: Commit) -> None:
         """What an accepted commit of a system's run says."""
         if commit.claim is not None:
             self._begun.append(commit.run)
+            known = self._open.get(commit.thread_id, {})
+            if commit.run in known:
+                known[commit.run] = msgspec.structs.replace(known[commit.run], claimed=True)
         if commit.ends is not None:
-            self._left[commit.run] = (status_after(commit.ends), commit.run)
+            status = status_after(commit.ends)
+            self._left[commit.run] = (status, commit.run)
+            self._note(commit.thread_id, commit.run, status)
         if commit.claim is not None or commit.ends is not None:
             self._leases[thread.row] = (thread.owner, thread.epoch, thread.row)
 
@@ -132,13 +179,6 @@ def _columns(row: RunRow) -> _Row:
         *(row.run, row.thread_id, row.graph, row.status, row.attempts, int(row.claimed)),
         *(row.owner, row.created, row.metadata, row.payload, row.reason),
     )
-
-
-def is_leased(connection: Connection[Any], owner: bytes) -> bool:
-    """Whether an owner's lease holds."""
-    cursor = connection.cursor(row_factory=tuple_row, binary=True)
-    found = cursor.execute(sql.SELECT_LEASE, (owner,), prepare=True).fetchone()
-    return bool(found and found[0])
 
 
 def apply(
@@ -200,6 +240,8 @@ def _selected(query: ListRuns) -> Statement:
         return sql.SELECT_ORPHANS, ()
     if query.asked_of is not None:
         return sql.SELECT_ASKED, {"owner": query.asked_of}
+    if query.open_of:
+        return sql.SELECT_OPEN_OF, (Texts(query.open_of),)
     statuses = Texts(query.statuses)
     where = {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
     return sql.SELECT_RUNS, {**where, "all": not statuses}

@@ -18,7 +18,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.retention import keep
-from actorgraph.savers.systems import row_of, status_after
+from actorgraph.savers.systems import status_after
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -29,7 +29,7 @@ from actorgraph.values.commits import (
     Request,
     Stored,
 )
-from actorgraph.values.systems import SYSTEM_REQUESTS, PutRun
+from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
 def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
@@ -119,8 +119,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
     outcomes: list[Outcome] = []
     for request in batch:
         if isinstance(request, PutRun):
-            rows.put.append(row_of(request.row))
-            outcomes.append(Stored())
+            outcomes.append(rows.owned.put(connection, request))
             continue
         if isinstance(request, SYSTEM_REQUESTS):
             rows.write(connection)
@@ -140,7 +139,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
         before = thread.run
         lost = None
         if request.claim is not None:
-            lost = systems.before_claim(connection, thread, request)
+            lost = rows.owned.before_claim(connection, thread, request)
         if lost is not None:
             outcomes.append(Refused(lost))
             continue
@@ -209,7 +208,7 @@ class Rows:
     """What a batch writes, by table, in the order in which the tables are written."""
 
     def __init__(self) -> None:
-        self.put: list[_Row] = []
+        self.owned = systems.Owned()
         self.leases: list[_Row] = []
         self.begun: list[_Row] = []
         self.left: list[_Row] = []
@@ -268,8 +267,12 @@ class Rows:
         """What a commit says of a system's run."""
         if commit.claim is not None:
             self.begun.append((commit.run,))
+            self.owned.begun.add(commit.run)
         if commit.ends is not None:
-            self.left.append((status_after(commit.ends), commit.run))
+            status = status_after(commit.ends)
+            self.left.append((status, commit.run))
+            if status not in OPEN_STATUSES:
+                self.owned.left.add(commit.run)
         if commit.claim is not None or commit.ends is not None:
             self.leases.append((thread.owner, thread.epoch, thread.row))
 
@@ -303,7 +306,7 @@ class Rows:
     def write(self, connection: sqlite3.Connection) -> None:
         """Execute everything."""
         for statement, rows in (
-            (system_schema.INSERT_SYSTEM_RUN, self.put),
+            (system_schema.INSERT_SYSTEM_RUN, self.owned.rows),
             (system_schema.BEGIN_SYSTEM_RUN, self.begun),
             (sql.SUPERSEDE_RUN, self.superseded),
             (sql.INSERT_RUN, self.runs),

@@ -17,6 +17,8 @@ CREATE TABLE IF NOT EXISTS system_runs (
 CREATE INDEX IF NOT EXISTS idx_system_runs_thread ON system_runs (thread_id);
 CREATE INDEX IF NOT EXISTS idx_system_runs_open ON system_runs (status)
     WHERE status IN ('pending', 'running');
+CREATE INDEX IF NOT EXISTS idx_system_runs_busy ON system_runs (thread_id)
+    WHERE status IN ('pending', 'running');
 CREATE TABLE IF NOT EXISTS cancels (
     run    BLOB NOT NULL PRIMARY KEY,
     reason TEXT NOT NULL
@@ -32,9 +34,12 @@ INSERT_SYSTEM_RUN = "INSERT OR IGNORE INTO system_runs VALUES (?, ?, ?, ?, ?, ?,
 BEGIN_SYSTEM_RUN = "UPDATE system_runs SET status = 'running', claimed = 1 WHERE run = ?"
 END_SYSTEM_RUN = "UPDATE system_runs SET status = ? WHERE run = ?"
 LEASE_THREAD = "UPDATE threads SET owner = ?, epoch = ? WHERE thread = ?"
-SELECT_LEASE = f"""
-SELECT t.owner, coalesce(o.lease_until > {_NOW}, 0)
-FROM threads t LEFT JOIN owners o ON o.owner = t.owner WHERE t.thread = ?
+SELECT_THREAD_OWNER = "SELECT owner FROM threads WHERE thread = ?"
+SELECT_LEASE = f"SELECT 1 FROM owners WHERE owner = ? AND lease_until > {_NOW}"  # noqa: S608
+SELECT_OPEN = f"""
+SELECT s.run, s.owner, s.claimed, coalesce(o.lease_until > {_NOW}, 0)
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+WHERE s.thread_id = ? AND s.status IN ('pending', 'running') ORDER BY s.run
 """  # noqa: S608 - the only thing put in is the constant above
 SELECT_EPOCH = "SELECT epoch FROM threads WHERE thread = ?"
 FENCE = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread_id = ? AND owner = ?"
@@ -103,3 +108,9 @@ SELECT_ASKED = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason
 FROM cancels c JOIN system_runs s ON s.run = c.run LEFT JOIN owners o ON o.owner = s.owner
 WHERE s.owner = :owner AND s.status IN ('pending', 'running') ORDER BY s.run
 """
+SELECT_OPEN_OF = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, x'', s.reason, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
+WHERE s.thread_id IN (SELECT value FROM json_each(:threads))
+    AND s.status IN ('pending', 'running') ORDER BY s.run
+"""  # noqa: S608 - the only things put in are constants of this file

@@ -6,10 +6,12 @@ A lease ends by the database's clock: SQLite's own, in seconds since 1970.
 import sqlite3
 from typing import Any
 
-from actorgraph.errors import LeaseLostError
+import msgspec
+
+from actorgraph.errors import LeaseLostError, ThreadBusyError
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.sqlite import system_schema as sql
-from actorgraph.savers.systems import refusal, refused_claim, row_of
+from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
 from actorgraph.values.systems import (
     AdoptRun,
@@ -18,6 +20,7 @@ from actorgraph.values.systems import (
     EventRow,
     ForgetRun,
     ListRuns,
+    OpenRun,
     PutRun,
     ReadEvents,
     RenewOwner,
@@ -31,16 +34,66 @@ from actorgraph.values.systems import (
 )
 
 
-def before_claim(
-    connection: sqlite3.Connection, thread: ThreadState, commit: Commit
-) -> LeaseLostError | None:
-    """Note who owns a thread, and whether their lease holds; why a system's run may not begin."""
-    found = connection.execute(sql.SELECT_LEASE, (thread.row,)).fetchone()
-    thread.owner, thread.leased = (found[0], bool(found[1])) if found else (None, False)
-    if commit.owner is None:
-        return None
-    owner = connection.execute(sql.SELECT_OWNER, (commit.run,)).fetchone()
-    return refused_claim(commit, owner[0] if owner else None, known=owner is not None)
+class Owned:
+    """What the runs of a batch have said, and is not written yet.
+
+    Attributes:
+        rows: of new runs. begun: runs whose own saves have claimed their threads. left: those
+            whose own saves say how they have left.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[object, ...]] = []
+        self.begun: set[bytes | None] = set()
+        self.left: set[bytes | None] = set()
+        self._put: dict[str, dict[bytes, RunRow]] = {}
+
+    def put(self, connection: sqlite3.Connection, request: PutRun) -> Outcome:
+        """Take the row of a new run, unless its thread is busy."""
+        if request.if_busy == "reject":
+            refused = refused_row(request, self._open_runs(connection, request.thread_id))
+            if refused is not None:
+                return Refused(refused)
+        row = request.row
+        self.rows.append(row_of(row))
+        self._put.setdefault(row.thread_id, {})[row.run] = row
+        return Stored()
+
+    def before_claim(
+        self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
+    ) -> LeaseLostError | ThreadBusyError | None:
+        """Note who owns a thread, and whether it is leased; why a system's run may not begin."""
+        found = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
+        thread.owner = found[0] if found else None
+        if commit.owner is None and thread.owner is None:
+            thread.leased = False
+            return None
+        others = self._open_runs(connection, thread.thread_id)
+        thread.leased = thread.owner is not None and is_leased(thread.owner, others)
+        if commit.owner is None:
+            return None
+        known, owner = self._owner_of(connection, thread.thread_id, commit.run or b"")
+        return refused_claim(commit, owner, known=known, others=others)
+
+    def _owner_of(
+        self, connection: sqlite3.Connection, thread_id: str, run: bytes
+    ) -> tuple[bool, bytes | None]:
+        row = self._put.get(thread_id, {}).get(run)
+        if row is not None:
+            return True, row.owner
+        found = connection.execute(sql.SELECT_OWNER, (run,)).fetchone()
+        return (False, None) if found is None else (True, found[0])
+
+    def _open_runs(self, connection: sqlite3.Connection, thread_id: str) -> list[OpenRun]:
+        rows = [tuple(row) for row in connection.execute(sql.SELECT_OPEN, (thread_id,))]
+        for row in self._put.get(thread_id, {}).values():
+            alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
+            rows.append((row.run, row.owner, row.claimed, alive is not None))
+        return [
+            OpenRun(run, owner, bool(claimed) or run in self.begun, bool(alive))
+            for run, owner, claimed, alive in rows
+            if run not in self.left
+        ]
 
 
 def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
@@ -50,10 +103,8 @@ def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> No
 
 
 def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
-    """Carry out a request."""
+    """Carry out a request; `PutRun` is `Owned.put`'s."""
     match request:
-        case PutRun(row):
-            connection.execute(sql.INSERT_SYSTEM_RUN, row_of(row))
         case RenewOwner(owner, lease_s):
             connection.execute(sql.RENEW, (owner, lease_s))
         case DropOwner(owner):
@@ -69,6 +120,8 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
         case ForgetRun(run):
             for statement in sql.FORGET:
                 connection.execute(statement, (run,))
+        case PutRun():
+            raise AssertionError("rows of new runs are written with their batch")
         case _:
             return _change(connection, request)
     return Stored()
@@ -108,6 +161,8 @@ def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
         return sql.SELECT_ORPHANS, {}
     if query.asked_of is not None:
         return sql.SELECT_ASKED, {"owner": query.asked_of}
+    if query.open_of:
+        return sql.SELECT_OPEN_OF, {"threads": msgspec.json.encode(query.open_of).decode()}
     statuses = f",{','.join(query.statuses)}," if query.statuses else ""
     return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
 

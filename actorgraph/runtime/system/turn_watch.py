@@ -1,0 +1,132 @@
+"""TurnWatch: tells runs that wait for another system when they have their thread.
+
+Receives   runs to which the store has not given their thread, as another system has it
+Sends      `free` to the system's actor; to the store what ends runs ahead of one that is to have
+           their place; dead systems' runs ahead of one that waits to whoever takes them up
+Bounds     one query per look, however many runs wait, and none while no run does. Looks are
+           FIRST_PAUSE_S apart when a run begins to wait, then less often, up to LONGEST_PAUSE_S
+Ends       when cancelled; a look that fails is followed by the next one
+"""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from actorgraph.errors import CheckpointError
+from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.job import Job
+from actorgraph.superstep.turns import is_ahead, replaced_by, way_past
+from actorgraph.values.ids import as_text
+from actorgraph.values.retention import DeleteRuns
+from actorgraph.values.systems import ListRuns, RunRow
+
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+
+
+class TurnWatch:
+    """See the module's text.
+
+    Args:
+        take_up: takes a dead system's run up, where that can be.
+        end: has a run cancelled, with a reason, wherever it is.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        actor: SystemActor,
+        *,
+        take_up: Callable[[RunRow], Awaitable[object]],
+        end: Callable[[RunRow, str], Awaitable[None]],
+    ) -> None:
+        self._host = host
+        self._actor = actor
+        self._take_up = take_up
+        self._end = end
+        self._some = Gate()
+        self._fresh = Gate()
+        actor.on_held.append(self._hear)
+
+    def _hear(self, job: Job) -> None:
+        self._some.open()
+        if job.holds == 1:  # one that was freed too early waits for the next look
+            self._fresh.open()
+
+    async def serve(self) -> None:
+        """Look as long as runs wait, until cancelled."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            if not self._actor.held:
+                await self._some.wait()
+            if not self._fresh.is_open:
+                with anyio.move_on_after(pause_s):
+                    await self._fresh.wait()
+            pause_s = FIRST_PAUSE_S if self._fresh.is_open else min(2 * pause_s, LONGEST_PAUSE_S)
+            self._some, self._fresh = Gate(), Gate()
+            try:
+                await self.look()
+            except CheckpointError as error:
+                log_event("warning", "turns.not_read", error=repr(error))
+
+    async def look(self) -> None:
+        """Let those begin whose thread is free now.
+
+        Raises:
+            StorageError: the store can't be read.
+        """
+        jobs = self._actor.held
+        if not jobs:
+            return
+        query = ListRuns(open_of=tuple(job.thread_id for job in jobs))
+        rows: dict[str, list[RunRow]] = {}
+        for row in await self._host.reader.ask(query):
+            rows.setdefault(row.thread_id, []).append(row)
+        for job in jobs:
+            owner = self._actor.owner
+            ahead = [r for r in rows.get(job.thread_id, ()) if is_ahead(job.id, owner, r)]
+            try:
+                await self._decide(job, ahead)
+            except CheckpointError as error:
+                ids = {"run_id": job.text, "thread_id": job.thread_id}
+                log_event("warning", "turns.not_cleared", **ids, error=repr(error))
+
+    async def _decide(self, job: Job, ahead: list[RunRow]) -> None:
+        if not ahead and job.if_busy == "rollback":
+            await self._begin_from_before(job)
+        elif not ahead:
+            self._actor.free(job)
+        for row in ahead:
+            match way_past(job.if_busy, row):
+                case "end":
+                    await self._end(row, row.cancel or replaced_by(job.id))
+                case "take_up":
+                    await self._take_up(row)
+                case _:
+                    pass
+
+    async def _begin_from_before(self, job: Job) -> None:
+        try:
+            await roll_back(self._host, job)
+        except CheckpointError as error:
+            self._actor.free(job, error)
+        else:
+            self._actor.free(job)
+
+
+async def roll_back(host: Host, job: Job) -> None:
+    """Remove what the runs stored that were ended so that this one may have their place.
+
+    The store says which they were, so that another process can do it too.
+
+    Raises:
+        StorageError: it can't be removed.
+    """
+    rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=job.thread_id))
+    reason = replaced_by(job.id)
+    gone = frozenset(as_text(row.run) for row in rows if reason in (row.cancel, row.reason))
+    if gone:
+        await host.writer.store(DeleteRuns(job.thread_id, gone))
