@@ -117,7 +117,8 @@ class Plan:
         channels: every cell's rule, those of edges too.
         output_keys: what `invoke` returns; `state_keys`: what a snapshot shows.
         subscribers: channel -> the nodes that it triggers, by name.
-        clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
+        clearing: the channels with a rule for idle supersteps, each with its place.
+        finishing: those with a rule for the run's end.
         opaque: the channels whose cells aren't what readers see.
         deltas: the channels of which checkpoints hold the writes.
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
@@ -156,7 +157,7 @@ class Plan:
     bare_state: bool = False
     migrations: tuple[Migration, ...] = ()
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
-    clearing: tuple[str, ...] = field(init=False)
+    clearing: Mapping[str, int] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
@@ -176,7 +177,7 @@ class Plan:
         tables: dict[str, Any] = {
             "callable": everyone,
             "subscribers": {c: tuple(sorted(n)) for c, n in subscribers.items()},
-            "clearing": tuple(n for n, c in self.channels.items() if c.clears),
+            "clearing": {n: i for i, (n, c) in enumerate(self.channels.items()) if c.clears},
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
