@@ -1,5 +1,6 @@
 """The values that a checkpoint holds itself: inline, as blobs, as lists in ranges."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.channels import EMPTY
@@ -8,10 +9,11 @@ from actorgraph.codec.frames import frames
 from actorgraph.codec.handoff import Placement
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
+from actorgraph.codec.remembered import starts_right
 from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
-from actorgraph.values.commits import StoredCheckpoint
+from actorgraph.values.commits import StoredCheckpoint, StoredRange
 from actorgraph.values.ids import as_text
 
 
@@ -57,23 +59,38 @@ def _list(
 ) -> Growth:
     items: list[Any] = []
     rows: list[Row] = []
-    sealed = codec.encrypts
     for lineage, end in chain:
-        rows = []
-        for row in stored.ranges.get((channel, lineage), ()):
-            if row.start != len(items):
-                raise lost(channel, stored)
-            for part in frames(row.payload):
-                place = NOWHERE
-                if sealed:
-                    where = (stored.thread_id, stored.namespace, channel, lineage)
-                    place = items_at(*where, len(items))
-                items.extend(codec.decode(part, place))
-            rows.append(Row(row.start, row.count, len(row.payload)))
+        found = stored.ranges.get((channel, lineage), ())
+        items += _items(codec, (channel, lineage), found, stored, (len(items), end))
+        rows = [Row(row.start, row.count, len(row.payload)) for row in found]
         if len(items) < end:
             raise lost(channel, stored)
         del items[end:]
     return Growth([(lineage, end) for lineage, end in chain], items, rows)
+
+
+def _items(
+    codec: Codec,
+    of: tuple[str, int],
+    rows: Sequence[StoredRange],
+    stored: StoredCheckpoint,
+    span: tuple[int, int],
+) -> list[Any]:
+    """The items of a lineage's rows, the first of which stands at the beginning of `span`."""
+    start, end = span
+    where = (stored.thread_id, stored.namespace, *of)
+    if codec.lists is not None and starts_right(rows, start):
+        known = codec.lists.read(where, rows, end - start, codec.decode)
+        if known is not None:
+            return known
+    items: list[Any] = []
+    for row in rows:
+        if row.start != start + len(items):
+            raise lost(of[0], stored)
+        for part in frames(row.payload):
+            place = items_at(*where, start + len(items)) if codec.encrypts else NOWHERE
+            items.extend(codec.decode(part, place))
+    return items
 
 
 def lost(channel: str, stored: StoredCheckpoint) -> SerializationError:

@@ -119,6 +119,7 @@ class Plan:
         subscribers: channel -> the nodes that it triggers, by name.
         clearing: the channels with a rule for idle supersteps, each with its place.
         finishing: those with a rule for the run's end.
+        firsts: the channels that may have a value before their first write.
         opaque: the channels whose cells aren't what readers see.
         deltas: the channels of which checkpoints hold the writes.
         make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
@@ -164,6 +165,7 @@ class Plan:
     deltas: frozenset[str] = field(init=False)
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
+    firsts: Mapping[str, Channel[Any]] = field(init=False)
     needs_store: str = field(init=False)
     """The first node that can't be called without a store; "" if every one can."""
 
@@ -183,6 +185,7 @@ class Plan:
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
+            "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
                 "",
@@ -200,5 +203,9 @@ class Plan:
 
     def initial_values(self) -> dict[str, Any]:
         """The cells of a thread that has never run: reducers' first values."""
-        made = ((n, c.initial()) for n, c in self.channels.items())
+        made = ((name, channel.initial()) for name, channel in self.firsts.items())
         return {name: value for name, value in made if value is not EMPTY}
+
+
+def _may_have_a_first(channel: Channel[Any]) -> bool:
+    return type(channel).initial is not Channel.initial
