@@ -1,5 +1,7 @@
 """Rows -> a checkpoint with its values: the way back from the saver."""
 
+import msgspec
+
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
@@ -89,6 +91,14 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
 
 def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
     return tuple(stored_write(codec, stored, entry) for entry in stored.ledger)
+
+
+def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
+    """The ledger of a checkpoint's parent; None where it was not read with it."""
+    if stored is None or stored.parent_ledger is None:
+        return None
+    above = msgspec.structs.replace(stored, blobs={}, ledger=stored.parent_ledger)
+    return _decoded(codec, above)
 
 
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:

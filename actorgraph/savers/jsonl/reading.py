@@ -133,6 +133,14 @@ class _Reader:
         where = (self.index.thread_id, place.namespace, place.sequence)
         return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
 
+    def loaded(self, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
+        """A checkpoint with what the query asks for besides."""
+        stored = self.whole(place, ancestors=query.ancestors)
+        if not query.parent:
+            return stored
+        rows = self._ledger(place.namespace, self.row(place).parent or b"")
+        return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
+
     def whole(self, place: Place, *, ancestors: bool) -> StoredCheckpoint:
         """A checkpoint and, if asked for, the ancestors that its deltas need."""
         row = self.row(place)
@@ -168,7 +176,7 @@ class _Reader:
             blobs=dict(self._blobs(place.namespace, record)),
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows(list(self._ledger(place))),
+            ledger=newest_rows(list(self._ledger(place.namespace, place.id))),
         )
 
     def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:
@@ -194,12 +202,11 @@ class _Reader:
             self._lists[namespace, channel, lineage] = found
         return found
 
-    def _ledger(self, place: Place) -> Iterable[LedgerRow]:
-        base = (place.namespace, place.id)
-        rows = self.index.ledger.get(base, {})
+    def _ledger(self, namespace: str, point: bytes) -> Iterable[LedgerRow]:
+        rows = self.index.ledger.get((namespace, point), {})
         for number in dict.fromkeys(rows.values()):
             for entry in self.line(number).ledger:
-                if as_bytes(entry.base) == place.id and rows.get(entry.key) == number:
+                if as_bytes(entry.base) == point and rows.get(entry.key) == number:
                     yield entry.row
 
     def open_run(self) -> OpenRun | None:
@@ -227,7 +234,7 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
         floor = decode_record(reader.row(newest).record).floor if newest else 0
         return Loaded(
             epoch=index.state.epoch,
-            checkpoint=None if place is None else reader.whole(place, ancestors=query.ancestors),
+            checkpoint=None if place is None else reader.loaded(place, query),
             head=head,
             open_run=reader.open_run(),
             version_floor=floor,
