@@ -6,7 +6,7 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
-from actorgraph.codec.handoff import Placement
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
 from actorgraph.codec.remembered import starts_right
@@ -14,7 +14,9 @@ from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
 from actorgraph.values.commits import StoredCheckpoint, StoredRange
+from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
+from actorgraph.values.shared import Shared
 
 
 def held_values(
@@ -33,15 +35,20 @@ def held_values(
         codec.check_plain()
     for channel, value in record.values.items():
         values[channel] = placement.values[channel] = value
+    sources = record.sources if record.shared else ()
     for channel in record.blobs:
-        if channel not in stored.blobs:
-            raise lost(channel, stored)
-        place = NOWHERE
-        if sealed:
-            version = record.version_of(channel)
-            place = value_at(stored.thread_id, stored.namespace, channel, version)
-        values[channel] = codec.decode(stored.blobs[channel], place)
-        placement.blobs.add(channel)
+        if channel not in sources:
+            values[channel] = _blob(codec, stored, record, channel)
+            placement.blobs.add(channel)
+    for channel, names in record.shared.items():
+        placement.shared[channel] = names
+        placement.sources.update((name, record.version_of(name)) for name in names)
+        if channel != START:
+            values[channel] = _blob(codec, stored, record, names[0])
+        elif START in values:
+            values[START] = {
+                key: resolved(codec, stored, record, value) for key, value in values[START].items()
+            }
     placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
         growth = _list(codec, channel, chain, stored)
@@ -52,6 +59,21 @@ def held_values(
     rules = plan.channels
     loaded = {c: rules[c].load(v) if c in rules else v for c, v in values.items()}
     return {channel: value for channel, value in loaded.items() if value is not EMPTY}
+
+
+def resolved(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:
+    """A value, or that of the row which it names, made anew for each who holds it."""
+    return _blob(codec, stored, record, value.name) if type(value) is Shared else value
+
+
+def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> Any:
+    """The value of a row of its own."""
+    if name not in stored.blobs:
+        raise lost(name, stored)
+    place = NOWHERE
+    if codec.encrypts:
+        place = value_at(stored.thread_id, stored.namespace, name, record.version_of(name))
+    return codec.decode(stored.blobs[name], place)
 
 
 def _list(

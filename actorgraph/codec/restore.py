@@ -5,9 +5,9 @@ import msgspec
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
-from actorgraph.codec.handoff import Placement
-from actorgraph.codec.held import held_values
+from actorgraph.codec.held import held_values, resolved
 from actorgraph.codec.old_layouts import is_old, renewed
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import Record, decode_json, decode_record
 from actorgraph.errors import FormatVersionError
@@ -17,6 +17,7 @@ from actorgraph.values.constants import HANDLER_MARK, PUSH
 from actorgraph.values.ids import as_text
 from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import Path
+from actorgraph.values.shared import Shared
 
 
 def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placement] | None:
@@ -105,6 +106,9 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
     """A row of a checkpoint's ledger, decoded."""
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+    if any(type(value) is Shared for _, value in writes) and stored.blobs:
+        record = decode_record(stored.row.record)
+        writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
     return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
 
 
