@@ -38,7 +38,7 @@ from actorgraph.values.commits import (
     MergeRow,
     RangeRow,
 )
-from actorgraph.values.constants import CALL, CONTROL_INDEX, INTERRUPT, START
+from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
 from actorgraph.values.ids import as_bytes, version_apart
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
@@ -293,6 +293,7 @@ class HandOff:
     def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
+            v=CHECKPOINT_FORMAT,  # given, as making the default takes a call
             graph=self._plan.graph_id,
             highest=point.highest,
             channel_versions=point.versions,

@@ -18,6 +18,9 @@ from actorgraph.superstep.state import RunState
 from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
+_FEW = 16
+"""Cells that are looked through one by one rather than chosen first."""
+
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
     """What `apply` needs of a finished task: its node, triggers and writes."""
@@ -72,7 +75,7 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
     if bump:
         rules = plan.clearing
         # Each node has such a channel, and few of them are set: a step must not look at each node.
-        for channel in rules if len(rules) <= len(values) else _clearing(rules, values):
+        for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
             if channel in values and channel not in pending:
                 _stage(new, channel, channels[channel].idle(values[channel]))
         if plan.finishing and not _leads_on(plan, new):

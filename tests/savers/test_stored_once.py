@@ -96,8 +96,8 @@ async def test_an_input_that_stays_takes_its_bytes_once(store, document, branch)
         copies *= 4 / 3  # base64
     async with store.saver() as saver:
         if store.kind == "postgres":
-            with psycopg.connect(store.url, autocommit=True) as connection:
-                connection.execute(f"SET search_path TO {store.schema}")
+            place = f"-c search_path={store.schema}"
+            with psycopg.connect(store.url, autocommit=True, options=place) as connection:
                 connection.execute("TRUNCATE blobs, writes, runs")  # what other tests have left
         await Program(saver, branch=branch).run({"document": document, "count": 0})
         open_size = await size_of(store, saver)
