@@ -28,7 +28,7 @@ from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.runtime.nested import NestedPlace, belongs, beside, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
-from actorgraph.runtime.stopping import stopping_of
+from actorgraph.runtime.stopping import Stopping, stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
 from actorgraph.values.interop import own
@@ -73,6 +73,12 @@ def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | Non
     own.root = namespace
     own.above = above if reads else None
     return own, tuple(own.modes_at(namespace))
+
+
+def stopped_by(place: NestedPlace | None, options: CallOptions) -> Stopping:
+    """What stops a run that begins now."""
+    deadline_s = seconds("deadline_s", options.get("deadline_s"))
+    return stopping_of(place, options.get("control"), deadline_s)
 
 
 class CompiledBase:
@@ -178,9 +184,7 @@ class CompiledBase:
             broadcast=broadcast,
             place=place,
             cache=self._results(place, seat.codec),
-            stopping=stopping_of(
-                place, options.get("control"), seconds("deadline_s", options.get("deadline_s"))
-            ),
+            stopping=stopped_by(place, options),
             supplies=supplies_of(
                 self.plan,
                 place.scope.lineage.supplies if place else None,

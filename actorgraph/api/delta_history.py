@@ -6,8 +6,8 @@ from typing import Any, NotRequired, TypedDict, cast
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import decode_record
 from actorgraph.codec.restore import stored_write
 from actorgraph.plan.graph import Plan

@@ -27,9 +27,9 @@ class DrawingMethods(CompiledBase):
         shape = shape_of(self.plan)
         if xray:
             deeper = xray if isinstance(xray, bool) or xray <= 0 else xray - 1
-            for name, inner in self.subgraphs.items():
-                if isinstance(inner, DrawingMethods):
-                    shape = with_inside(shape, name, inner.get_graph(config, xray=deeper))
+            graphs = {n: g for n, g in self.subgraphs.items() if isinstance(g, DrawingMethods)}
+            insides = {n: g.get_graph(config, xray=deeper) for n, g in graphs.items()}
+            shape = with_inside(shape, insides)
         return DrawableGraph(shape.nodes, shape.edges)
 
     async def aget_graph(

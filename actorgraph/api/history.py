@@ -1,6 +1,7 @@
 """A thread's checkpoints as snapshots, newest first, read a page at a time."""
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from actorgraph.api.compiled import Target
 from actorgraph.api.pages import Pages
@@ -14,6 +15,8 @@ from actorgraph.values.snapshot import StateSnapshot
 
 PAGE_SIZE = 100
 Where = tuple[tuple[str, object], ...]
+_Row = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
+"""A checkpoint, and the ledger of its parent."""
 
 
 def read_history(
@@ -26,11 +29,12 @@ def read_history(
         lineage: only the addressed checkpoint, by default the newest, and its parents. Without
             it an addressed checkpoint is the only one.
     """
+    shown = partial(_record, at)
     if lineage:
-        return Pages(_Lineage(at, where, before, limit).page)
+        return Pages(_Lineage(at, where, before, limit).page, shown)
     if at.address.checkpoint is not None:
-        return Pages(_Only(at, where, before, limit).page)
-    return Pages(_Page(at, where, before, limit).page)
+        return Pages(_Only(at, where, before, limit).page, shown)
+    return Pages(_Page(at, where, before, limit).page, shown)
 
 
 class _Page:
@@ -42,10 +46,10 @@ class _Page:
         self._after: tuple[bytes, str, int] | None = None
         self._beyond: list[StoredCheckpoint] = []
 
-    async def page(self) -> list[StateSnapshot]:
-        """The next page as snapshots."""
+    async def page(self) -> list[_Row]:
+        """The next page, to be made into snapshots."""
         rows = await self.rows()
-        return await _records(self._at, rows, self._beyond)
+        return await _with_parents(self._at, rows, self._beyond)
 
     async def rows(self) -> list[StoredCheckpoint]:
         """The next page as it is stored. One row more is read: most often the last one's parent."""
@@ -79,13 +83,13 @@ class _Only:
         self._at, self._rows = at, _Page(at, where, before, None)
         self._done = limit == 0
 
-    async def page(self) -> list[StateSnapshot]:
+    async def page(self) -> list[_Row]:
         """It, and then nothing."""
         while not self._done and (rows := await self._rows.rows()):
             found = [row for row in rows if row.row.id == self._at.address.checkpoint]
             if found:
                 self._done = True
-                return await _records(self._at, found)
+                return await _with_parents(self._at, found)
         return []
 
 
@@ -99,14 +103,14 @@ class _Lineage:
         self._begun = False
         self._next = at.address.checkpoint
 
-    async def page(self) -> list[StateSnapshot]:
+    async def page(self) -> list[_Row]:
         """Walk on until something fits or the root is reached."""
         while self._left != 0 and (rows := await self._rows.rows()):
             found = [row for row in rows if self._belongs(row) and self._fits(row)][: self._left]
             if self._left is not None:
                 self._left -= len(found)
             if found:
-                return await _records(self._at, found)
+                return await _with_parents(self._at, found)
         return []
 
     def _belongs(self, stored: StoredCheckpoint) -> bool:
@@ -134,22 +138,23 @@ def _unless(wanted: bytes | None, found: bytes) -> bytes | None:
     return None if wanted == found else wanted
 
 
-async def _records(
+async def _with_parents(
     at: Target, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
-) -> list[StateSnapshot]:
+) -> list[_Row]:
+    """Checkpoints, each with the ledger of its parent, which says what made it."""
     ledgers = {stored.row.id: decoded(at.codec, stored) for stored in (*page, *beyond)}
-    records: list[StateSnapshot] = []
+    found: list[_Row] = []
     for stored in page:
         parent = stored.row.parent
         if parent is not None and parent not in ledgers:
             ledgers[parent] = await ledger_of(at.host, at.codec, at.address, parent)
-        records.append(_record(at, stored, ledgers.get(parent or b"", ())))
-    return records
+        found.append((stored, ledgers.get(parent or b"", ())))
+    return found
 
 
-def _record(
-    at: Target, stored: StoredCheckpoint, parents: tuple[StoredWrite, ...]
-) -> StateSnapshot:
+def _record(at: Target, row: _Row) -> StateSnapshot:
+    """The snapshot of a row; made when it is its turn, so that one is made at a time."""
+    stored, parents = row
     found = restore(at.codec, at.plan, Loaded(checkpoint=stored, head=stored.row.id))
     assert found is not None
     return snapshot(at.plan, found[0], stored.thread_id, live=False, parent_ledger=parents)

@@ -8,7 +8,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
+import anyio.lowlevel
+
 T = TypeVar("T")
+SLICE_ITEMS = 8
+"""Items that are made before the event loop has a turn."""
 
 
 class Pages(AsyncIterator[T], Generic[T]):
@@ -28,6 +32,7 @@ class Pages(AsyncIterator[T], Generic[T]):
         self._shown = shown
         self._items: deque[Any] = deque()
         self._ended = False
+        self._given = 0
 
     def __aiter__(self) -> Self:
         """Itself."""
@@ -36,6 +41,9 @@ class Pages(AsyncIterator[T], Generic[T]):
     async def __anext__(self) -> T:
         """The next item."""
         await self._fill()
+        self._given += 1
+        if self._shown is not None and self._given % SLICE_ITEMS == 0:
+            await anyio.lowlevel.checkpoint()  # making items takes time that others need too
         if self._items:
             item = self._items.popleft()
             return item if self._shown is None else self._shown(item)

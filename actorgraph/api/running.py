@@ -1,15 +1,18 @@
 """Running a compiled graph: `ainvoke` and `astream`."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Unpack
 
+import msgspec
+
 from actorgraph.api import results
-from actorgraph.api.compiled import CompiledBase, Config
+from actorgraph.api.compiled import CompiledBase, Config, stopped_by
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
 from actorgraph.api.reading import printer_of, reading_of
 from actorgraph.api.stream import EventStream
-from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.runs import Launch, execute
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.streams import StreamVersion, namespace_of
@@ -121,20 +124,29 @@ class RunMethods(CompiledBase):
         keys = asked.get("output_keys")
         bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
 
-        def launch(broadcast: Broadcast | None) -> Launch:
-            made = self._launch(
-                input,
-                config,
-                place=place,
-                options=asked,
-                default_keys=self.plan.state_keys,
-                modes=tuple(reader.all_modes),
-                broadcast=broadcast,
-            )
-            return made.with_bare_output() if bare else made
+        broadcast = reader.broadcast()
+        launch = self._launch(  # refuses bad arguments here, not at the first chunk
+            input,
+            config,
+            place=place,
+            options=asked,
+            default_keys=self.plan.state_keys,
+            modes=tuple(reader.all_modes),
+            broadcast=broadcast,
+        )
+        launch = launch.with_bare_output() if bare else launch
 
-        checked = launch(None)  # refuses bad arguments here, not at the first chunk
-        return EventStream(launch, reader, namespace_of(checked.address.namespace))
+        begun = partial(self._begun, launch, place, asked)
+        return EventStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
+
+    def _begun(self, launch: Launch, place: NestedPlace | None, asked: CallOptions) -> Launch:
+        """A run as it begins with the first chunk: in which loop, in which context, when."""
+        return msgspec.structs.replace(
+            launch,
+            host=self._own_host() if place is None else launch.host,
+            context=copy_context(),
+            stopping=stopped_by(place, asked),
+        )
 
 
 async def _chunks_of(stream: EventStream) -> list[Any]:

@@ -18,13 +18,15 @@ async def read_state(
     host: Host, codec: Codec, plan: Plan, address: Address, config: Mapping[str, Any]
 ) -> StateSnapshot:
     """The snapshot of the addressed checkpoint; the live view when none is named."""
-    found = await load(host, codec, plan, address)
+    found = await load(host, codec, plan, address, parents=True)
     restored = found.restored
     if restored is None:
         return empty_snapshot(dict(config))
     if not restored.id:
         return unsaved_snapshot(dict(config))
-    parents = await ledger_of(host, codec, address, restored.parent)
+    parents = found.parents
+    if parents is None:  # a saver that reads a checkpoint alone
+        parents = await ledger_of(host, codec, address, restored.parent)
     return snapshot(
         plan,
         restored,

@@ -131,10 +131,15 @@ class EventStream(Closing, AsyncIterator[Any]):
     """
 
     def __init__(
-        self, launch: Callable[[Broadcast], Launch], reading: Reading, namespace: Namespace = ()
+        self,
+        launch: Callable[[], Launch],
+        broadcast: Broadcast,
+        reading: Reading,
+        namespace: Namespace = (),
     ) -> None:
         self.namespace = namespace
         self._launch = launch
+        self._broadcast = broadcast
         self._reading = reading
         self._run: _StreamedRun | None = None
         self._ended = False
@@ -223,8 +228,7 @@ class EventStream(Closing, AsyncIterator[Any]):
         return None if self._run is None else self._run.statistics()
 
     def _start(self) -> _StreamedRun:
-        broadcast = self._reading.broadcast()
-        run = self._run = _StreamedRun(self._launch(broadcast), broadcast)
+        run = self._run = _StreamedRun(self._launch(), self._broadcast)
         if on_trio():
             import trio
 

@@ -23,6 +23,7 @@ from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, write
 from actorgraph.codec.messages import message_kind
 from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.codec.refusals import check_codec, checked_text, damaged, newer, unknown
+from actorgraph.codec.remembered import RememberedLists
 from actorgraph.codec.types import EXTENSIONS, PAIRS, Packed, builtin_of, extension_of, name_of
 from actorgraph.errors import (
     InvalidConfigError,
@@ -87,15 +88,14 @@ class Codec:
         self._json = writes_json(form)
         if keys is not None:
             if cipher is not None:
-                raise InvalidConfigError(
-                    "both `keys` and `cipher` are given", do="pass one of them"
-                )
+                raise InvalidConfigError("`keys` and `cipher` are given", do="pass one of them")
             cipher = AesCipher(keys)
         self._envelope: Envelope | None = None
         if cipher is not None or compress_above is not None:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._types: dict[str, type] = {}
         self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
+        self._lists = RememberedLists()
         self._allow(types)
 
     def _allow(self, types: Iterable[type]) -> None:
@@ -121,6 +121,13 @@ class Codec:
     def encodes_all(self) -> bool:
         """Whether small numbers too are stored as `encode` makes them, not in the record."""
         return self.encrypts or bool(replaced(type(self), ("encode", "decode")))
+
+    @property
+    def lists(self) -> RememberedLists | None:
+        """The lists that it has decoded lately; None where each is to be decoded anew."""
+        # No secrets are kept readable, and what a subclass makes may be anything.
+        plain = type(self) is Codec and not self._upgrades and not self.encrypts
+        return self._lists if plain else None
 
     @property
     def at_rest(self) -> "Codec":
@@ -155,13 +162,18 @@ class Codec:
         except (TypeError, ValueError) as error:
             raise damaged(error) from error
 
+    def _twin(self) -> Self:
+        made = copy(self)
+        made._lists = RememberedLists()  # noqa: SLF001 - its own copy
+        return made
+
     def with_types(self, types: Iterable[type]) -> Self:
         """This codec with more types on its list."""
         known = self._types.values()
         more = [kind for kind in types if kind not in known]
         if not more:
             return self
-        made = copy(self)
+        made = self._twin()
         made._types = dict(self._types)  # noqa: SLF001 - its own copy
         made._allow(more)  # noqa: SLF001 - its own copy
         return made
@@ -174,13 +186,13 @@ class Codec:
         """
         if not upgrades:
             return self
-        made = copy(self)
+        made = self._twin()
         made._upgrades = {**self._upgrades, **upgrades}  # noqa: SLF001 - its own copy
         return made.with_types([kind for kind in upgrades.values() if isinstance(kind, type)])
 
     def in_form(self, form: Form) -> Self:
         """This codec, writing another form."""
-        made = copy(self)
+        made = self._twin()
         made._json = writes_json(form)  # noqa: SLF001 - its own copy
         return made
 

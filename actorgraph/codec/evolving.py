@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY
-from actorgraph.codec.handoff import Placement
+from actorgraph.codec.placement import Placement
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.evolution import renamed_channels
 from actorgraph.plan.graph import Plan

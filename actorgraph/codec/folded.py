@@ -5,8 +5,8 @@ from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.handoff import Placement
 from actorgraph.codec.held import held_values, lost
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan

@@ -14,8 +14,16 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frame
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, Place, input_of, items_at, value_at, writes_at
-from actorgraph.codec.records import Record, encode_json, encode_names, encode_record, is_inline
+from actorgraph.codec.records import (
+    Record,
+    encode_json,
+    encode_names,
+    encode_record,
+    is_inline,
+)
+from actorgraph.codec.sharing import Given, shares
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, branched, place, started
@@ -31,7 +39,7 @@ from actorgraph.values.commits import (
     MergeRow,
     RangeRow,
 )
-from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT
+from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
 from actorgraph.values.ids import as_bytes, version_apart
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
 
@@ -64,7 +72,7 @@ class HandOff:
         namespace: str,
         run: bytes,
         epoch: int,
-        placed: "Placement | None" = None,
+        placed: Placement | None = None,
         stamped: bool = True,
         owner: bytes | None = None,
         aside: bool = False,
@@ -85,6 +93,8 @@ class HandOff:
         self._aside = aside
         self._holder = holder
         self._placed = placed or Placement()
+        self._given = Given()
+        self._shares = shares(codec) and not aside and plan.entry is None
         self._encoded = self._yielded = 0
         self._whole: frozenset[str] = frozenset()
 
@@ -135,6 +145,8 @@ class HandOff:
             save = storable_save(self._untracked, save)
         self._encoded = self._yielded = 0
         ledger: list[LedgerRow] = []
+        for point in save.checkpoints if self._shares else ():
+            self._given.learn(point)
         for entry in save.ledger:
             ledger.append(self._ledger(entry))
             if self._encoded - self._yielded > SLICE_BYTES:
@@ -151,6 +163,8 @@ class HandOff:
                 for _ in self._place(point, channel, value, rows):
                     yield self._breathe()
             checkpoints.append(self._checkpoint(point, rows))
+        if self._given.sources:
+            self._given.handed_over()
         return self._committed(save, tuple(ledger), tuple(checkpoints))
 
     def _committed(
@@ -210,7 +224,9 @@ class HandOff:
         place = writes_at(self._thread_id, self._namespace, key) if self._sealed else NOWHERE
         where = _whose(entry.path)
         try:
-            payload = self._codec.encode(list(map(list, entry.writes)), where, place)
+            known = self._given.sources
+            named = self._given.writes(entry.base, entry.writes) if known else None
+            payload = self._codec.encode(named or list(map(list, entry.writes)), where, place)
         except SerializationError:
             for channel, value in entry.writes:  # the culprit's path begins with its channel
                 self._codec.encode(value, f"{where}: {channel}")
@@ -230,6 +246,12 @@ class HandOff:
         grows = type(value) is list and channel not in point.unwritten
         if grows and channel not in self._whole and self._grows(channel, value):
             return self._extend(channel, value, version, rows)
+        source = self._given.source(value) if self._given.sources else None
+        if source is not None:
+            placed.share(channel, [source])
+            return ()
+        if channel == START and self._shares:
+            value = self._share(point, value, rows)
         placed.blobs.add(channel)
         if self._aside:
             version = placed.stands[channel] = self._apart(point, channel, value)
@@ -239,6 +261,20 @@ class HandOff:
         payload = self._encode(value, f"state[{channel!r}]", stands)
         rows.blobs.append(BlobRow(channel, version, payload))
         return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
+
+    def _share(self, point: NewCheckpoint, given: Any, rows: "_Rows") -> Any:
+        """Store the large values of an input apart; the input with their names in their places."""
+        sources = self._given.of(point)
+        if not sources:
+            return given
+        for source in sources:
+            where = NOWHERE
+            if self._sealed:
+                where = value_at(self._thread_id, self._namespace, source.name, source.version)
+            payload = self._encode(source.value, f"state[{START!r}]", where)
+            rows.blobs.append(BlobRow(source.name, source.version, payload))
+        self._placed.share(START, sources)
+        return self._given.named(given)
 
     def _apart(self, point: NewCheckpoint, channel: str, value: Any) -> int:
         """A version that no run counts up to: of the value, so that equal ones stand once.
@@ -266,7 +302,7 @@ class HandOff:
     def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
-            v=CHECKPOINT_FORMAT,
+            v=CHECKPOINT_FORMAT,  # given, as making the default takes a call
             graph=self._plan.graph_id,
             highest=point.highest,
             channel_versions=point.versions,
@@ -279,6 +315,8 @@ class HandOff:
             deltas=dict(point.deltas) if point.deltas else {},
             folds=point.folds,
         )
+        if placed.shared:
+            placed.tell(record)
         record.parts = record.counted
         return record
 
@@ -343,41 +381,6 @@ class _Rows:
         self.blobs: list[BlobRow] = []
         self.ranges: list[RangeRow] = []
         self.merges: list[MergeRow] = []
-
-
-class Placement:
-    """Where each channel's value is stored.
-
-    Attributes:
-        values: inline in the record. blobs: in a row of their own. lists: in ranges.
-        stands: of blobs that are not at their channel's version, where they are.
-        growths: the lists that the run has seen, also those that were blobs.
-        outgrown: lists whose lineage has gone on beyond the checkpoint: another branch did.
-        moved: values that migrations made, which are stored with the next checkpoint.
-    """
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.blobs: set[str] = set()
-        self.stands: dict[str, int] = {}
-        self.lists: dict[str, Growth] = {}
-        self.growths: dict[str, Growth] = {}
-        self.outgrown: set[str] = set()
-        self.moved: dict[str, Any] = {}
-
-    def inline(self, channel: str, value: Any) -> None:
-        """The channel has changed to a value that stands in the record itself."""
-        if channel not in self.values:
-            self.forget(channel)
-        self.values[channel] = value
-
-    def forget(self, channel: str) -> None:
-        """The channel has changed: its old place counts no more."""
-        self.values.pop(channel, None)
-        self.blobs.discard(channel)
-        self.lists.pop(channel, None)
-        if self.stands:
-            self.stands.pop(channel, None)
 
 
 def encode_metadata(metadata: dict[str, Any]) -> str:

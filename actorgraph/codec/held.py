@@ -1,18 +1,22 @@
 """The values that a checkpoint holds itself: inline, as blobs, as lists in ranges."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
-from actorgraph.codec.handoff import Placement
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
+from actorgraph.codec.remembered import starts_right
 from actorgraph.errors import SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
-from actorgraph.values.commits import StoredCheckpoint
+from actorgraph.values.commits import StoredCheckpoint, StoredRange
+from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
+from actorgraph.values.shared import Shared
 
 
 def held_values(
@@ -31,15 +35,20 @@ def held_values(
         codec.check_plain()
     for channel, value in record.values.items():
         values[channel] = placement.values[channel] = value
+    sources = record.sources if record.shared else ()
     for channel in record.blobs:
-        if channel not in stored.blobs:
-            raise lost(channel, stored)
-        place = NOWHERE
-        if sealed:
-            version = record.version_of(channel)
-            place = value_at(stored.thread_id, stored.namespace, channel, version)
-        values[channel] = codec.decode(stored.blobs[channel], place)
-        placement.blobs.add(channel)
+        if channel not in sources:
+            values[channel] = _blob(codec, stored, record, channel)
+            placement.blobs.add(channel)
+    for channel, names in record.shared.items():
+        placement.shared[channel] = names
+        placement.sources.update((name, record.version_of(name)) for name in names)
+        if channel != START:
+            values[channel] = _blob(codec, stored, record, names[0])
+        elif START in values:
+            values[START] = {
+                key: resolved(codec, stored, record, value) for key, value in values[START].items()
+            }
     placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
         growth = _list(codec, channel, chain, stored)
@@ -52,28 +61,58 @@ def held_values(
     return {channel: value for channel, value in loaded.items() if value is not EMPTY}
 
 
+def resolved(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:
+    """A value, or that of the row which it names, made anew for each who holds it."""
+    return _blob(codec, stored, record, value.name) if type(value) is Shared else value
+
+
+def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> Any:
+    """The value of a row of its own."""
+    if name not in stored.blobs:
+        raise lost(name, stored)
+    place = NOWHERE
+    if codec.encrypts:
+        place = value_at(stored.thread_id, stored.namespace, name, record.version_of(name))
+    return codec.decode(stored.blobs[name], place)
+
+
 def _list(
     codec: Codec, channel: str, chain: list[tuple[int, int]], stored: StoredCheckpoint
 ) -> Growth:
     items: list[Any] = []
     rows: list[Row] = []
-    sealed = codec.encrypts
     for lineage, end in chain:
-        rows = []
-        for row in stored.ranges.get((channel, lineage), ()):
-            if row.start != len(items):
-                raise lost(channel, stored)
-            for part in frames(row.payload):
-                place = NOWHERE
-                if sealed:
-                    where = (stored.thread_id, stored.namespace, channel, lineage)
-                    place = items_at(*where, len(items))
-                items.extend(codec.decode(part, place))
-            rows.append(Row(row.start, row.count, len(row.payload)))
+        found = stored.ranges.get((channel, lineage), ())
+        items += _items(codec, (channel, lineage), found, stored, (len(items), end))
+        rows = [Row(row.start, row.count, len(row.payload)) for row in found]
         if len(items) < end:
             raise lost(channel, stored)
         del items[end:]
     return Growth([(lineage, end) for lineage, end in chain], items, rows)
+
+
+def _items(
+    codec: Codec,
+    of: tuple[str, int],
+    rows: Sequence[StoredRange],
+    stored: StoredCheckpoint,
+    span: tuple[int, int],
+) -> list[Any]:
+    """The items of a lineage's rows, the first of which stands at the beginning of `span`."""
+    start, end = span
+    where = (stored.thread_id, stored.namespace, *of)
+    if codec.lists is not None and starts_right(rows, start):
+        known = codec.lists.read(where, rows, end - start, codec.decode)
+        if known is not None:
+            return known
+    items: list[Any] = []
+    for row in rows:
+        if row.start != start + len(items):
+            raise lost(of[0], stored)
+        for part in frames(row.payload):
+            place = items_at(*where, start + len(items)) if codec.encrypts else NOWHERE
+            items.extend(codec.decode(part, place))
+    return items
 
 
 def lost(channel: str, stored: StoredCheckpoint) -> SerializationError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from actorgraph.channels import EMPTY
-from actorgraph.codec.handoff import Placement
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import Record
 from actorgraph.plan.graph import Plan
 from actorgraph.values.constants import BRANCH_TO, INTERRUPT, START

@@ -3,15 +3,17 @@
 Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
 for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
 whose value is a row of its own, at their version or where `stands` says; `deltas` those whose
-value must be folded, with their counters; `folds` whether from the parent's ledger too; `highest`
+value must be folded, with their counters; `folds` whether from the parent's ledger too; `shared`
+channel -> the rows, listed among the `blobs`, that its value is or, of an input, names; `highest`
 the highest version of the namespace, where another branch has it; `shape` the `v` of a checkpoint
 that a program put, where it is another one. Any other channel that has a version and no value is
 empty. `parts` counts what all of these keys have, so that a record that has lost some of it is not
 taken for a smaller one.
 
-The format is 4. An older record is read as it is, and what it doesn't have yet is empty: 1 has no
-`versions_seen`, 2 no `updated_channels`, 3 no Sends that wait. `codec.old_layouts` renames what
-had another name in it. What is written is always the current format.
+The format is 4; that of a record with `shared` is 5, so that no older version of the library takes
+a part of the values for all of them. An older record is read as it is, and what it doesn't have yet
+is empty: 1 has no `versions_seen`, 2 no `updated_channels`, 3 no Sends that wait.
+`codec.old_layouts` renames what had another name in it. What is written is always one of these two.
 """
 
 from collections.abc import Set as AbstractSet
@@ -21,7 +23,10 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import FormatVersionError
-from actorgraph.values.constants import CHECKPOINT_FORMAT
+from actorgraph.values.constants import CHECKPOINT_FORMAT, START
+
+FORMAT_SHARED = CHECKPOINT_FORMAT + 1
+"""Of records whose values are rows that several channels or checkpoints share."""
 
 _INLINE_INT_MAX = 2**53
 
@@ -44,6 +49,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     deltas: dict[str, tuple[int, int]] = {}
     folds: bool = False
     shape: int = CHECKPOINT_FORMAT
+    shared: dict[str, list[str]] = {}
 
     @property
     def floor(self) -> int:
@@ -58,7 +64,12 @@ class Record(msgspec.Struct, omit_defaults=True):
     def counted(self) -> int:
         """What `parts` must be; 0 there means that nobody has counted."""
         places = len(self.values) + len(self.lists) + len(self.blobs) + len(self.deltas)
-        return len(self.channel_versions) + len(self.versions_seen) + places
+        return len(self.channel_versions) + len(self.versions_seen) + places + len(self.shared)
+
+    @property
+    def sources(self) -> set[str]:
+        """Those of the `blobs` that are no channels: rows that channels share."""
+        return {name for names in self.shared.values() for name in names}
 
     @property
     def depth(self) -> int:
@@ -67,13 +78,17 @@ class Record(msgspec.Struct, omit_defaults=True):
 
     def only(self, channels: AbstractSet[str]) -> "Record":
         """The part that says where the values of some channels are."""
-        return Record(
+        made = Record(
             channel_versions=self.channel_versions,
             values={c: v for c, v in self.values.items() if c in channels},
             lists={c: chain for c, chain in self.lists.items() if c in channels},
-            blobs=[c for c in self.blobs if c in channels],
+            # The ledger beside an input names its rows.
+            shared={c: names for c, names in self.shared.items() if c in {*channels, START}},
             stands=self.stands,
         )
+        wanted = {*channels, *made.sources}
+        made.blobs = [c for c in self.blobs if c in wanted]
+        return made
 
 
 class _Versioned(msgspec.Struct):
@@ -105,12 +120,12 @@ def decode_record(text: str) -> Record:
     """
     try:
         version = _VERSION.decode(text).v
-        if 1 <= version <= CHECKPOINT_FORMAT:
+        if 1 <= version <= FORMAT_SHARED:
             return _DECODER.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _damaged("record", error) from error
     raise FormatVersionError(
-        f"a checkpoint's record has format {version}; this version reads 1 to {CHECKPOINT_FORMAT}",
+        f"a checkpoint's record has format {version}; this version reads 1 to {FORMAT_SHARED}",
         do="upgrade actorgraph",
     )
 

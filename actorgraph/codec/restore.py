@@ -1,11 +1,13 @@
 """Rows -> a checkpoint with its values: the way back from the saver."""
 
+import msgspec
+
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
-from actorgraph.codec.handoff import Placement
-from actorgraph.codec.held import held_values
+from actorgraph.codec.held import held_values, resolved
 from actorgraph.codec.old_layouts import is_old, renewed
+from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import Record, decode_json, decode_record
 from actorgraph.errors import FormatVersionError
@@ -15,6 +17,7 @@ from actorgraph.values.constants import HANDLER_MARK, PUSH
 from actorgraph.values.ids import as_text
 from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import Path
+from actorgraph.values.shared import Shared
 
 
 def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placement] | None:
@@ -91,10 +94,21 @@ def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
     return tuple(stored_write(codec, stored, entry) for entry in stored.ledger)
 
 
+def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
+    """The ledger of a checkpoint's parent; None where it was not read with it."""
+    if stored is None or stored.parent_ledger is None:
+        return None
+    above = msgspec.structs.replace(stored, blobs={}, ledger=stored.parent_ledger)
+    return _decoded(codec, above)
+
+
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
     """A row of a checkpoint's ledger, decoded."""
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+    if any(type(value) is Shared for _, value in writes) and stored.blobs:
+        record = decode_record(stored.row.record)
+        writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
     return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
 
 

@@ -21,6 +21,7 @@ from actorgraph.codec.bounds import distinct, mapping
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
+from actorgraph.values.shared import Shared
 
 PAIRS = 20
 
@@ -212,6 +213,7 @@ BUILTIN: dict[type, Extension] = {
         lambda _, d: Command(graph=d[0], update=d[1], resume=d[2], goto=d[3]),
     ),
     Overwrite: Extension(33, lambda v: v.value, lambda _, d: Overwrite(d)),
+    Shared: Extension(34, lambda v: v.name, lambda _, d: Shared(d)),
 }
 
 EXTENSIONS: dict[int, Extension] = {

@@ -13,7 +13,14 @@ from typing import Any, Self
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import calls, names, policies
 from actorgraph.plan.defaults import NodeDefaults, handler_with_defaults, with_defaults
-from actorgraph.plan.schema import Schema, is_schema, merge_channels, read_schema, refuse_managed
+from actorgraph.plan.schema import (
+    Schema,
+    add_channels,
+    is_schema,
+    merge_channels,
+    read_schema,
+    refuse_managed,
+)
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.tracing import TracePolicy
@@ -80,7 +87,8 @@ class GraphBuilder:
         if output_schema not in (None, state_schema):
             self.output = refuse_managed(read_schema(output_schema), "the output schema")
         self.schemas: list[Schema] = [self.state, self.input, self.output]
-        merge_channels(self.schemas)
+        self._keys = merge_channels(self.schemas)
+        self._read = {id(schema.source): schema for schema in self.schemas}
         self.nodes: dict[str, NodeSpec] = {}
         self.defaults = NodeDefaults()
         self.compiled = False
@@ -238,10 +246,7 @@ class GraphBuilder:
         if not callable(path):
             path = _callable(f"the path behind node {source!r}", path)
         hint = calls.first_schema(path)
-        schema = read_schema(hint) if hint is not None else None
-        if schema is not None:
-            self.schemas.append(schema)
-            merge_channels(self.schemas)
+        schema = self._schema_of(hint) if hint is not None else None
         made = BranchSpec(name, path, _ends(path, path_map), schema)
         self.branches.setdefault(source, {})[name] = made
         return self
@@ -313,12 +318,17 @@ class GraphBuilder:
 
     def _own_schema(self, hint: Any) -> Schema | None:
         """The schema of a node's own, whose keys are keys of the state from now on."""
-        if hint is None or not is_schema(hint):
-            return None
-        schema = read_schema(hint)
-        self.schemas.append(schema)
-        merge_channels(self.schemas)
-        return schema
+        return self._schema_of(hint) if hint is not None and is_schema(hint) else None
+
+    def _schema_of(self, source: Any) -> Schema:
+        """A class as it was read the first time; its keys are keys of the state from now on."""
+        known = self._read.get(id(source))
+        if known is None:
+            known = read_schema(source)
+            add_channels(self._keys, known)
+            self._read[id(source)] = known
+            self.schemas.append(known)
+        return known
 
 
 def _function(name: str, action: Any) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from actorgraph.errors import GraphBuildError, did_you_mean
 from actorgraph.plan.builder import GraphBuilder
+from actorgraph.plan.wiring import Wiring, wiring_of
 from actorgraph.values.constants import END, START
 
 
@@ -76,19 +77,20 @@ def _unreachable(builder: GraphBuilder) -> list[str]:
     """
     if any(b.ends is None for branches in builder.branches.values() for b in branches.values()):
         return []
+    wiring = wiring_of(builder)
     reached: set[str] = set()
     waiting = [START]
     while waiting:
-        node = waiting.pop()
-        new = [n for n in _successors(builder, node) if n not in reached]
-        reached.update(new)
-        waiting.extend(new)
+        for name in _successors(builder, wiring, waiting.pop()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
     return [name for name in builder.nodes if name not in reached]
 
 
-def _successors(builder: GraphBuilder, node: str) -> Iterable[str]:
-    yield from (end for start, end in builder.edges if start == node)
-    yield from (end for starts, end in builder.joins if node in starts)
+def _successors(builder: GraphBuilder, wiring: Wiring, node: str) -> Iterable[str]:
+    yield from wiring.ends.get(node, ())
+    yield from wiring.joined.get(node, ())
     for branch in builder.branches.get(node, {}).values():
         yield from (branch.ends or {}).values()
     if node in builder.nodes:

@@ -5,7 +5,8 @@ a join of several nodes is a barrier channel. So the runtime knows channels only
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from actorgraph.channels import (
@@ -22,6 +23,7 @@ from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
+from actorgraph.plan.wiring import wiring_of
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import (
     BRANCH_TO,
@@ -46,20 +48,20 @@ def make_plan(
     Raises:
         SchemaError: a node's view has a key that is no channel.
     """
-    state = merge_channels(builder.schemas)
+    parts = _Parts(builder)
+    state = parts.state
     _check_views(builder, state)
-    joins = {_join_name(starts, end): (starts, end) for starts, end in builder.joins}
     channels: dict[str, Channel[Any]] = dict(state)
     channels[START] = EphemeralValue(builder.input.source)
     channels[TASKS] = Topic(Send)
     for node in builder.nodes:
         channels[BRANCH_TO + node] = _edge(builder.nodes[node])
-    for join, (starts, end) in joins.items():
+    for join, (starts, end) in parts.wiring.starts.items():
         late = end in builder.nodes and builder.nodes[end].defer
         channels[join] = (NamedBarrierValueAfterFinish if late else NamedBarrierValue)(str, starts)
-    nodes = {START: _start(builder, joins)}
+    nodes = {START: _start(builder, parts)}
     for spec in builder.specs():
-        nodes[spec.name] = _node(builder, spec, state, joins)
+        nodes[spec.name] = _node(parts, spec)
     return Plan(
         name=name,
         graph_id=_graph_id(name, builder),
@@ -72,7 +74,7 @@ def make_plan(
         types=stored_types(builder.schemas),
         strict=strict,
         managed={k: rule for s in builder.schemas for k, rule in s.managed.items()},
-        handlers={s.name: _node(builder, s, state, {}) for s in builder.handlers()},
+        handlers={s.name: _node(parts, s) for s in builder.handlers()},
         make_output=builder.output.make,
         make_state=builder.state.make,
         sources=Sources(
@@ -82,6 +84,34 @@ def make_plan(
             builder.context_schema,
         ),
     )
+
+
+class _Parts:
+    """The tables that many nodes share, each made once.
+
+    Attributes:
+        state: every channel of the builder's schemas. writes: its names.
+        wiring: the static edges.
+    """
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder = builder
+        self.state = merge_channels(builder.schemas)
+        self.writes = frozenset(self.state)
+        self.wiring = wiring_of(builder)
+        self._others: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def anywhere(self) -> Mapping[str, str]:
+        """The routes of a branch that names no ends: every node by its name."""
+        return _routes({name: name for name in self.builder.nodes})
+
+    def others(self, schema: Schema) -> frozenset[str]:
+        """The keys of the state that a schema doesn't have."""
+        found = self._others.get(id(schema))
+        if found is None:
+            found = self._others[id(schema)] = self.writes.difference(schema.keys)
+        return found
 
 
 def _edge(node: NodeSpec) -> Channel[Any]:
@@ -94,19 +124,13 @@ def _graph_id(name: str, builder: GraphBuilder) -> str:
     return f"{name}:{hashlib.blake2b(shape.encode(), digest_size=6).hexdigest()}"
 
 
-def _join_name(starts: Sequence[str], end: str) -> str:
-    return f"join:{'|'.join(starts)}:{end}"  # no node's name has a '|'
+def _targets(parts: _Parts, node: str) -> tuple[tuple[str, Any], ...]:
+    ends = parts.wiring.ends.get(node, ())
+    edges = tuple((BRANCH_TO + end, None) for end in ends if end != END)
+    return edges + tuple((join, node) for join in parts.wiring.joins.get(node, ()))
 
 
-def _targets(
-    builder: GraphBuilder, node: str, joins: dict[str, tuple[tuple[str, ...], str]]
-) -> tuple[tuple[str, Any], ...]:
-    edges = [(BRANCH_TO + end, None) for start, end in builder.edges if start == node]
-    waits = [(join, node) for join, (starts, _) in joins.items() if node in starts]
-    return tuple(e for e in edges if e[0] != BRANCH_TO + END) + tuple(waits)
-
-
-def _start(builder: GraphBuilder, joins: dict[str, tuple[tuple[str, ...], str]]) -> NodePlan:
+def _start(builder: GraphBuilder, parts: _Parts) -> NodePlan:
     return NodePlan(
         name=START,
         call=lambda value: value,
@@ -116,32 +140,26 @@ def _start(builder: GraphBuilder, joins: dict[str, tuple[tuple[str, ...], str]])
         reads=(START,),
         coerce=None,
         writes=frozenset(builder.input.keys),
-        targets=_targets(builder, START, joins),
-        branches=_branches(builder, START, builder.state),
+        targets=_targets(parts, START),
+        branches=_branches(parts, START, builder.state),
         hidden=True,
         needs_store=any(map(needs_store, _paths(builder, START))),
     )
 
 
-def _node(
-    builder: GraphBuilder,
-    spec: NodeSpec,
-    state: dict[str, Channel[Any]],
-    joins: dict[str, tuple[tuple[str, ...], str]],
-) -> NodePlan:
-    schema = spec.schema or builder.state
-    waits = tuple(join for join, (_, end) in joins.items() if end == spec.name)
+def _node(parts: _Parts, spec: NodeSpec) -> NodePlan:
+    builder, schema = parts.builder, spec.schema or parts.builder.state
     return NodePlan(
         name=spec.name,
         call=spec.action,
         is_async=calls.is_async(spec.action),
         inject=injected(spec.action),
-        triggers=(BRANCH_TO + spec.name, *waits),
-        reads=view_of(schema, state),
+        triggers=(BRANCH_TO + spec.name, *parts.wiring.waits.get(spec.name, ())),
+        reads=view_of(schema, parts.state),
         coerce=schema.make,
-        writes=frozenset(state),
-        targets=_targets(builder, spec.name, joins),
-        branches=_branches(builder, spec.name, schema),
+        writes=parts.writes,
+        targets=_targets(parts, spec.name),
+        branches=_branches(parts, spec.name, schema),
         timeout=spec.timeout,
         max_concurrency=spec.max_concurrency,
         metadata=spec.metadata,
@@ -151,7 +169,7 @@ def _node(
         handler=HANDLER_PREFIX + spec.name if spec.handler is not None else "",
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
         trace=spec.trace,
-        own=_keys_of_graph(spec.action).difference(state),
+        own=_keys_of_graph(spec.action).difference(parts.writes),
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )
 
@@ -166,13 +184,12 @@ def _paths(builder: GraphBuilder, node: str) -> list[Callable[..., Any]]:
     return [branch.path for branch in builder.branches.get(node, {}).values()]
 
 
-def _branches(builder: GraphBuilder, node: str, schema: Schema) -> tuple[BranchPlan, ...]:
-    specs = builder.branches.get(node, {}).values()
-    return tuple(_branch(builder, spec, spec.schema or schema) for spec in specs)
+def _branches(parts: _Parts, node: str, schema: Schema) -> tuple[BranchPlan, ...]:
+    specs = parts.builder.branches.get(node, {}).values()
+    return tuple(_branch(parts, spec, spec.schema or schema) for spec in specs)
 
 
-def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPlan:
-    ends = spec.ends or {name: name for name in builder.nodes}
+def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
     return BranchPlan(
         name=spec.name,
         path=spec.path,
@@ -181,13 +198,13 @@ def _branch(builder: GraphBuilder, spec: BranchSpec, schema: Schema) -> BranchPl
         ends=spec.ends,
         reads=schema.view,
         coerce=schema.make,
-        own_keys=frozenset() if spec.schema else _others(builder, schema),
-        routes={a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)},
+        own_keys=frozenset() if spec.schema else parts.others(schema),
+        routes=_routes(spec.ends) if spec.ends else parts.anywhere,
     )
 
 
-def _others(builder: GraphBuilder, schema: Schema) -> frozenset[str]:
-    return frozenset(merge_channels(builder.schemas)).difference(schema.keys)
+def _routes(ends: Mapping[Any, str]) -> Mapping[str, str]:
+    return {a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)}
 
 
 def _check_views(builder: GraphBuilder, state: dict[str, Channel[Any]]) -> None:

@@ -117,7 +117,9 @@ class Plan:
         channels: every cell's rule, those of edges too.
         output_keys: what `invoke` returns; `state_keys`: what a snapshot shows.
         subscribers: channel -> the nodes that it triggers, by name.
-        clearing, finishing: the channels with a rule for idle supersteps, for the run's end.
+        clearing: the channels with a rule for idle supersteps, each with its place.
+        finishing: those with a rule for the run's end.
+        firsts: the channels that may have a value before their first write.
         opaque: the channels whose cells aren't what readers see.
         deltas: the channels of which checkpoints hold the writes.
         untracked: the channels whose values are stored nowhere.
@@ -157,7 +159,7 @@ class Plan:
     bare_state: bool = False
     migrations: tuple[Migration, ...] = ()
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
-    clearing: tuple[str, ...] = field(init=False)
+    clearing: Mapping[str, int] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
     opaque: frozenset[str] = field(init=False)
     consumable: frozenset[str] = field(init=False)
@@ -165,6 +167,7 @@ class Plan:
     untracked: frozenset[str] = field(init=False)
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
+    firsts: Mapping[str, Channel[Any]] = field(init=False)
     needs_store: str = field(init=False)
     """The first node that can't be called without a store; "" if every one can."""
 
@@ -178,13 +181,14 @@ class Plan:
         tables: dict[str, Any] = {
             "callable": everyone,
             "subscribers": {c: tuple(sorted(n)) for c, n in subscribers.items()},
-            "clearing": tuple(n for n, c in self.channels.items() if c.clears),
+            "clearing": {n: i for i, (n, c) in enumerate(self.channels.items()) if c.clears},
             "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
             "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
+            "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
                 "",
@@ -202,5 +206,9 @@ class Plan:
 
     def initial_values(self) -> dict[str, Any]:
         """The cells of a thread that has never run: reducers' first values."""
-        made = ((n, c.initial()) for n, c in self.channels.items())
+        made = ((name, channel.initial()) for name, channel in self.firsts.items())
         return {name: value for name, value in made if value is not EMPTY}
+
+
+def _may_have_a_first(channel: Channel[Any]) -> bool:
+    return type(channel).initial is not Channel.initial

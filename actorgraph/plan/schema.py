@@ -229,16 +229,26 @@ def merge_channels(schemas: list[Schema]) -> dict[str, Channel[Any]]:
     """
     merged: dict[str, Channel[Any]] = {}
     for schema in schemas:
-        for key, channel in schema.channels.items():
-            known = merged.get(key)
-            if known is None or type(known) is LastValue:
-                merged[key] = channel
-            elif type(channel) is not LastValue and not known.same_rule(channel):
-                raise SchemaError(
-                    f"Channel {key!r} already exists with a different type: {known!r}, {channel!r}",
-                    do="give the key the same reducer in every schema",
-                )
+        add_channels(merged, schema)
     return merged
+
+
+def add_channels(merged: dict[str, Channel[Any]], schema: Schema) -> None:
+    """Add one schema's channels to a union, or, when they don't fit it, none of them.
+
+    Raises: as `merge_channels`.
+    """
+    new: dict[str, Channel[Any]] = {}
+    for key, channel in schema.channels.items():
+        known = merged.get(key)
+        if known is None or type(known) is LastValue:
+            new[key] = channel
+        elif type(channel) is not LastValue and not known.same_rule(channel):
+            raise SchemaError(
+                f"Channel {key!r} already exists with a different type: {known!r}, {channel!r}",
+                do="give the key the same reducer in every schema",
+            )
+    merged.update(new)
 
 
 def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.restore import Placement, open_claim, restore
+from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.evolution import check_fits, other_graph
 from actorgraph.plan.graph import Plan
@@ -37,10 +37,10 @@ from actorgraph.superstep.recorded import told_again
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
 from actorgraph.superstep.transplant import transplant
-from actorgraph.values.commits import LoadCheckpoint
+from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.records import Restored
+from actorgraph.values.records import Restored, StoredWrite
 from actorgraph.values.run import NOTHING_ROUTED, Effect, Outcome
 
 
@@ -67,6 +67,7 @@ class Found(msgspec.Struct, frozen=True):
         elsewhere: whether that is of another namespace, to be taken over into this one.
         again: whether to begin with it whatever the input is.
         holder: the run that has the thread's claim.
+        parents: the ledger of the checkpoint's parent, where it was read too.
     """
 
     epoch: int
@@ -75,6 +76,7 @@ class Found(msgspec.Struct, frozen=True):
     elsewhere: bool = False
     again: bool = False
     holder: bytes | None = None
+    parents: tuple[StoredWrite, ...] | None = None
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -111,9 +113,15 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 async def load(
-    host: Host, codec: Codec, plan: Plan, address: Address, *, nested: bool = False
+    host: Host,
+    codec: Codec,
+    plan: Plan,
+    address: Address,
+    *,
+    nested: bool = False,
+    parents: bool = False,
 ) -> Found:
-    """Read a checkpoint, after a cancelled run on its thread has left.
+    """Read a checkpoint, maybe with its parent's ledger, once a cancelled run there has left.
 
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
@@ -121,8 +129,9 @@ async def load(
     """
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
-    query = LoadCheckpoint(address.thread_id, address.namespace, address.checkpoint, ancestors=True)
-    loaded = await host.reader.ask(query)
+    place = (address.thread_id, address.namespace, address.checkpoint)
+    query = LoadCheckpoint(*place, ancestors=True, parent=parents)
+    loaded: Loaded = await host.reader.ask(query)
     holder = None if loaded.open_run is None else loaded.open_run.run
     found = restore(codec, plan, loaded)
     if found is None:
@@ -138,7 +147,8 @@ async def load(
     strange = other_graph(plan, found[0], address.thread_id)
     if strange is not None:
         warnings.warn(strange, OtherGraphWarning, stacklevel=2)
-    return Found(loaded.epoch, *found, holder=holder)
+    writes = parent_writes(codec, loaded.checkpoint)
+    return Found(loaded.epoch, *found, holder=holder, parents=writes)
 
 
 def _leaving(host: Host, thread_id: str) -> Gate | None:

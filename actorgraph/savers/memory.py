@@ -244,7 +244,7 @@ class MemoryBackend:
         run = thread.state.run
         return Loaded(
             epoch=thread.state.epoch,
-            checkpoint=None if place is None else _whole(thread, place, ancestors=query.ancestors),
+            checkpoint=None if place is None else _loaded(thread, place, query),
             head=head,
             open_run=None if run is None else thread.runs[run],
             version_floor=_floor(thread, query.namespace, head),
@@ -303,6 +303,19 @@ def _whole(thread: MemoryThread, place: Place, *, ancestors: bool) -> StoredChec
     return msgspec.structs.replace(stored, ancestors=tuple(found))
 
 
+def _loaded(thread: MemoryThread, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
+    """A checkpoint with what the query asks for besides."""
+    stored = _whole(thread, place, ancestors=query.ancestors)
+    if not query.parent:
+        return stored
+    rows = _ledger(thread, place.namespace, place.row.parent or b"")
+    return msgspec.structs.replace(stored, parent_ledger=rows)
+
+
+def _ledger(thread: MemoryThread, namespace: str, point: bytes) -> tuple[LedgerRow, ...]:
+    return newest_rows(list(thread.ledger.get((namespace, point), {}).values()))
+
+
 def _bare(thread: MemoryThread, place: Place) -> StoredCheckpoint:
     """A checkpoint without its values and its ledger."""
     where = (thread.state.thread_id, place.namespace, place.sequence)
@@ -325,7 +338,6 @@ def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoin
                 StoredRange(start, *rows[start]) for start in sorted(rows) if start < end
             ]
             ends[channel, lineage] = max((s + c for s, (c, _) in rows.items()), default=0)
-    ledger = thread.ledger.get((namespace, place.row.id), {})
     return StoredCheckpoint(
         thread_id=thread.state.thread_id,
         namespace=namespace,
@@ -334,7 +346,7 @@ def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoin
         blobs=blobs,
         ranges=ranges,
         ends=ends,
-        ledger=newest_rows(list(ledger.values())),
+        ledger=_ledger(thread, namespace, place.row.id),
     )
 
 

@@ -5,7 +5,7 @@ one new version per superstep, given to every channel that changed in it; a node
 versions that its triggers had when it was made due, not the ones they got since.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,9 @@ from actorgraph.superstep.deltas import note_overwritten
 from actorgraph.superstep.state import RunState
 from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
+
+_FEW = 16
+"""Cells that are looked through one by one rather than chosen first."""
 
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +73,9 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
         if folded is not UNCHANGED:
             new[channel] = folded
     if bump:
-        for channel in plan.clearing:
+        rules = plan.clearing
+        # Each node has such a channel, and few of them are set: a step must not look at each node.
+        for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
             if channel in values and channel not in pending:
                 _stage(new, channel, channels[channel].idle(values[channel]))
         if plan.finishing and not _leads_on(plan, new):
@@ -79,6 +84,11 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
                 _stage(new, channel, channels[channel].finish(value))
     _see(state, ran)
     return _commit(state, new) if new else set()
+
+
+def _clearing(rules: Mapping[str, int], values: Mapping[str, Any]) -> Sequence[str]:
+    """The cells with a rule for idle supersteps, in the order of the plan."""
+    return sorted([channel for channel in values if channel in rules], key=rules.__getitem__)
 
 
 def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:

@@ -187,12 +187,14 @@ class LoadCheckpoint(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         ancestors: whether with those that its DeltaChannels' values are folded from.
+        parent: whether with the ledger of its parent, which says what made it.
     """
 
     thread_id: str
     namespace: str = ""
     id: bytes | None = None
     ancestors: bool = False
+    parent: bool = False
 
 
 class ListCheckpoints(msgspec.Struct, frozen=True):
@@ -245,6 +247,8 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
         ancestors: its parent, the parent of that and so on, as many as the record's `depth`; each
             with its ledger, and with the values of only those channels of this record's `deltas`
             that are no delta in it.
+        parent_ledger: that of its parent, also if the parent is gone: then it is empty. None where
+            it was not asked for, or by a saver that doesn't know of it.
     """
 
     thread_id: str
@@ -256,6 +260,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     ends: dict[tuple[str, int], int]
     ledger: tuple[LedgerRow, ...]
     ancestors: "tuple[StoredCheckpoint, ...]" = ()
+    parent_ledger: tuple[LedgerRow, ...] | None = None
 
 
 class PageOfSome(list[StoredCheckpoint]):

@@ -186,7 +186,7 @@ class TestInside:
         inner = shape(graph("i", "j").add_edge("i", "j"))
         outer = shape(graph("a", "sub", "z").add_edge("a", "sub").add_edge("sub", "z"))
 
-        whole = with_inside(outer, "sub", inner)
+        whole = with_inside(outer, {"sub": inner})
 
         assert [*whole.nodes] == [START, "a", "z", END, "sub:i", "sub:j"]
         assert whole.edges[1:3] == [DrawnEdge("a", "sub:i"), DrawnEdge("sub:j", "z")]
@@ -199,7 +199,7 @@ class TestInside:
         inner = shape(graph("i", "j").add_edge(START, "j"))
         outer = shape(graph("sub"))
 
-        whole = with_inside(outer, "sub", inner)
+        whole = with_inside(outer, {"sub": inner})
 
         assert DrawnEdge(START, "sub:__start__") in whole.edges
         assert DrawnEdge("sub:__end__", END) in whole.edges
@@ -211,7 +211,7 @@ class TestInside:
         circle = shape(graph("i", "j").add_edge("i", "j").add_edge("j", "i"))
         outer = shape(graph("sub"))
 
-        assert with_inside(outer, "sub", circle) == outer
+        assert with_inside(outer, {"sub": circle}) == outer
 
 
 class TestPictures:

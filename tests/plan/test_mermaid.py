@@ -99,9 +99,9 @@ class TestMermaid:
         A subgraph, and one in it, become nested boxes; a second of the same name gets its own id.
         """
         deepest = shape(graph("x", "y").add_edge("x", "y"))
-        middle = with_inside(shape(graph("p", "deep").add_edge("p", "deep")), "deep", deepest)
+        middle = with_inside(shape(graph("p", "deep").add_edge("p", "deep")), {"deep": deepest})
         outer = shape(graph("mid", "deep").add_edge("mid", "deep"))
-        whole = with_inside(with_inside(outer, "mid", middle), "deep", deepest)
+        whole = with_inside(outer, {"mid": middle, "deep": deepest})
 
         lines = mermaid(whole).split("graph TD;\n")[1].splitlines()
 

@@ -1,6 +1,6 @@
 """The shape of a graph: nodes and edges as a drawing shows them, read from its `Plan` alone."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -112,7 +112,8 @@ def shape_of(plan: Plan) -> GraphShape:
     drawn = [_without_echo(edge) for edge in unique.values()]
     drawn += [DrawnEdge(name, END) for name in ending]
     nodes = {START: DrawnNode(START, START)} if plan.entry is not None else {}
-    nodes |= {name: _node(plan, node) for name, node in plan.nodes.items()}
+    pauses = pauses_of(plan)
+    nodes |= {name: _node(plan, node, pauses[name]) for name, node in plan.nodes.items()}
     if any(edge.target == END for edge in drawn):
         nodes[END] = DrawnNode(END, END)
     return GraphShape(nodes, drawn)
@@ -157,15 +158,23 @@ def _branch_edges(plan: Plan, source: str, branch: BranchPlan) -> Iterator[Drawn
             yield DrawnEdge(source, target, str(answer), conditional=True)
 
 
-def _node(plan: Plan, node: NodePlan) -> DrawnNode:
+def pauses_of(plan: Plan) -> dict[str, list[str]]:
+    """Node -> when runs pause at it: "before", "after"."""
+    named = {"before": {*plan.interrupt_before}, "after": {*plan.interrupt_after}}
+    return {
+        name: [
+            when
+            for when, names in named.items()
+            if name in names or ("*" in names and not node.hidden)
+        ]
+        for name, node in plan.nodes.items()
+    }
+
+
+def _node(plan: Plan, node: NodePlan, pauses: Sequence[str]) -> DrawnNode:
     metadata = dict(node.metadata)
     if deferred(plan, node):
         metadata["defer"] = True
-    pauses = [
-        when
-        for when, names in (("before", plan.interrupt_before), ("after", plan.interrupt_after))
-        if node.name in names or ("*" in names and not node.hidden)
-    ]
     if pauses:
         metadata["__interrupt"] = ",".join(pauses)
     tools = getattr(getattr(node.call, "__self__", node.call), "tools_by_name", None)
@@ -180,35 +189,51 @@ def deferred(plan: Plan, node: NodePlan) -> bool:
     return channel is not None and channel.finishes
 
 
-def with_inside(shape: GraphShape, name: str, inside: GraphShape) -> GraphShape:
-    """Put a subgraph's drawing in the place of the node that runs it.
+def with_inside(shape: GraphShape, insides: Mapping[str, GraphShape]) -> GraphShape:
+    """Put subgraphs' drawings in the places of the nodes that run them.
 
     Its start and its end are left out where that leaves one way in and one way out. A
     drawing without one clear way in and out stays a single node.
     """
-    first, last = inside.first_node(), inside.last_node()
-    if name not in shape.nodes or len(inside.nodes) < 2 or first is None or last is None:
-        return shape
-    inside = _trimmed(_trimmed(inside, first.id, ends=False), last.id, ends=True)
-    first, last = inside.first_node(), inside.last_node()
-    if first is None or last is None:
-        return shape
-    prefix = f"{name}:"
-    nodes = {key: node for key, node in shape.nodes.items() if key != name}
-    for node in inside.nodes.values():
-        nodes[prefix + node.id] = node._replace(id=prefix + node.id)
+    named = {name: _opened(inside) for name, inside in insides.items() if name in shape.nodes}
+    opened = {name: found for name, found in named.items() if found is not None}
+    nodes = {key: node for key, node in shape.nodes.items() if key not in opened}
+    into = {name: f"{name}:{found.first}" for name, found in opened.items()}
+    out_of = {name: f"{name}:{found.last}" for name, found in opened.items()}
     edges = [
         edge._replace(
-            source=prefix + last.id if edge.source == name else edge.source,
-            target=prefix + first.id if edge.target == name else edge.target,
+            source=out_of.get(edge.source, edge.source),
+            target=into.get(edge.target, edge.target),
         )
         for edge in shape.edges
     ]
-    edges += [
-        edge._replace(source=prefix + edge.source, target=prefix + edge.target)
-        for edge in inside.edges
-    ]
+    for name, found in opened.items():
+        prefix = f"{name}:"
+        for node in found.shape.nodes.values():
+            nodes[prefix + node.id] = node._replace(id=prefix + node.id)
+        edges += [
+            edge._replace(source=prefix + edge.source, target=prefix + edge.target)
+            for edge in found.shape.edges
+        ]
     return replace(shape, nodes=nodes, edges=edges)
+
+
+class _Opened(NamedTuple):
+    """A drawing to put in a node's place, and the ids of the nodes that its edges join."""
+
+    shape: GraphShape
+    first: str
+    last: str
+
+
+def _opened(inside: GraphShape) -> _Opened | None:
+    """None for a drawing without one clear way in and out."""
+    first, last = inside.first_node(), inside.last_node()
+    if len(inside.nodes) < 2 or first is None or last is None:
+        return None
+    inside = _trimmed(_trimmed(inside, first.id, ends=False), last.id, ends=True)
+    first, last = inside.first_node(), inside.last_node()
+    return None if first is None or last is None else _Opened(inside, first.id, last.id)
 
 
 def _trimmed(shape: GraphShape, name: str, *, ends: bool) -> GraphShape:

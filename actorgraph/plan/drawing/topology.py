@@ -1,11 +1,17 @@
 """A graph's wiring as data, and what is odd about it. Found before a run, from the plan alone."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from actorgraph.channels import NamedBarrierValue
-from actorgraph.plan.drawing.shape import DrawnEdge, deferred, shape_of
+from actorgraph.plan.drawing.shape import (
+    DrawnEdge,
+    GraphShape,
+    deferred,
+    pauses_of,
+    shape_of,
+)
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.values.constants import BRANCH_TO, END, START
 
@@ -22,30 +28,26 @@ class _Join:
 
 def topology_of(plan: Plan) -> dict[str, Any]:
     """The wiring of a plan; equal plans give equal data, in the same order."""
-    shape = shape_of(plan)
+    shape, pauses = shape_of(plan), pauses_of(plan)
     return {
         "format": FORMAT,
         "name": plan.name,
         "graph_id": plan.graph_id,
         "channels": {name: type(plan.channels[name]).__name__ for name in plan.state_keys},
-        "nodes": [_row(plan, node) for node in plan.nodes.values()],
+        "nodes": [_row(plan, node, pauses[name]) for name, node in plan.nodes.items()],
         "edges": [_edge(edge) for edge in shape.edges],
         "joins": [{"from": [*join.sources], "to": join.target} for join in _joins(plan)],
-        "report": [*report(plan)],
+        "report": [*report(plan, shape)],
     }
 
 
-def _row(plan: Plan, node: NodePlan) -> dict[str, Any]:
+def _row(plan: Plan, node: NodePlan, pauses: Sequence[str]) -> dict[str, Any]:
     return {
         "name": node.name,
         "reads": [*node.reads],
         "async": node.is_async,
         "defer": deferred(plan, node),
-        "interrupt": [
-            when
-            for when, names in (("before", plan.interrupt_before), ("after", plan.interrupt_after))
-            if node.name in names or ("*" in names and not node.hidden)
-        ],
+        "interrupt": [*pauses],
         "destinations": [*node.ends],
     }
 
@@ -55,7 +57,7 @@ def _edge(edge: DrawnEdge) -> dict[str, Any]:
     return row if edge.data is None else row | {"label": edge.data}
 
 
-def report(plan: Plan) -> Iterator[dict[str, str]]:
+def report(plan: Plan, shape: GraphShape) -> Iterator[dict[str, str]]:
     """What is odd: each finding names a node, says what is so and what to do."""
     edges, joins = _steps(plan), _joins(plan)
     running = _running(plan, edges, joins)
@@ -68,10 +70,12 @@ def report(plan: Plan) -> Iterator[dict[str, str]]:
                     f"the router {branch.name!r} doesn't say where it may lead",
                     "give add_conditional_edges a path_map, or the function -> Literal[...]",
                 )
+    routers = _routers(shape)
     for join in joins:
-        yield from _join_findings(plan, join, running)
+        yield from _join_findings(plan, join, running, routers)
+    joined = {join.target for join in joins}
     for name in plan.nodes:
-        if name not in running and not any(join.target == name for join in joins):
+        if name not in running and name not in joined:
             yield _finding(
                 "unreachable",
                 name,
@@ -91,7 +95,9 @@ def _finding(code: str, node: str, what: str, do: str) -> dict[str, str]:
     return {"code": code, "node": node, "what": what, "do": do}
 
 
-def _join_findings(plan: Plan, join: _Join, running: Iterable[str]) -> Iterator[dict[str, str]]:
+def _join_findings(
+    plan: Plan, join: _Join, running: Iterable[str], routers: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
     dead = [name for name in join.sources if name not in running]
     if dead:
         yield _finding(
@@ -101,10 +107,14 @@ def _join_findings(plan: Plan, join: _Join, running: Iterable[str]) -> Iterator[
             "join only nodes that run before it, or use an edge from each of them instead",
         )
         return
-    for node in plan.nodes.values():
-        for branch in node.branches:
-            ends = set((branch.ends or {}).values())
-            rivals = [s for s in join.sources if s in ends and _only_from(plan, s, node.name)]
+    choices: dict[str, list[str]] = {}
+    for source in join.sources:
+        if source in routers:
+            choices.setdefault(routers[source], []).append(source)
+    for name in sorted(choices, key=lambda name: plan.order[name]):
+        for branch in plan.nodes[name].branches if len(choices[name]) > 1 else ():
+            ends = {*(branch.ends or {}).values()}
+            rivals = [source for source in choices[name] if source in ends]
             if len(rivals) > 1:
                 yield _finding(
                     "join_of_alternatives",
@@ -115,13 +125,14 @@ def _join_findings(plan: Plan, join: _Join, running: Iterable[str]) -> Iterator[
                 )
 
 
-def _only_from(plan: Plan, name: str, source: str) -> bool:
-    """Whether nothing but this node's routers leads to a node."""
-    return all(
-        edge.source == source and edge.conditional
-        for edge in shape_of(plan).edges
-        if edge.target == name
-    )
+def _routers(shape: GraphShape) -> dict[str, str]:
+    """The nodes to which only the routers of one other node lead -> that node."""
+    found: dict[str, str] = {}
+    several: set[str] = set()
+    for edge in shape.edges:
+        if not edge.conditional or found.setdefault(edge.target, edge.source) != edge.source:
+            several.add(edge.target)
+    return {target: source for target, source in found.items() if target not in several}
 
 
 def _steps(plan: Plan) -> dict[str, set[str]]:
@@ -136,24 +147,37 @@ def _steps(plan: Plan) -> dict[str, set[str]]:
 
 
 def _joins(plan: Plan) -> list[_Join]:
-    found: list[_Join] = []
-    for name, channel in plan.channels.items():
-        if isinstance(channel, NamedBarrierValue):
-            sources = [n.name for n in plan.nodes.values() if any(c == name for c, _ in n.targets)]
-            found += [_Join(tuple(sources), to) for to in plan.subscribers.get(name, ())]
-    return found
+    sources: dict[str, list[str]] = {}
+    for node in plan.nodes.values():
+        for channel in dict.fromkeys(channel for channel, _ in node.targets):
+            sources.setdefault(channel, []).append(node.name)
+    return [
+        _Join(tuple(sources.get(name, ())), to)
+        for name, channel in plan.channels.items()
+        if isinstance(channel, NamedBarrierValue)
+        for to in plan.subscribers.get(name, ())
+    ]
 
 
-def _running(plan: Plan, steps: Mapping[str, set[str]], joins: Iterable[_Join]) -> dict[str, None]:
+def _running(plan: Plan, steps: Mapping[str, set[str]], joins: Sequence[_Join]) -> dict[str, None]:
     """The nodes that some run may reach, a join only once all that it waits for is reached."""
-    running = {START: None}
-    while True:
-        new = {to for name in running for to in steps[name]}
-        new |= {join.target for join in joins if set(join.sources) <= running.keys()}
-        new = (new & plan.nodes.keys()) - running.keys()
-        if not new:
-            return running
+    waits: dict[str, list[int]] = {}
+    missing = [len(join.sources) for join in joins]
+    for place, join in enumerate(joins):
+        for source in join.sources:
+            waits.setdefault(source, []).append(place)
+    running: dict[str, None] = {}
+    new = {START, *(join.target for join in joins if not join.sources)}
+    while new:
         running |= dict.fromkeys(sorted(new))
+        found = {to for name in new for to in steps.get(name, ())}
+        for name in new:
+            for place in waits.get(name, ()):
+                missing[place] -= 1
+                if not missing[place]:
+                    found.add(joins[place].target)
+        new = {name for name in found if name in plan.nodes and name not in running}
+    return running
 
 
 def _trapped(
@@ -162,10 +186,16 @@ def _trapped(
     """The nodes that may run and from which no way leads to an end."""
     ways = {name: set(found) for name, found in steps.items()}
     for join in joins:
-        if running.keys() >= {*join.sources}:
+        if all(source in running for source in join.sources):
             for source in join.sources:
                 ways[source].add(join.target)
+    leads: dict[str, list[str]] = {}
+    for name, found in ways.items():
+        for to in found:
+            leads.setdefault(to, []).append(name)
     good = {name for name, found in ways.items() if not found or END in found}
-    while new := {name for name, found in ways.items() if found & good} - good:
+    new = set(good)
+    while new:
+        new = {name for to in new for name in leads.get(to, ()) if name not in good}
         good |= new
     yield from (name for name in running if name not in good and name != START)

@@ -17,6 +17,7 @@ from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyErro
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.savers.jsonl.index import ThreadIndex, load
 from actorgraph.savers.jsonl.lines import decode_heading
+from actorgraph.savers.jsonl.list_rows import ListRows
 from actorgraph.savers.jsonl.names import SUFFIX, file_name
 from actorgraph.savers.jsonl.systems import NAME, RunLog
 
@@ -38,6 +39,7 @@ class Folder:
         broken: why nothing may be written before the folder is opened again.
         owners: thread -> the system that leases it. raised: thread -> its epoch, where an adoption
             has raised it and no line says so.
+        list_rows: what was read of growing lists; under `reading`.
         unsynced: thread -> what is durable of a file to which more is being added; under `reading`.
     """
 
@@ -51,6 +53,7 @@ class Folder:
         self.owners: dict[str, bytes] = {}
         self.raised: dict[str, int] = {}
         self.unsynced: dict[str, ThreadIndex] = {}
+        self.list_rows = ListRows()
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)

@@ -5,6 +5,7 @@ error concerns its query alone: the batch is other people's.
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import groupby, islice
 from typing import Any, Self
@@ -81,7 +82,7 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
     if query.runs is None and query.older is None:
         return True
     index = folder.index(thread_id, keep=False)
-    with _Reader(index) as reader:
+    with _Reader(folder, index) as reader:
         rows = [reader.row(place) for place in index.places]
     if query.older is not None and all(row.created >= query.older for row in rows):
         return False
@@ -96,8 +97,10 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
 class _Reader:
     """A thread's open file, and the lines that were read last, as several rows stand in one."""
 
-    def __init__(self, index: ThreadIndex) -> None:
+    def __init__(self, folder: Folder, index: ThreadIndex) -> None:
         self.index = index
+        self._rows = folder.list_rows
+        self._lists: dict[tuple[str, str, int], list[StoredRange]] = {}
         self._descriptor = os.open(index.path, os.O_RDONLY) if index.starts else -1
         self._lines: dict[int, Line] = {}
         self._kept_bytes = 0
@@ -130,6 +133,14 @@ class _Reader:
         where = (self.index.thread_id, place.namespace, place.sequence)
         return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
 
+    def loaded(self, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
+        """A checkpoint with what the query asks for besides."""
+        stored = self.whole(place, ancestors=query.ancestors)
+        if not query.parent:
+            return stored
+        rows = self._ledger(place.namespace, self.row(place).parent or b"")
+        return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
+
     def whole(self, place: Place, *, ancestors: bool) -> StoredCheckpoint:
         """A checkpoint and, if asked for, the ancestors that its deltas need."""
         row = self.row(place)
@@ -154,9 +165,9 @@ class _Reader:
         ends: dict[tuple[str, int], int] = {}
         for channel, chain in record.lists.items():
             for lineage, end in chain:
-                rows = self.index.rows.get((place.namespace, channel, lineage), {})
-                ends[channel, lineage] = max((s + row.count for s, row in rows.items()), default=0)
-                ranges[channel, lineage] = self._ranges(place.namespace, channel, lineage, end)
+                rows = self._list(place.namespace, channel, lineage)
+                ends[channel, lineage] = rows[-1].start + rows[-1].count if rows else 0
+                ranges[channel, lineage] = rows[: bisect_left(rows, end, key=_start)]
         return StoredCheckpoint(
             thread_id=self.index.thread_id,
             namespace=place.namespace,
@@ -165,7 +176,7 @@ class _Reader:
             blobs=dict(self._blobs(place.namespace, record)),
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows(list(self._ledger(place))),
+            ledger=newest_rows(list(self._ledger(place.namespace, place.id))),
         )
 
     def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:
@@ -178,30 +189,24 @@ class _Reader:
                 raw = next(v.value for v in reversed(values) if (v.channel, v.version) == key)
                 yield channel, payload_of(raw)
 
-    def _ranges(self, namespace: str, channel: str, lineage: int, end: int) -> list[StoredRange]:
-        rows = self.index.rows.get((namespace, channel, lineage), {})
-        found: list[StoredRange] = []
-        for start in sorted(start for start in rows if start < end):
-            row = rows[start]
-            parts = {
-                part.position: part.payload
-                for number in row.lines
-                for part in self.line(number).lists
-                if part.channel == channel
-                and part.lineage == lineage
-                and not part.end
-                and start <= part.position < start + row.count
-            }
-            payload = b"".join(parts[position] for position in sorted(parts))
-            found.append(StoredRange(start, row.count, payload))
+    def _list(self, namespace: str, channel: str, lineage: int) -> list[StoredRange]:
+        """The rows of a list, read once for all checkpoints that share them."""
+        found = self._lists.get((namespace, channel, lineage))
+        if found is None:
+            found = []
+            rows = self.index.rows.get((namespace, channel, lineage), {})
+            for start in sorted(rows):
+                key = (self.index.thread_id, namespace, channel, lineage, start)
+                payload = self._rows.payload(key, rows[start], self.line)
+                found.append(StoredRange(start, rows[start].count, payload))
+            self._lists[namespace, channel, lineage] = found
         return found
 
-    def _ledger(self, place: Place) -> Iterable[LedgerRow]:
-        base = (place.namespace, place.id)
-        rows = self.index.ledger.get(base, {})
+    def _ledger(self, namespace: str, point: bytes) -> Iterable[LedgerRow]:
+        rows = self.index.ledger.get((namespace, point), {})
         for number in dict.fromkeys(rows.values()):
             for entry in self.line(number).ledger:
-                if as_bytes(entry.base) == place.id and rows.get(entry.key) == number:
+                if as_bytes(entry.base) == point and rows.get(entry.key) == number:
                     yield entry.row
 
     def open_run(self) -> OpenRun | None:
@@ -216,16 +221,20 @@ class _Reader:
         return OpenRun(run, head, claim.mode, given)
 
 
+def _start(row: StoredRange) -> int:
+    return row.start
+
+
 def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
     index = folder.index(query.thread_id)
     head = index.state.heads.get(query.namespace)
     newest = index.by_id.get((query.namespace, head)) if head else None
     place = index.by_id.get((query.namespace, query.id)) if query.id else newest
-    with _Reader(index) as reader:
+    with _Reader(folder, index) as reader:
         floor = decode_record(reader.row(newest).record).floor if newest else 0
         return Loaded(
             epoch=index.state.epoch,
-            checkpoint=None if place is None else reader.whole(place, ancestors=query.ancestors),
+            checkpoint=None if place is None else reader.loaded(place, query),
             head=head,
             open_run=reader.open_run(),
             version_floor=floor,
@@ -234,18 +243,18 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
 
 def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     if query.thread_id is not None:
-        with _Reader(folder.index(query.thread_id)) as reader:
+        with _Reader(folder, folder.index(query.thread_id)) as reader:
             return [_read(reader, p, query) for p in islice(_places(reader, query), query.limit)]
     places: dict[bytes, list[tuple[str, Place]]] = {}
     for thread_id in sorted(folder.threads()):
-        with _Reader(folder.index(thread_id, keep=False)) as reader:
+        with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
             for place in _places(reader, query):
                 places.setdefault(place.id, []).append((thread_id, place))
     ids = sorted(places, reverse=not query.oldest_first)
     found = islice((one for id_ in ids for one in places[id_]), query.limit)
     rows: list[StoredCheckpoint] = []
     for thread_id, those in groupby(found, key=lambda one: one[0]):
-        with _Reader(folder.index(thread_id, keep=False)) as reader:
+        with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
     return rows
 

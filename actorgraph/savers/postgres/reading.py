@@ -101,6 +101,7 @@ class _Found(msgspec.Struct):
     record: Record
     whole: Record
     ancestors: "list[_Found]" = []
+    parent: bool = False
 
 
 class _Reader:
@@ -135,6 +136,8 @@ class _Reader:
         rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
         there = {place: row[7:] for place, row in rows.items() if row[7] is not None}
         wholes = self._find(there.values(), [queries[place].ancestors for place in there])
+        for place, whole in zip(there, wholes, strict=True):
+            whole.parent = queries[place].parent
         stored = dict(zip(there, self._read(wholes), strict=True))
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
         return [
@@ -222,20 +225,20 @@ class _Reader:
             return []
         needs = Needs()
         for one in (each for top in found for each in (top, *top.ancestors)):
-            needs.add(one.columns, one.record)
+            needs.add(one.columns, one.record, one.row.parent if one.parent else None)
         values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())))
-        return [
-            values.checkpoint(
-                top.columns,
-                top.row,
-                top.record,
-                tuple(
-                    values.checkpoint(a.columns, a.row, a.record, written=True)
-                    for a in top.ancestors
-                ),
-            )
-            for top in found
-        ]
+        return [_stored(values, top) for top in found]
+
+
+def _stored(values: Values, found: _Found) -> StoredCheckpoint:
+    above = tuple(
+        values.checkpoint(a.columns, a.row, a.record, written=True) for a in found.ancestors
+    )
+    stored = values.checkpoint(found.columns, found.row, found.record, above)
+    if not found.parent:
+        return stored
+    rows = values.ledger(found.columns, found.row.parent)
+    return msgspec.structs.replace(stored, parent_ledger=rows)
 
 
 def _compared(value: object) -> str:

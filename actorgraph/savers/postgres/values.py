@@ -35,8 +35,8 @@ class Needs:
         self._lists: dict[_Row, int] = {}
         self._ledgers: dict[_Row, None] = {}
 
-    def add(self, columns: _Row, record: Record) -> None:
-        """What a record names, and the ledger of its checkpoint."""
+    def add(self, columns: _Row, record: Record, parent: bytes | None = None) -> None:
+        """What a record names, the ledger of its checkpoint, and that of its parent if given."""
         place = (columns[0], columns[2])
         for channel in record.blobs:
             self._blobs[*place, channel, record.version_of(channel)] = None
@@ -45,6 +45,8 @@ class Needs:
                 key = (*place, channel, lineage)
                 self._lists[key] = max(end, self._lists.get(key, 0))
         self._ledgers[*place, columns[4]] = None
+        if parent is not None:
+            self._ledgers[*place, parent] = None
 
     def arrays(self) -> list[list[Any]]:
         """The parameters of `queries.SELECT_VALUES`."""
@@ -84,6 +86,10 @@ class Values:
                 self._ledgers.setdefault((thread, namespace, point), []).append(entry)
         for parts in self._lists.values():
             parts.sort(key=lambda part: part[0])
+
+    def ledger(self, columns: _Row, point: bytes | None) -> tuple[LedgerRow, ...]:
+        """The rows beside another checkpoint of the same namespace; nothing for None."""
+        return newest_rows(self._ledgers.get((columns[0], columns[2], point), []))
 
     def checkpoint(
         self,

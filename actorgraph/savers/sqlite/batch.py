@@ -310,11 +310,12 @@ class Rows:
             (system_schema.BEGIN_SYSTEM_RUN, self.begun),
             (sql.SUPERSEDE_RUN, self.superseded),
             (sql.INSERT_RUN, self.runs),
+            # A run that leaves gives the pages of its input free, for the values that follow.
+            (sql.END_RUN, self.ended),
             (sql.INSERT_CHECKPOINT, self.checkpoints),
             (sql.INSERT_BLOB, self.blobs),
             (sql.INSERT_WRITE, self.writes),
             (sql.MARK_INTERRUPTS, self.interrupts),
-            (sql.END_RUN, self.ended),
             (system_schema.END_SYSTEM_RUN, self.left),
             (system_schema.LEASE_THREAD, self.leases),
         ):

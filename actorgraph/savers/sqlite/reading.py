@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.sqlite import schema as sql
@@ -92,11 +94,30 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     floor = connection.execute(sql.SELECT_FLOOR, (key, query.namespace)).fetchone()
     return Loaded(
         epoch=epoch,
-        checkpoint=_whole(connection, row, ancestors=query.ancestors) if row else None,
+        checkpoint=_loaded(connection, row, query) if row else None,
         head=head,
         open_run=OpenRun(*claim) if claim else None,
         version_floor=decode_record(floor[0]).floor if floor else 0,
     )
+
+
+def _loaded(
+    connection: sqlite3.Connection, columns: tuple[Any, ...], query: LoadCheckpoint
+) -> StoredCheckpoint:
+    """A checkpoint with what the query asks for besides."""
+    stored = _whole(connection, columns, ancestors=query.ancestors)
+    if not query.parent:
+        return stored
+    place, row = place_and_row(columns)
+    return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, place, row.parent))
+
+
+def _ledger(
+    connection: sqlite3.Connection, place: tuple[int, str], point: bytes | None
+) -> tuple[LedgerRow, ...]:
+    """The rows beside a checkpoint; nothing for None."""
+    found = connection.execute(sql.SELECT_WRITES, (*place, point))
+    return tuple(map(ledger_row, found))
 
 
 def _whole(
@@ -105,8 +126,7 @@ def _whole(
     """A checkpoint with its ledger and, if asked for, the ancestors that its deltas need."""
     place, row = place_and_row(columns)
     record = decode_record(row.record)
-    found = connection.execute(sql.SELECT_WRITES, (*place, row.id))
-    ledger = tuple(ledger_row(entry) for entry in found)
+    ledger = _ledger(connection, place, row.id)
     above = _ancestors(connection, place, row, record) if ancestors and record.deltas else ()
     return _checkpoint(connection, columns, record, ledger, above)
 
