@@ -12,12 +12,21 @@ from contextlib import suppress
 
 import msgspec
 
+from actorgraph.codec.frames import checked
 from actorgraph.errors import StorageError
+from actorgraph.savers.checksums import (
+    blob_sum,
+    checkpoint_sum,
+    run_sum,
+    system_sum,
+    writes_sum,
+)
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
-from actorgraph.savers.sqlite.retention import keep
+from actorgraph.savers.sqlite.retention import head_row, keep
+from actorgraph.savers.soundness import check_head
 from actorgraph.savers.systems import row_of, status_after
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -29,6 +38,7 @@ from actorgraph.values.commits import (
     Request,
     Stored,
 )
+from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, PutRun
 
 
@@ -114,12 +124,12 @@ def _refused(request: Request, error: Exception) -> StorageError:
 
 
 def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
-    threads = _read_threads(connection, batch)
+    threads, damaged = _read_threads(connection, batch)
     rows = Rows()
     outcomes: list[Outcome] = []
     for request in batch:
         if isinstance(request, PutRun):
-            rows.put.append(row_of(request.row))
+            rows.put.append((*row_of(request.row), system_sum(request.row)))
             outcomes.append(Stored())
             continue
         if isinstance(request, SYSTEM_REQUESTS):
@@ -127,6 +137,9 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             rows = Rows()
             outcomes.append(systems.apply(connection, request))
             systems.read_fence(connection, threads.get(request.thread_id))
+            continue
+        if request.thread_id in damaged and not isinstance(request, DeleteThread):
+            outcomes.append(Refused(damaged[request.thread_id]))
             continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
@@ -179,13 +192,19 @@ def _has_point(
 
 def _read_threads(
     connection: sqlite3.Connection, batch: Sequence[Request]
-) -> dict[str, ThreadState]:
+) -> tuple[dict[str, ThreadState], dict[str, StorageError]]:
+    """The state of the threads of a batch, and the errors of those whose row is damaged."""
     wanted = {r.thread_id for r in batch if not isinstance(r, SYSTEM_REQUESTS)}
     threads: dict[str, ThreadState] = {}
     names = msgspec.json.encode(list(wanted)).decode()
-    for thread_id, row, epoch, run, next_seq, head in connection.execute(
+    damaged: dict[str, StorageError] = {}
+    for thread_id, row, epoch, run, next_seq, head, crc in connection.execute(
         sql.SELECT_THREADS, (names,)
     ):
+        try:
+            check_head((thread_id, epoch, run, next_seq, head), crc)
+        except StorageError as error:
+            damaged[thread_id] = error
         threads[thread_id] = ThreadState(thread_id, row, epoch, run, next_seq, {"": head})
     missing = [thread_id for thread_id in wanted if thread_id not in threads]
     if missing:
@@ -195,7 +214,7 @@ def _read_threads(
         connection.executemany(
             sql.INSERT_THREAD, [(t.row, t.thread_id) for t in _new(threads, missing)]
         )
-    return threads
+    return threads, damaged
 
 
 def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
@@ -240,6 +259,7 @@ class Rows:
                     claim.input,
                     claim.resumes,
                     thread.epoch,
+                    run_sum(thread.thread_id, commit.run or b"", head, claim.mode, claim.input),
                 )
             )
         for row in commit.ledger:
@@ -253,12 +273,13 @@ class Rows:
                     row.generation,
                     row.path,
                     row.payload,
+                    writes_sum(thread.thread_id, namespace, row),
                 )
             )
             if row.asks:
                 self.interrupts.append((key, namespace, row.base))
         for offset, point in enumerate(commit.checkpoints):
-            self._add_checkpoint(key, namespace, sequence + offset, point)
+            self._add_checkpoint(thread, namespace, sequence + offset, point)
         if commit.ends is not None:
             self.ended.append((commit.ends, commit.run))
         if commit.owner is not None:
@@ -274,8 +295,9 @@ class Rows:
             self.leases.append((thread.owner, thread.epoch, thread.row))
 
     def _add_checkpoint(
-        self, key: int | None, namespace: str, sequence: int, row: CheckpointRow
+        self, thread: ThreadState, namespace: str, sequence: int, row: CheckpointRow
     ) -> None:
+        key, named = thread.row, thread.thread_id
         self.checkpoints.append(
             (
                 key,
@@ -290,10 +312,12 @@ class Rows:
                 row.created,
                 row.metadata,
                 row.record,
+                checkpoint_sum(named, namespace, sequence, row),
             )
         )
         for blob in row.blobs:
-            self.blobs.append((key, namespace, blob.channel, blob.version, blob.payload))
+            where = (namespace, blob.channel, blob.version, blob.payload)
+            self.blobs.append((key, *where, blob_sum(named, *where)))
         for part in row.ranges:
             self.lists.append(lambda c, p=part: _write_range(c, key, namespace, p))
         for merge in row.merges:
@@ -319,7 +343,7 @@ class Rows:
                 connection.executemany(statement, rows)
         for step in self.lists:
             step(connection)
-        updated = [(t.next_seq, t.heads.get(""), t.run, key) for key, t in self.threads.items()]
+        updated = [head_row(thread) for thread in self.threads.values()]
         if updated:
             connection.executemany(sql.UPDATE_THREAD, updated)
 
@@ -328,10 +352,11 @@ def _write_range(
     connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
 ) -> None:
     where = (key, namespace, part.channel, part.lineage, part.start)
+    payload = checked(part.payload)
     if part.before == 0:
-        connection.execute(sql.INSERT_RANGE, (*where, part.count, part.payload))
+        connection.execute(sql.INSERT_RANGE, (*where, part.count, payload))
         return
-    done = connection.execute(sql.EXTEND_RANGE, (part.count, part.payload, *where, part.before))
+    done = connection.execute(sql.EXTEND_RANGE, (part.count, payload, *where, part.before))
     if done.rowcount != 1:
         msg = f"the list {part.channel!r} has no row at {part.start} with {part.before} items"
         raise sqlite3.IntegrityError(msg)

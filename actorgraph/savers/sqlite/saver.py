@@ -30,6 +30,7 @@ from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
+from actorgraph.savers.sqlite.upgrading import upgrade
 from actorgraph.savers.sqlite.whereabouts import Whereabouts
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -215,6 +216,7 @@ class SqliteBackend:
         connection.execute(self._synchronous)
         try:
             self._check_version(connection)
+            upgrade(connection)
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
         except sqlite3.Error as error:

@@ -7,7 +7,9 @@ import sqlite3
 from typing import Any
 
 from actorgraph.errors import LeaseLostError
+from actorgraph.savers.checksums import event_sum, system_sum
 from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import refusal, refused_claim, row_of
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
@@ -15,7 +17,6 @@ from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
     DropOwner,
-    EventRow,
     ForgetRun,
     ListRuns,
     PutRun,
@@ -64,14 +65,25 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             for statement in sql.TRIM:
                 connection.execute(statement, (older_than,))
         case SealRun(run, _, payload, events):
-            connection.execute(sql.SEAL_RUN, (payload, run))
-            connection.executemany(sql.SEAL_EVENT, [(e.payload, run, e.place) for e in events])
+            if payload is not None:
+                _seal(connection, request, payload)
+            sealed = [(e.payload, event_sum(run, e), run, e.place) for e in events]
+            connection.executemany(sql.SEAL_EVENT, sealed)
         case ForgetRun(run):
             for statement in sql.FORGET:
                 connection.execute(statement, (run,))
         case _:
             return _change(connection, request)
     return Stored()
+
+
+def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
+    found = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
+    if found is not None:
+        graph, created, metadata = found
+        where = (request.run, request.thread_id, graph, "", 0, False, None)
+        crc = system_sum(RunRow(*where, created, metadata, payload))
+        connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
 
 
 def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
@@ -81,9 +93,8 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
         return Refused(refused)
     match request:
         case StoreEvents(run, _, _, rows, keep, older_than):
-            connection.executemany(
-                sql.INSERT_EVENT, [(run, row.place, row.created, row.payload) for row in rows]
-            )
+            added = [(run, e.place, e.created, e.payload, event_sum(run, e)) for e in rows]
+            connection.executemany(sql.INSERT_EVENT, added)
             bounds = {"run": run, "older": older_than, "keep": keep}
             connection.execute(sql.DROP_EVENTS, bounds)
         case AdoptRun(run, thread_id, owner, was, attempts):
@@ -99,8 +110,8 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit))
-        return [EventRow(*row) for row in rows]
-    return [_run_of(row) for row in connection.execute(*_selected(query))]
+        return [check_event(query.run, row[:-1], row[-1]) for row in rows]
+    return sound_runs(map(_run_of, connection.execute(*_selected(query))), query)
 
 
 def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
@@ -112,10 +123,11 @@ def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
     return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
 
 
-def _run_of(row: tuple[Any, ...]) -> RunRow:
-    run, thread_id, graph, status, attempts, claimed, *rest, alive, cancel = row
+def _run_of(row: tuple[Any, ...]) -> tuple[RunRow, int | None]:
+    run, thread_id, graph, status, attempts, claimed, *rest, crc, alive, cancel = row
     owner, created, metadata, payload, reason = rest
-    return RunRow(
+    made = RunRow(
         *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
         *(metadata, payload, reason, bool(alive), cancel),
     )
+    return made, crc
