@@ -6,9 +6,10 @@ from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
 from actorgraph.codec.handoff import Placement
+from actorgraph.codec.located import located
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
-from actorgraph.errors import SerializationError
+from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
 from actorgraph.values.commits import StoredCheckpoint
@@ -38,11 +39,17 @@ def held_values(
         if sealed:
             version = record.version_of(channel)
             place = value_at(stored.thread_id, stored.namespace, channel, version)
-        values[channel] = codec.decode(stored.blobs[channel], place)
+        try:
+            values[channel] = codec.decode(stored.blobs[channel], place)
+        except ActorGraphError as error:
+            raise located(error, f"the value of channel {channel!r}") from error.__cause__
         placement.blobs.add(channel)
     placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
-        growth = _list(codec, channel, chain, stored)
+        try:
+            growth = _list(codec, channel, chain, stored)
+        except ActorGraphError as error:
+            raise located(error, f"channel {channel!r}") from error.__cause__
         placement.lists[channel] = placement.growths[channel] = growth
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)

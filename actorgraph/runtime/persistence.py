@@ -123,16 +123,21 @@ class PersistenceActor:
 
         Raises: the error of the first that failed; the others are stored.
         """
+        outcomes = await self.stored(*requests)
+        for outcome in outcomes:
+            if not isinstance(outcome, Stored):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, Stored)]
+
+    async def stored(self, *requests: Request) -> list[Stored | BaseException]:
+        """As `store`, with the error of each that failed in its place."""
         box: Mailbox[Saved | SaveFailed] = Mailbox()
         receipts = [Receipts(box.put) for _ in requests]
         for request, receipt in zip(requests, receipts, strict=True):
             self.post(request, receipt)
         for _ in requests:
             await wait_through(box.get)
-        for receipt in receipts:
-            if receipt.failed is not None:
-                raise receipt.failed
-        return [receipt.stored or Stored() for receipt in receipts]
+        return [receipt.failed or receipt.stored or Stored() for receipt in receipts]
 
     @property
     def waiting(self) -> int:

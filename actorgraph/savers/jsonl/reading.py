@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
 from actorgraph.errors import ActorGraphError, StorageError
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import Place, ThreadIndex
@@ -271,7 +271,7 @@ def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:
     if not query.where:
         return True
     row = reader.row(place)
-    shown = {**decode_json(row.metadata), "source": row.source, "step": row.step}
+    shown = {**decode_metadata(row.metadata), "source": row.source, "step": row.step}
     return all(
         key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
         for key, value in query.where

@@ -13,7 +13,7 @@ _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM
 _BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def is_undecoded(error: sqlite3.OperationalError) -> bool:
+def is_undecoded(error: sqlite3.Error) -> bool:
     """Whether a row has text that is no UTF-8."""
     return "Could not decode to UTF-8" in str(error)
 

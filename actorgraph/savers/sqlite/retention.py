@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from actorgraph.codec.records import encode_json
-from actorgraph.errors import ActorGraphError, StorageBusyError
+from actorgraph.errors import StorageBusyError
 from actorgraph.savers.checksums import (
     blob_sum,
     head_sum,
@@ -14,9 +14,10 @@ from actorgraph.savers.checksums import (
 )
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import Cut, cut, held_whole
-from actorgraph.savers.soundness import check_head, sound_points
+from actorgraph.savers.soundness import check_head, sound_points, sound_threads, unreadable
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
+from actorgraph.savers.sqlite.failures import is_undecoded
 from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
@@ -67,7 +68,7 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
-        return [thread_id for (thread_id,) in connection.execute(text)]
+        return sound_threads(thread_id for (thread_id,) in connection.execute(text))
     runs = sorted(query.runs)
     named = [run.replace("-", "").upper() for run in runs if len(run) == _UUID_CHARS]
     where = {"texts": encode_json(runs), "runs": encode_json(named)}
@@ -97,8 +98,8 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
         if request.resealer is not None:
             where = ThreadState(request.source, source)
             changes = resealed(connection, where, thread, request.resealer)
-    except ActorGraphError as error:
-        return Refused(error)
+    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+        return _refused(request.source, error)
     other = thread_sum(request.source) ^ thread_sum(request.thread_id)
     for statement in sql.COPY_THREAD:
         named = {"source": source, "target": thread.row, "other": other}
@@ -110,20 +111,30 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     return Stored()
 
 
+def _refused(thread_id: str, error: Exception) -> Outcome:
+    """The outcome of a request whose thread has a row that can't be read."""
+    if isinstance(error, sqlite3.Error) and not is_undecoded(error):
+        raise error
+    return Refused(unreadable(thread_id, error))
+
+
 def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
     if thread.row is not None:
         try:
             changes = resealed(connection, thread, thread, request.resealer)
-        except ActorGraphError as error:
-            return Refused(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            return _refused(thread.thread_id, error)
         carry_out(connection, changes)
     return Stored()
 
 
 def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
     where = (thread.row, request.namespace, request.id)
-    found = connection.execute(sql.SELECT_RECORD, where).fetchone()
-    held = found and held_whole(request, found[1])
+    try:
+        found = connection.execute(sql.SELECT_RECORD, where).fetchone()
+        held = found and held_whole(request, found[1])
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(thread.thread_id, error)
     if held:
         text, blobs = held
         values = [(request.namespace, b.channel, b.version, b.payload) for b in blobs]
@@ -173,8 +184,8 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     try:
         points = sound_points(thread.thread_id, rows)
         found = cut(request, points, thread.run)
-    except ActorGraphError as error:
-        return Refused(error)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(thread.thread_id, error)
     if found.stops:
         connection.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
