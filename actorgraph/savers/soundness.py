@@ -130,6 +130,22 @@ def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -
     raise damaged(thread_id, f"run {named} of namespace {namespace!r}", why)
 
 
+def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> OpenRun | None:
+    """The run that a row of `threads` names, unless it has ended.
+
+    Args:
+        columns: run, head, mode, input, namespace, status and checksum of its row; None for none.
+    """
+    if columns is None or columns[0] is None:
+        raise damaged(thread_id, f"run {as_text(run)}", "its row is not there")
+    *claim, namespace, status, crc = columns
+    if status == "running":
+        return check_run(thread_id, namespace, OpenRun(*claim), crc)
+    if crc is not None and status != "lost":  # one that has ended has no checksum any more
+        raise damaged(thread_id, f"run {as_text(run)}", f"it has the status {status!r}")
+    return None
+
+
 def check_event(run: bytes, columns: tuple[Any, ...], found: int | None) -> EventRow:
     """A row of `events`."""
     place, created, payload = columns

@@ -12,16 +12,16 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
-    c.source, c.run, c.next::text, c.metadata::text, c.record::text"""
+    c.source, c.run, c.next::text, c.metadata::text, c.record::text, c.crc"""
 SELECT_LOADS: LiteralString = f"""
-SELECT w.place, t.epoch, h.id, CASE WHEN c.seq = h.seq THEN NULL ELSE h.record::text END,
-       r.run, r.head, r.mode, r.input, {COLUMNS}
+SELECT w.place, t.thread_id, t.epoch, t.run, t.next_seq, t.head, t.crc, h.id,
+       r.run, r.head, r.mode, r.input, r.namespace, r.status, r.crc, {COLUMNS}
 FROM unnest(%s::text[], %s::text[], %s::bytea[]) WITH ORDINALITY
     AS w (thread_id, namespace, id, place)
 JOIN threads t ON t.thread_id = w.thread_id
-LEFT JOIN runs r ON r.run = t.run AND r.status = 'running'
+LEFT JOIN runs r ON r.run = t.run
 LEFT JOIN LATERAL (
-    SELECT h.id, h.seq, h.record FROM checkpoints h
+    SELECT h.id, h.seq FROM points h
     WHERE h.thread = t.thread AND h.namespace = w.namespace
     ORDER BY h.seq DESC LIMIT 1) AS h ON true
 LEFT JOIN LATERAL (
@@ -29,6 +29,15 @@ LEFT JOIN LATERAL (
     WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = coalesce(w.id, h.id)
     ORDER BY c.seq DESC LIMIT 1) AS c ON true
 """  # noqa: S608 - the only thing put in is the constant above
+
+SELECT_NEWEST: LiteralString = f"""
+SELECT w.place, {COLUMNS}
+FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS w (thread, namespace, place)
+CROSS JOIN LATERAL (
+    SELECT * FROM checkpoints c WHERE c.thread = w.thread AND c.namespace = w.namespace
+    ORDER BY c.seq DESC LIMIT 1) AS c
+JOIN threads t USING (thread)
+"""  # noqa: S608 - as above
 
 _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)
@@ -104,13 +113,14 @@ ORDER BY chain.depth
 # kind, thread, namespace, channel or path, checkpoint, task, three numbers, payload
 SELECT_VALUES = """
 SELECT 'blob', b.thread, b.namespace, b.channel, NULL::bytea, NULL::bytea, b.version, 0::bigint,
-       0::bigint, b.payload
+       0::bigint, b.payload, b.crc
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[])
     AS w (thread, namespace, channel, version)
 JOIN blobs b ON b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
     AND b.version = w.version
 UNION ALL
-SELECT 'range', w.thread, w.namespace, w.channel, NULL, NULL, w.lineage, r.start, r.count, r.payload
+SELECT 'range', w.thread, w.namespace, w.channel, NULL, NULL, w.lineage, r.start, r.count,
+       r.payload, NULL
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
     AS w (thread, namespace, channel, lineage, upto)
 CROSS JOIN LATERAL (
@@ -125,7 +135,7 @@ CROSS JOIN LATERAL (
     WHERE last.start >= w.upto) AS r
 UNION ALL
 SELECT 'write', d.thread, d.namespace, d.path, d.checkpoint, d.task, d.idx, d.generation, 0,
-       d.payload
+       d.payload, d.crc
 FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, checkpoint)
 JOIN writes d ON d.thread = w.thread AND d.namespace = w.namespace AND d.checkpoint = w.checkpoint
 """

@@ -9,24 +9,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
+import psycopg
 from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.codec.records import Record, decode_record, encode_json
-from actorgraph.errors import ActorGraphError
+from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
-from actorgraph.savers.postgres.columns import Binaries, Texts
+from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, kind_of
 from actorgraph.savers.postgres.schema import USE_SCHEMA
-from actorgraph.savers.postgres.values import Needs, Values, row_of
+from actorgraph.savers.postgres.values import Needs, Values, bare, row_of, taken
+from actorgraph.savers.soundness import check_head, open_run, unreadable
 from actorgraph.values.commits import (
     CheckpointRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
+    PageOfSome,
     Query,
     StoredCheckpoint,
 )
@@ -57,15 +59,15 @@ def run_queries(
         if not _own(error):
             raise
         if len(queries) == 1:
-            return [error]
+            return [unreadable(getattr(queries[0], "thread_id", None), error)]
     return [run_queries(connection, [query], search_path)[0] for query in queries]
 
 
 def _own(error: Exception) -> bool:
     """Whether an error is a query's own: its batch is other people's."""
-    if isinstance(error, ActorGraphError | ValueError | TypeError):
-        return True
-    return kind_of(error) is Kind.ROW
+    if isinstance(error, psycopg.Error):
+        return kind_of(error) is Kind.ROW
+    return not isinstance(error, MemoryError)
 
 
 def _run(connection: Connection[Any], queries: Sequence[Query], search_path: str) -> list[Any]:
@@ -124,16 +126,26 @@ class _Reader:
         names, namespaces, points = zip(*asked, strict=True)
         columns = [Texts(names), Texts(namespaces), Binaries(points)]
         rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
-        there = {place: row[7:] for place, row in rows.items() if row[7] is not None}
+        there = {place: row[14:] for place, row in rows.items() if row[14] is not None}
         wholes = self._find(there.values(), [queries[place].ancestors for place in there])
         stored = dict(zip(there, self._read(wholes), strict=True))
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
+        floors |= self._floors(rows)
         return [
-            _loaded(rows[place], stored.get(place), floors.get(place, 0))
+            _loaded(queries[place], rows[place], stored.get(place), floors.get(place, 0))
             if place in rows
             else Loaded()
             for place in range(len(queries))
         ]
+
+    def _floors(self, rows: dict[int, tuple[Any, ...]]) -> dict[int, int]:
+        """Of loads that found another checkpoint than the newest, the floor that this one has."""
+        asked = [place for place, row in rows.items() if row[6] not in (None, row[18])]
+        if not asked:
+            return {}
+        newest = [(rows[place][14], rows[place][16]) for place in asked]
+        found = self.ask((sql.SELECT_NEWEST, arrays(newest)))
+        return {asked[n - 1]: decode_record(row_of(columns).record).floor for n, *columns in found}
 
     def answer(self, query: Query) -> Any:
         """The answer to a query for several things."""
@@ -174,10 +186,35 @@ class _Reader:
             "seq": seq,
         }
         rows = self.ask((statement[query.oldest_first], values))
+        try:
+            return self._shown(rows, query)
+        except psycopg.Error:
+            raise
+        except Exception:
+            if query.thread_id is not None:
+                raise
+        return self._shown_apart(rows, query)
+
+    def _shown(self, rows: list[tuple[Any, ...]], query: ListCheckpoints) -> list[StoredCheckpoint]:
+        """The checkpoints of a page's rows."""
         if query.bare:
-            none = Values([])
-            return [none.checkpoint(columns, row_of(columns), Record()) for columns in rows]
+            return [bare(columns, row_of(columns)) for columns in rows]
         return self._read(self._find(rows, [query.ancestors] * len(rows)))
+
+    def _shown_apart(
+        self, rows: list[tuple[Any, ...]], query: ListCheckpoints
+    ) -> list[StoredCheckpoint]:
+        """A page of all threads without those of its rows that can't be read."""
+        found: list[StoredCheckpoint] = []
+        errors: list[Exception] = []
+        for columns in rows:
+            try:
+                found += self._shown([columns], query)
+            except psycopg.Error:
+                raise
+            except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
+                errors.append(unreadable(columns[1], error))
+        return PageOfSome(found, [bare(columns, taken(columns)) for columns in rows], errors)
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
         """Checkpoints with, where asked for, the ancestors that their deltas need."""
@@ -214,7 +251,8 @@ class _Reader:
         needs = Needs()
         for one in (each for top in found for each in (top, *top.ancestors)):
             needs.add(one.columns, one.record)
-        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())))
+        threads = {one.columns[0]: one.columns[1] for one in found}
+        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())), threads)
         return [
             values.checkpoint(
                 top.columns,
@@ -233,14 +271,19 @@ def _compared(value: object) -> str:
     return encode_json(value).replace("\\u0000", "\\ue000")
 
 
-def _loaded(row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int) -> Loaded:
-    epoch, head, text, run, run_head, mode, claimed = row[:7]
+def _loaded(
+    query: LoadCheckpoint, row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int
+) -> Loaded:
+    named, epoch, run, next_seq, head, crc, newest = row[:7]
+    check_head((named, epoch, run, next_seq, head), crc)
+    if not query.namespace and head != newest:
+        raise damaged(named, point_key("", head), "its row is not there")
     return Loaded(
         epoch=epoch,
         checkpoint=stored,
-        head=head,
-        open_run=None if run is None else OpenRun(run, run_head, mode, claimed),
-        version_floor=decode_record(text).floor if text else floor,
+        head=newest,
+        open_run=None if run is None else open_run(named, run, row[7:14]),
+        version_floor=floor,
     )
 
 

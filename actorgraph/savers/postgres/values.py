@@ -6,6 +6,7 @@ from typing import Any
 from actorgraph.codec.records import Record
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
+from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 
@@ -13,8 +14,19 @@ _Row = tuple[Any, ...]
 
 
 def row_of(columns: _Row) -> CheckpointRow:
-    """A checkpoint's row out of the columns that `queries.COLUMNS` names."""
-    _, _, _, _, identifier, parent, step, source, run, following, metadata, text = columns
+    """A checkpoint's row out of the columns that `queries.COLUMNS` names.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    row = taken(columns)
+    check_point(columns[1], columns[2], columns[3], row, columns[-1])
+    return row
+
+
+def taken(columns: _Row) -> CheckpointRow:
+    """The same, whatever it says."""
+    identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
     return CheckpointRow(
         id=identifier,
         parent=parent,
@@ -25,6 +37,11 @@ def row_of(columns: _Row) -> CheckpointRow:
         record=text or "",  # of a shape that somebody has removed: damaged
         metadata=metadata,
     )
+
+
+def bare(columns: _Row, row: CheckpointRow) -> StoredCheckpoint:
+    """A checkpoint without its values and its ledger."""
+    return StoredCheckpoint(columns[1], columns[2], columns[3], row, {}, {}, {}, ())
 
 
 class Needs:
@@ -66,21 +83,32 @@ def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
 
 
 class Values:
-    """The rows of `queries.SELECT_VALUES`, by what names them."""
+    """The rows of `queries.SELECT_VALUES`, by what names them.
 
-    def __init__(self, rows: Iterable[_Row]) -> None:
+    Args:
+        threads: the store's key of a thread -> its id.
+    Raises:
+        StorageError: one is damaged.
+    """
+
+    def __init__(self, rows: Iterable[_Row], threads: dict[int, str]) -> None:
         self._blobs: dict[_Row, bytes] = {}
         self._lists: dict[_Row, list[tuple[int, int, bytes | None]]] = {}
         self._ledgers: dict[_Row, list[LedgerRow]] = {}
-        for kind, thread, namespace, name, point, task, first, second, third, payload in rows:
+        for kind, thread, namespace, name, point, task, *numbers, payload, crc in rows:
+            first, second, third = numbers
+            named = threads[thread]
             if kind == "blob":
+                payload = check_blob(named, namespace, name, first, payload, crc)
                 self._blobs[thread, namespace, name, first] = payload
             elif kind == "range":
                 parts = self._lists.setdefault((thread, namespace, name, first), [])
-                parts.append((second, third, payload))
+                part = (second, third, payload)
+                parts.append(part if payload is None else check_items(named, namespace, name, part))
             else:
                 asks = first == CONTROL_INDEX[INTERRUPT]
                 entry = LedgerRow(point, task, name, first, second, payload, asks)
+                check_writes(named, namespace, entry, crc)
                 self._ledgers.setdefault((thread, namespace, point), []).append(entry)
         for parts in self._lists.values():
             parts.sort(key=lambda part: part[0])

@@ -22,11 +22,11 @@ from actorgraph.savers.checksums import (
     writes_sum,
 )
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.soundness import check_head
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.retention import head_row, keep
-from actorgraph.savers.soundness import check_head
 from actorgraph.savers.systems import row_of, status_after
 from actorgraph.values.commits import (
     CheckpointRow,

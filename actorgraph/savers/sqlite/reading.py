@@ -15,7 +15,7 @@ from actorgraph.savers.soundness import (
     check_blob,
     check_head,
     check_items,
-    check_run,
+    open_run,
     unreadable,
 )
 from actorgraph.savers.sqlite import schema as sql
@@ -133,14 +133,7 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> OpenRun | None:
     """The run that a thread's row names, unless it has ended."""
     claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
-    if claim is None:
-        raise damaged(thread_id, f"run {run.hex()}", "its row is not there")
-    *columns, namespace, status, crc = claim
-    if status == "running":
-        return check_run(thread_id, namespace, OpenRun(*columns), crc)
-    if crc is not None and status != "lost":  # one that has ended has no checksum any more
-        raise damaged(thread_id, f"run {run.hex()}", f"it has the status {status!r}")
-    return None
+    return open_run(thread_id, run, claim)
 
 
 def _whole(

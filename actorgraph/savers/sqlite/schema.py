@@ -254,7 +254,8 @@ SELECT thread_id FROM threads t
 WHERE hex(t.run) IN (SELECT value FROM json_each(:runs)) OR EXISTS (
     SELECT 1 FROM checkpoints c WHERE c.thread = t.thread AND (
         hex(c.run) IN (SELECT value FROM json_each(:runs))
-        OR json_valid(c.metadata) AND c.metadata ->> 'run_id' IN (SELECT value FROM json_each(:texts))))
+        OR json_valid(c.metadata)
+            AND c.metadata ->> 'run_id' IN (SELECT value FROM json_each(:texts))))
 ORDER BY thread_id
 """
 

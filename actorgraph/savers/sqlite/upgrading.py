@@ -1,4 +1,4 @@
-"""Bringing a file of an older version to this one, in one transaction. Its rows stay as they are."""
+"""Bringing a file of an older version to this one, in one transaction; its rows stay."""
 
 import sqlite3
 
