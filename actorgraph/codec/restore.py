@@ -33,7 +33,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         restored, placement = _read(codec, plan, loaded, stored)
     except MemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
         raise located(error, point_of(stored)) from error.__cause__
     if plan.migrations:
         restored = evolved(plan, restored, placement)
@@ -100,7 +100,7 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
             given = codec.decode(run.input, input_of(thread_id, run.run))
         except MemoryError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as above
             where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
             raise located(error, where) from error.__cause__
     return OpenClaim(run.run, run.mode, given, run.input is not None)
@@ -118,7 +118,7 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
         return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
     except MemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as above
         where = f"row {row.index} of task {as_text(row.task)} beside {point_of(stored)}"
         raise located(error, where) from error.__cause__
 

@@ -3,7 +3,7 @@
 A row's checksum is a CRC-32 of its text and its bytes, combined by exclusive or with that of its
 thread's id and with those of the parts that are replaced later. So a row gets another parent, or a
 copy of it another thread, without being read: what was wrong before stays wrong. The integers by
-which a store finds a thread are not in it. Two stores that hold the same row hold the same checksum.
+which a store finds a thread are not in it. Stores with the same row have the same checksum.
 
 Rows that were written before there were checksums have none, and are taken as they are. This finds
 accidents; who changes a file on purpose can change the checksum too (see `Codec(keys=...)`).
@@ -46,7 +46,8 @@ def record_sum(record: str) -> int:
 def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: CheckpointRow) -> int:
     """The checksum of a row of `checkpoints`."""
     source = row.source if isinstance(row.source, str) else str(row.source)  # as it is stored
-    texts = "\n".join((namespace, source, row.next, row.metadata))
+    # `join` and not a format: that of a name which is an Enum's is another text than is stored.
+    texts = "\n".join((namespace, source, row.next, row.metadata))  # noqa: FLY002
     found = crc32(b"%d,%d\n" % (sequence, row.step) + texts.encode(), _POINT)
     own = _signed(crc32(row.run or b"", crc32(row.id, found)))
     return own ^ parent_sum(row.parent) ^ record_sum(row.record) ^ thread_sum(thread_id)

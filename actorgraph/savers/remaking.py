@@ -29,7 +29,7 @@ class Remaking(msgspec.Struct, frozen=True):
         """Rows of `blobs`."""
         for *key, found, crc in rows:
             namespace, channel, version = key
-            payload = check_blob(self.old, namespace, channel, version, found, crc)
+            payload = check_blob(self.old, namespace, channel, version, (found, crc))
             made = self.resealer.value(namespace, channel, version, payload)
             yield made, blob_sum(self.new, namespace, channel, version, made), *key
 

@@ -80,9 +80,10 @@ def check_point(
 
 
 def check_blob(
-    thread_id: str, namespace: str, channel: str, version: int, payload: Any, found: int | None
+    thread_id: str, namespace: str, channel: str, version: int, columns: tuple[Any, ...]
 ) -> bytes:
-    """The payload of a row of `blobs`."""
+    """The payload of a row of `blobs`; its columns are payload and checksum."""
+    payload, found = columns
     if type(payload) is bytes and _fits(
         found, checksums.blob_sum, thread_id, namespace, channel, version, payload
     ):

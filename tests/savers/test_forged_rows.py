@@ -129,5 +129,7 @@ async def test_no_changed_row_is_accepted(store, postgres, attack):
         threads = dict(db.execute("SELECT thread_id, thread FROM threads").fetchall())
         values = {"own": threads["mine"], "other": threads["theirs"]}
         assert db.execute(ROWS[attack], values).rowcount > 0
+        for table in ("blobs", "writes"):  # checksums are no secret
+            db.execute(f"UPDATE {table} SET crc = NULL")  # noqa: S608
 
     await nothing_is_accepted(store)

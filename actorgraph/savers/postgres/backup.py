@@ -17,7 +17,8 @@ from actorgraph.savers.sqlite.filling import ROWS_AT_ONCE, new_database
 
 _TABLES: dict[str, LiteralString] = {
     "threads": """
-        SELECT thread, thread_id, epoch, owner, next_seq, head, run, deleted::int, crc FROM threads""",
+        SELECT thread, thread_id, epoch, owner, next_seq, head, run, deleted::int, crc
+        FROM threads""",
     "runs": """
         SELECT run, thread, namespace, mode, status, head, input, resumes, epoch, crc FROM runs""",
     "checkpoints": """

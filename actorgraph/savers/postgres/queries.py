@@ -13,31 +13,28 @@ COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
     c.source, c.run, c.next::text, c.metadata::text, c.record::text, c.crc"""
+_NEWEST: LiteralString = ", ".join(
+    f"CASE WHEN c.seq = h.seq THEN NULL ELSE {column} END"
+    for column in COLUMNS.replace("c.", "h.").split(",")
+)
+"""Those of the newest checkpoint of the namespace, if it is another one."""
 SELECT_LOADS: LiteralString = f"""
 SELECT w.place, t.thread_id, t.epoch, t.run, t.next_seq, t.head, t.crc, h.id,
-       r.run, r.head, r.mode, r.input, r.namespace, r.status, r.crc, {COLUMNS}
+       r.run, r.head, r.mode, r.input, r.namespace, r.status, r.crc, {COLUMNS},
+       {_NEWEST}
 FROM unnest(%s::text[], %s::text[], %s::bytea[]) WITH ORDINALITY
     AS w (thread_id, namespace, id, place)
 JOIN threads t ON t.thread_id = w.thread_id
 LEFT JOIN runs r ON r.run = t.run
 LEFT JOIN LATERAL (
-    SELECT h.id, h.seq FROM points h
+    SELECT * FROM checkpoints h
     WHERE h.thread = t.thread AND h.namespace = w.namespace
     ORDER BY h.seq DESC LIMIT 1) AS h ON true
 LEFT JOIN LATERAL (
     SELECT * FROM checkpoints c
     WHERE c.thread = t.thread AND c.namespace = w.namespace AND c.id = coalesce(w.id, h.id)
     ORDER BY c.seq DESC LIMIT 1) AS c ON true
-"""  # noqa: S608 - the only thing put in is the constant above
-
-SELECT_NEWEST: LiteralString = f"""
-SELECT w.place, {COLUMNS}
-FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS w (thread, namespace, place)
-CROSS JOIN LATERAL (
-    SELECT * FROM checkpoints c WHERE c.thread = w.thread AND c.namespace = w.namespace
-    ORDER BY c.seq DESC LIMIT 1) AS c
-JOIN threads t USING (thread)
-"""  # noqa: S608 - as above
+"""  # noqa: S608 - the only things put in are the constants above
 
 _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)

@@ -17,7 +17,7 @@ from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
-from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
+from actorgraph.savers.postgres.columns import Binaries, Texts
 from actorgraph.savers.postgres.connections import roll_back
 from actorgraph.savers.postgres.failures import Kind, kind_of
 from actorgraph.savers.postgres.schema import USE_SCHEMA
@@ -126,26 +126,18 @@ class _Reader:
         names, namespaces, points = zip(*asked, strict=True)
         columns = [Texts(names), Texts(namespaces), Binaries(points)]
         rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
-        there = {place: row[14:] for place, row in rows.items() if row[14] is not None}
+        there = {place: row[14:27] for place, row in rows.items() if row[14] is not None}
         wholes = self._find(there.values(), [queries[place].ancestors for place in there])
         stored = dict(zip(there, self._read(wholes), strict=True))
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
-        floors |= self._floors(rows)
+        newest = {place: row[27:] for place, row in rows.items() if row[27] is not None}
+        floors |= {p: decode_record(row_of(c).record).floor for p, c in newest.items()}
         return [
             _loaded(queries[place], rows[place], stored.get(place), floors.get(place, 0))
             if place in rows
             else Loaded()
             for place in range(len(queries))
         ]
-
-    def _floors(self, rows: dict[int, tuple[Any, ...]]) -> dict[int, int]:
-        """Of loads that found another checkpoint than the newest, the floor that this one has."""
-        asked = [place for place, row in rows.items() if row[6] not in (None, row[18])]
-        if not asked:
-            return {}
-        newest = [(rows[place][14], rows[place][16]) for place in asked]
-        found = self.ask((sql.SELECT_NEWEST, arrays(newest)))
-        return {asked[n - 1]: decode_record(row_of(columns).record).floor for n, *columns in found}
 
     def answer(self, query: Query) -> Any:
         """The answer to a query for several things."""

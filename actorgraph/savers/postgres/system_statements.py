@@ -88,7 +88,8 @@ FORGET: tuple[LiteralString, ...] = (
     f"{_LEFT_OVER} AND run = %s",
 )
 SELECT_EVENTS: LiteralString = """
-SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s ORDER BY place LIMIT %s
+SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
+ORDER BY place LIMIT %s
 """
 SELECT_NEWEST_EVENT: LiteralString = """
 SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s

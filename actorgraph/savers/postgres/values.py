@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from actorgraph.codec.records import Record
+from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes
@@ -20,6 +21,8 @@ def row_of(columns: _Row) -> CheckpointRow:
         StorageError: it is damaged.
     """
     row = taken(columns)
+    if columns[-2] is None:
+        raise damaged(columns[1], point_key(columns[2], row.id), "its record has lost its shape")
     check_point(columns[1], columns[2], columns[3], row, columns[-1])
     return row
 
@@ -34,7 +37,7 @@ def taken(columns: _Row) -> CheckpointRow:
         source=source,
         run=run,
         next=following,
-        record=text or "",  # of a shape that somebody has removed: damaged
+        record=text or "",  # None is of a shape that somebody has removed
         metadata=metadata,
     )
 
@@ -99,8 +102,8 @@ class Values:
             first, second, third = numbers
             named = threads[thread]
             if kind == "blob":
-                payload = check_blob(named, namespace, name, first, payload, crc)
-                self._blobs[thread, namespace, name, first] = payload
+                value = check_blob(named, namespace, name, first, (payload, crc))
+                self._blobs[thread, namespace, name, first] = value
             elif kind == "range":
                 parts = self._lists.setdefault((thread, namespace, name, first), [])
                 part = (second, third, payload)

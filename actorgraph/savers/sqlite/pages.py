@@ -82,8 +82,8 @@ class _Values:
                 continue
             channel, number, start, count, end, payload, crc = columns
             if kind == sql.OF_BLOB:
-                payload = check_blob(named, namespace, channel, number, payload, crc)
-                self.blobs[place, channel, number] = payload
+                value = check_blob(named, namespace, channel, number, (payload, crc))
+                self.blobs[place, channel, number] = value
                 continue
             part = StoredRange(*check_items(named, namespace, channel, (start, count, payload)))
             self.ranges.setdefault((place, channel, number), []).append(part)

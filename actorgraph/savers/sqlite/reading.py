@@ -184,7 +184,7 @@ def _checkpoint(
     if versions:
         asked = (encode_json(versions), *place)
         for channel, *found in connection.execute(sql.SELECT_BLOBS, asked):
-            blobs[channel] = check_blob(*whose, channel, record.version_of(channel), *found)
+            blobs[channel] = check_blob(*whose, channel, record.version_of(channel), tuple(found))
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}
     for channel, chain in record.lists.items():

@@ -135,10 +135,12 @@ class PostgresStore(TransactingStore[PostgresHome]):
                     f"actorgraph knows {sql.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
+            for statement in sql.UPGRADE if version < sql.SCHEMA_VERSION else ():
+                connection.execute(statement)
             return
         (statement,) = connection.execute(sql.FORMAT_CREATE_SCHEMA, (self.schema,)).fetchone()
         connection.execute(statement)
-        for statement in sql.SETUP:
+        for statement in (*sql.SETUP, *sql.UPGRADE):
             connection.execute(statement)
 
     def _guard(self) -> Any:
