@@ -94,10 +94,8 @@ class SqliteCache(BaseCache[ValueT]):
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """See `BaseCache.set`; what has expired is removed."""
         rows = [
-            _with_sum(
-                _text(namespace), key, self.expiry(ttl), self.encoded((namespace, key), value)
-            )
-            for (namespace, key), (value, ttl) in pairs.items()
+            _with_sum(_text(key[0]), key[1], self.expiry(ttl), self.encoded(key, value))
+            for key, (value, ttl) in pairs.items()
         ]
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")

@@ -51,6 +51,12 @@ ATTACKS = {
             '$.blobs', json('[]')) WHERE thread = 1""",
 }
 
+FORGET = (
+    "UPDATE checkpoints SET crc = NULL",
+    "UPDATE blobs SET crc = NULL",
+    "UPDATE writes SET crc = NULL",
+)
+
 OPTIMIZED = """
 from actorgraph import Codec, EncryptionError
 codec = Codec(keys={"k": b"1" * 32})
@@ -98,8 +104,8 @@ def changed(path, statement):
     """
     with sqlite3.connect(path) as connection:
         assert connection.execute(statement).rowcount > 0
-        for table in ("checkpoints", "blobs", "writes"):
-            connection.execute(f"UPDATE {table} SET crc = NULL")  # noqa: S608
+        for forget in FORGET:
+            connection.execute(forget)
     connection.close()
 
 

@@ -2,8 +2,8 @@
 
 Made by reading the file once, line by line, and kept up to date by every line that is added. A
 file ends in the middle of a line after a crash: that line was never acknowledged, and is cut off
-before the next one is written. Damage anywhere else is an error that names the line; whether more is
-missing than that line, the folder's `marks` say.
+before the next one is written. Damage anywhere else is an error that names the line. Whether more
+than such a line is missing, the folder's `marks` say.
 """
 
 import os

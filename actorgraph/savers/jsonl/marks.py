@@ -4,8 +4,8 @@ After a crash a file may end in the middle of a save that nobody was told of. A 
 something else looks the same. So the folder's file of marks has, for each file of lines, how long
 it was when a save of it was last acknowledged: 32 bytes in place, written after the sync of the
 lines, and not synced. It survives the process; after a power cut a mark may be older, never newer
-than the lines. A mark holds for one file, by its inode: a file that is written anew, restored or
-copied has none until its next save. Losing the marks loses the check, and nothing else.
+than the lines. A mark holds for one file, by its inode: one that is written anew has none until its
+next save. Removing the marks gives up the check, and nothing else.
 """
 
 import os
@@ -67,8 +67,8 @@ class Marks:
                 raise StorageError(
                     f"{path!r} was cut: {marked} bytes of it were acknowledged, and its whole "
                     f"lines end at byte {size}",
-                    do="restore the file from a backup; or, to go on from what is left, copy it: "
-                    f"head -c {size} FILE > NEW && mv NEW FILE",
+                    do="restore the file from a backup; or, to go on from what is left, remove "
+                    f"{str(self._path)!r} while the saver is closed",
                 )
 
     def close(self) -> None:

@@ -147,9 +147,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             rows = Rows()
             outcomes.append(keep(connection, request, thread))
             continue
-        if request.namespace not in thread.heads:
-            found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
-            thread.heads[request.namespace] = found[0] if found else None
+        _know_head(connection, thread, request.namespace)
         before = thread.run
         lost = None
         if request.claim is not None:
@@ -174,6 +172,12 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
         outcomes.append(Stored(newest))
     rows.write(connection)
     return outcomes
+
+
+def _know_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
+    if namespace not in thread.heads:
+        found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
+        thread.heads[namespace] = found[0] if found else None
 
 
 def _has_row(

@@ -104,10 +104,6 @@ PRAGMA user_version = 2;
 COMMIT;
 """
 
-TABLES_WITH_CHECKSUMS = (
-    *("threads", "runs", "checkpoints", "blobs", "writes", "events", "system_runs"),
-)
-
 INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
 UPDATE_THREAD = """
 UPDATE threads SET next_seq = ?, head = ?, run = ?, crc = ?, deleted = 0 WHERE thread = ?

@@ -2,7 +2,40 @@
 
 import sqlite3
 
-from actorgraph.savers.sqlite.schema import SCHEMA_VERSION, TABLES_WITH_CHECKSUMS
+from actorgraph.savers.sqlite.schema import SCHEMA_VERSION
+
+CHECKSUM_COLUMNS = (
+    (
+        "PRAGMA table_info(threads)",
+        "ALTER TABLE threads ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(runs)",
+        "ALTER TABLE runs ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(checkpoints)",
+        "ALTER TABLE checkpoints ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(blobs)",
+        "ALTER TABLE blobs ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(writes)",
+        "ALTER TABLE writes ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(events)",
+        "ALTER TABLE events ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(system_runs)",
+        "ALTER TABLE system_runs ADD COLUMN crc INTEGER",
+    ),
+)
+"""What version 1 lacks: how to see whether it is there, and how to add it."""
+SET_VERSION = "PRAGMA user_version = 2"
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
@@ -17,11 +50,11 @@ def upgrade(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     if _version(connection) == 1:  # nobody was faster
-        for table in TABLES_WITH_CHECKSUMS:
-            columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-            if columns and "crc" not in {name for _, name, *_ in columns}:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        for columns, statement in CHECKSUM_COLUMNS:
+            there = {name for _, name, *_ in connection.execute(columns)}
+            if there and "crc" not in there:
+                connection.execute(statement)
+        connection.execute(SET_VERSION)
     connection.execute("COMMIT")
 
 
