@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from actorgraph.codec.frames import plain
+from actorgraph.codec.held import lost
+from actorgraph.codec.records import Record
 from actorgraph.errors import ActorGraphError, SerializationError, StorageError
 from actorgraph.savers import checksums
 from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.retention import Point
-from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows
+from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, RunRow
 
@@ -172,6 +174,28 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]
     raise damaged(row.thread_id, f"the row of run {named}", why)
+
+
+def whole(stored: StoredCheckpoint, record: Record) -> StoredCheckpoint:
+    """A checkpoint that has all the rows which a record names.
+
+    Raises:
+        SerializationError: some are not there.
+    """
+    for channel in record.blobs:
+        if channel not in stored.blobs:
+            raise lost(channel, stored)
+    for channel, chain in record.lists.items():
+        items = 0
+        for lineage, end in chain:
+            for row in stored.ranges.get((channel, lineage), ()):
+                if row.start != items:
+                    raise lost(channel, stored)
+                items += row.count
+            if items < end:
+                raise lost(channel, stored)
+            items = end
+    return stored
 
 
 def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> list[RunRow]:

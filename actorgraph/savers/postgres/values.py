@@ -7,7 +7,7 @@ from actorgraph.codec.records import Record
 from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
-from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes
+from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 
@@ -143,7 +143,7 @@ class Values:
                 ]
                 ends[channel, lineage] = sum(parts[-1][:2]) if parts else 0
         ledger = self._ledgers.get((*place, row.id), [])
-        return StoredCheckpoint(
+        found = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -158,3 +158,4 @@ class Values:
             ledger=newest_rows([e for e in ledger if e.index >= 0 or not written]),
             ancestors=ancestors,
         )
+        return whole(found, record)

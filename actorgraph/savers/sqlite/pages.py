@@ -9,7 +9,7 @@ from typing import Any
 
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.savers.judge import newest_rows
-from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes
+from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
@@ -94,7 +94,7 @@ class _Values:
         place, row = taken(columns)
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
         keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
-        return StoredCheckpoint(
+        found = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -110,6 +110,7 @@ class _Values:
             ends={(c, lineage): self.ends.get((place, c, lineage), 0) for c, lineage, _ in chains},
             ledger=newest_rows(self.ledgers.get((place, row.id), [])),
         )
+        return whole(found, record)
 
 
 def read_whole(

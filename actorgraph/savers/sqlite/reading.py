@@ -17,6 +17,7 @@ from actorgraph.savers.soundness import (
     check_items,
     open_run,
     unreadable,
+    whole,
 )
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
@@ -196,7 +197,7 @@ def _checkpoint(
             ]
             last = connection.execute(sql.SELECT_RANGE_END, where).fetchone()
             ends[channel, lineage] = last[0] if last else 0
-    return StoredCheckpoint(
+    found = StoredCheckpoint(
         thread_id=columns[1],
         namespace=place[1],
         sequence=columns[3],
@@ -207,6 +208,7 @@ def _checkpoint(
         ledger=ledger,
         ancestors=ancestors,
     )
+    return whole(found, record)
 
 
 def _is_a_step(wanted: Any) -> bool:
