@@ -2,30 +2,27 @@
 
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
 from operator import add
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
-
-import msgspec
 
 from actorgraph import Command, interrupt
 from actorgraph.errors import ActorGraphError
 from tests.graphs import at, in_a_row
+from tests.stores import Store
 
 VICTIM, HEALTHY = "victim", "healthy"
-TABLES = ("threads", "runs", "checkpoints", "blobs", "ranges", "writes")
 UNSUMMED = {
     *(("threads", column) for column in ("thread", "owner", "lease_until", "deleted", "epoch")),
-    *(("checkpoints", column) for column in ("thread", "has_interrupts", "created")),
+    *((t, c) for t in ("checkpoints", "points") for c in ("thread", "has_interrupts", "created")),
     *(("runs", column) for column in ("thread", "status", "resumes", "epoch", "namespace")),
     *((table, "thread") for table in ("blobs", "ranges", "writes")),
 }
 """What no checksum covers: keys by which a store finds rows, what searches use, leases."""
 MOVING = {
     ("threads", "thread_id"),
-    *(("checkpoints", column) for column in ("namespace", "id", "seq")),
+    *((t, c) for t in ("checkpoints", "points") for c in ("namespace", "id", "seq")),
     *(("writes", column) for column in ("namespace", "checkpoint")),
 }
 """Keys whose damage takes a row away from where it is looked for; nothing else may be wrong."""
@@ -195,47 +192,95 @@ def changed(value: Any, chance: random.Random) -> Any:
     return bytes(made)
 
 
-class Flip(msgspec.Struct, frozen=True):
-    """A column of a row to damage."""
+class Tables:
+    """The tables of a database, for somebody who changes rows by hand."""
 
-    table: str
-    column: str
-    row: int
+    def __init__(self, store: Store, postgres: Any = None) -> None:
+        self._store = store
+        self._postgres = postgres
+        self._mark = "?" if store.kind == "sqlite" else "%s"
 
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A connection; what it does is kept."""
+        if self._store.kind == "sqlite":
+            with closing(sqlite3.connect(self._store.path, isolation_level=None)) as db:
+                yield db
+        else:
+            with self._postgres.connect(self._store.schema) as db:
+                yield db
 
-def columns_of(path: Path) -> list[tuple[str, str]]:
-    """Every column of every table of a database that a checksum covers."""
-    with closing(sqlite3.connect(path)) as db:
-        return [
-            (table, name)
-            for table in TABLES
-            for _, name, *_ in db.execute("SELECT * FROM pragma_table_info(?)", (table,))
-            if (table, name) not in UNSUMMED and name != "crc"
+    def columns(self, db: Any, table: str) -> list[str]:
+        """The names of a table's columns."""
+        found = db.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608
+        return [column[0] for column in found.description]
+
+    def covered(self) -> list[tuple[str, str]]:
+        """Every column that a checksum covers."""
+        with self.connected() as db:
+            found = [(t, c) for t in self.tables for c in self.columns(db, t)]
+        left = UNSUMMED | {(t, c) for t in self.tables for c in ("crc", "shape")}
+        return [place for place in found if place not in left]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables; those of PostgreSQL have another name for one of them."""
+        points = "checkpoints" if self._store.kind == "sqlite" else "points"
+        return ("threads", "runs", points, "blobs", "ranges", "writes")
+
+    def plant(
+        self, place: tuple[str, str], make: Callable[[Any], Any], pick: Callable[[Any], Any]
+    ) -> Callable[[], None] | None:
+        """Change a column of one of the victim's rows.
+
+        Args:
+            make: the new value for the old one. pick: chooses a row.
+        Returns: what puts the old value back; None if there is no row, or the database does not
+            take the value.
+        """
+        table, column = place
+        with self.connected() as db:
+            names = self.columns(db, table)
+            cast = "" if self._store.kind == "sqlite" else "::text"
+            text = ", ".join(f'"{n}"{cast}' if n in _JSON else f'"{n}"' for n in names)
+            victim = "(SELECT thread FROM threads WHERE thread_id = 'victim')"
+            asked = f"SELECT {text} FROM {table} WHERE thread = {victim}"  # noqa: S608
+            rows = [dict(zip(names, row, strict=True)) for row in db.execute(asked)]
+        rows = [
+            r for r in rows if r.get("status") in (None, "running") and r.get("lineage", 0) >= 0
         ]
-
-
-def plant(path: Path, flip: tuple[str, str], chance: random.Random) -> bool:
-    """Change a column of a random row of the victim; False if it has none."""
-    table, column = flip
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        named = [row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (table,))]
-        text = ", ".join(named)
-        rows = db.execute(f"SELECT {text} FROM {table} WHERE thread = 1").fetchall()  # noqa: S608
-        if table == "runs":
-            rows = [row for row in rows if row[named.index("status")] == "running"]
         if not rows:
-            return False
-        row = chance.choice(rows)
-        where = " AND ".join(f"{name} IS ?" for name in named)
-        new = changed(row[named.index(column)], chance)
-        try:
-            done = db.execute(
-                f"UPDATE {table} SET {column} = ? WHERE {where}",  # noqa: S608
-                (new, *row),
-            )
-        except sqlite3.IntegrityError:
-            return False
-        return done.rowcount == 1
+            return None
+        row = pick(rows)
+        new = {**row, column: make(row[column])}
+        if not self._change(table, column, row, new):
+            return None
+
+        def undo() -> None:
+            assert self._change(table, column, new, row)
+
+        return undo
+
+    def _change(self, table: str, column: str, row: dict[str, Any], new: dict[str, Any]) -> bool:
+        keys = [n for n, v in row.items() if type(v) in (int, str, bytes) and n not in _JSON]
+        where = " AND ".join(f'"{name}" = {self._mark}' for name in keys)
+        json = "::json" if self._store.kind != "sqlite" and column in _JSON else ""
+        change = f'UPDATE {table} SET "{column}" = {self._mark}{json} WHERE {where}'  # noqa: S608
+        with self.connected() as db:
+            try:
+                return db.execute(change, [new[column], *(row[n] for n in keys)]).rowcount == 1
+            except Exception as error:
+                if type(error).__name__ in _NOT_TAKEN:
+                    return False
+                raise
+
+
+_JSON = ("next", "metadata", "record")
+_NOT_TAKEN = {
+    *("IntegrityError", "UniqueViolation", "NotNullViolation", "CheckViolation", "DataError"),
+    *("InvalidTextRepresentation", "CharacterNotInRepertoire", "UntranslatableCharacter"),
+}
+"""What databases raise for values that they don't take."""
 
 
 def flips(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:
@@ -244,13 +289,3 @@ def flips(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:
         made = bytearray(whole)
         made[chance.randrange(len(made))] ^= 1 << chance.randrange(8)
         yield bytes(made)
-
-
-@asynccontextmanager
-async def opened(made: Any) -> AsyncIterator[Any]:
-    """An open saver; the end of one whose file is damaged must not hide what was found."""
-    await made.__aenter__()
-    try:
-        yield made
-    finally:
-        await made.__aexit__(None, None, None)

@@ -141,7 +141,8 @@ class SqliteBackend:
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await self.close()
-            if not isinstance(error, sqlite3.Error):
+            # A schema that is no text is named in an error that can't be decoded.
+            if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 raise
             raise StorageError(
                 f"can't open {self.path!r} as an SQLite database: {error}",
