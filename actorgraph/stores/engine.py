@@ -253,7 +253,8 @@ def _value(row: Row) -> Any:
     try:
         where, times = (joined(row.namespace), row.key), (row.created, row.updated, row.expires)
         if row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times):
-            _moment(row.created), _moment(row.updated)
+            for time in (row.created, row.updated):
+                _moment(time)
             return from_text(row.text)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         why = f"{type(e).__name__}: {e}"
