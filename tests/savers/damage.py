@@ -212,7 +212,7 @@ class Tables:
 
     def columns(self, db: Any, table: str) -> list[str]:
         """The names of a table's columns."""
-        found = db.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608
+        found = db.execute(_rows_of(table, "*", "LIMIT 0"))
         return [column[0] for column in found.description]
 
     def covered(self) -> list[tuple[str, str]]:
@@ -243,9 +243,8 @@ class Tables:
             names = self.columns(db, table)
             cast = "" if self._store.kind == "sqlite" else "::text"
             text = ", ".join(f'"{n}"{cast}' if n in _JSON else f'"{n}"' for n in names)
-            victim = "(SELECT thread FROM threads WHERE thread_id = 'victim')"
-            asked = f"SELECT {text} FROM {table} WHERE thread = {victim}"  # noqa: S608
-            rows = [dict(zip(names, row, strict=True)) for row in db.execute(asked)]
+            found = db.execute(_rows_of(table, text, _OF_VICTIM))
+            rows = [dict(zip(names, row, strict=True)) for row in found]
         rows = [
             r for r in rows if r.get("status") in (None, "running") and r.get("lineage", 0) >= 0
         ]
@@ -265,16 +264,27 @@ class Tables:
         keys = [n for n, v in row.items() if type(v) in (int, str, bytes) and n not in _JSON]
         where = " AND ".join(f'"{name}" = {self._mark}' for name in keys)
         json = "::json" if self._store.kind != "sqlite" and column in _JSON else ""
-        change = f'UPDATE {table} SET "{column}" = {self._mark}{json} WHERE {where}'  # noqa: S608
+        values = [new[column], *(row[n] for n in keys)]
         with self.connected() as db:
             try:
-                return db.execute(change, [new[column], *(row[n] for n in keys)]).rowcount == 1
+                done = db.execute(_set(table, f'"{column}" = {self._mark}{json}', where), values)
+                return done.rowcount == 1
             except Exception as error:
                 if type(error).__name__ in _NOT_TAKEN:
                     return False
                 raise
 
 
+def _rows_of(table: str, columns: str, where: str) -> str:
+    """A statement; the name of a table, or of a column, can't be a parameter."""
+    return f"SELECT {columns} FROM {table} {where}"  # noqa: S608
+
+
+def _set(table: str, change: str, where: str) -> str:
+    return f"UPDATE {table} SET {change} WHERE {where}"  # noqa: S608
+
+
+_OF_VICTIM = "WHERE thread = (SELECT thread FROM threads WHERE thread_id = 'victim')"
 _JSON = ("next", "metadata", "record")
 _NOT_TAKEN = {
     *("IntegrityError", "UniqueViolation", "NotNullViolation", "CheckViolation", "DataError"),
