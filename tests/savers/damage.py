@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from operator import add
 from typing import Annotated, Any, TypedDict
@@ -242,8 +242,7 @@ class Tables:
         with self.connected() as db:
             names = self.columns(db, table)
             cast = "" if self._store.kind == "sqlite" else "::text"
-            text = ", ".join(f'"{n}"{cast}' if n in _JSON else f'"{n}"' for n in names)
-            found = db.execute(_rows_of(table, text, _OF_VICTIM))
+            found = db.execute(_rows_of(table, _quoted(names, cast), _OF_VICTIM))
             rows = [dict(zip(names, row, strict=True)) for row in found]
         rows = [
             r for r in rows if r.get("status") in (None, "running") and r.get("lineage", 0) >= 0
@@ -262,17 +261,17 @@ class Tables:
 
     def _change(self, table: str, column: str, row: dict[str, Any], new: dict[str, Any]) -> bool:
         keys = [n for n, v in row.items() if type(v) in (int, str, bytes) and n not in _JSON]
-        where = " AND ".join(f'"{name}" = {self._mark}' for name in keys)
         json = "::json" if self._store.kind != "sqlite" and column in _JSON else ""
-        values = [new[column], *(row[n] for n in keys)]
+        change = _changing(table, column, self._mark + json, [(n, self._mark) for n in keys])
         with self.connected() as db:
             try:
-                done = db.execute(_set(table, f'"{column}" = {self._mark}{json}', where), values)
-                return done.rowcount == 1
+                done = db.execute(change, [new[column], *(row[n] for n in keys)])
             except Exception as error:
                 if type(error).__name__ in _NOT_TAKEN:
                     return False
                 raise
+            else:
+                return done.rowcount == 1
 
 
 def _rows_of(table: str, columns: str, where: str) -> str:
@@ -280,8 +279,14 @@ def _rows_of(table: str, columns: str, where: str) -> str:
     return f"SELECT {columns} FROM {table} {where}"  # noqa: S608
 
 
-def _set(table: str, change: str, where: str) -> str:
-    return f"UPDATE {table} SET {change} WHERE {where}"  # noqa: S608
+def _quoted(names: Sequence[str], cast: str) -> str:
+    """Columns; JSON as the text that is stored."""
+    return ", ".join(f'"{n}"{cast}' if n in _JSON else f'"{n}"' for n in names)
+
+
+def _changing(table: str, column: str, mark: str, keys: Sequence[tuple[str, str]]) -> str:
+    where = " AND ".join(f'"{name}" = {value}' for name, value in keys)
+    return f'UPDATE {table} SET "{column}" = {mark} WHERE {where}'  # noqa: S608
 
 
 _OF_VICTIM = "WHERE thread = (SELECT thread FROM threads WHERE thread_id = 'victim')"
