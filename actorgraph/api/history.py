@@ -6,7 +6,7 @@ from functools import partial
 from actorgraph.api.compiled import Target
 from actorgraph.api.pages import Pages
 from actorgraph.api.state import decoded, ledger_of
-from actorgraph.codec.records import decode_json, encode_json
+from actorgraph.codec.records import decode_metadata, encode_json
 from actorgraph.codec.restore import restore
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.commits import ListCheckpoints, Loaded, StoredCheckpoint
@@ -127,7 +127,7 @@ class _Lineage:
 
     def _fits(self, stored: StoredCheckpoint) -> bool:
         row = stored.row
-        metadata = {**decode_json(row.metadata), "step": row.step, "source": row.source}
+        metadata = {**decode_metadata(row.metadata), "step": row.step, "source": row.source}
         return all(
             key in metadata and encode_json(metadata[key]) == encode_json(value)  # true is not 1
             for key, value in self._where.items()

@@ -33,6 +33,11 @@ class Listing:
         self._rows = ROWS_FIRST
         self._ended = query.limit is not None and query.limit <= 0
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is of all threads."""
+        return self._query.thread_id is None
+
     async def page(self) -> list[StoredCheckpoint]:
         """The next rows, at least one; none at the end."""
         found: list[StoredCheckpoint] = []

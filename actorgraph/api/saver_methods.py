@@ -5,6 +5,7 @@ runtime doesn't use them.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -19,10 +20,16 @@ from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.codec.restore import restore
-from actorgraph.errors import ConflictError, InvalidConfigError
+from actorgraph.errors import (
+    ConflictError,
+    FormatVersionError,
+    InvalidConfigError,
+    SerializationError,
+)
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.log import event
 from actorgraph.runtime.runs import Address
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.deltas import COUNTERS, counters_of
@@ -85,7 +92,26 @@ class CheckpointMethods:
         Raises:
             InvalidConfigError: one of them can't be.
         """
-        return Pages(self._listing(config, filter, before, limit).page, self._tuple)
+        listing = self._listing(config, filter, before, limit)
+        if listing.everywhere:
+            return Pages(partial(self._sound, listing))
+        return Pages(listing.page, self._tuple)
+
+    async def _sound(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        """The next of all threads' checkpoints. One that can't be read hides no other: it is told.
+
+        Returns: none at the end.
+        """
+        while rows := await listing.page():
+            found: list[CheckpointTuple] = []
+            for stored in rows:
+                try:
+                    found.append(self._tuple(stored))
+                except (SerializationError, FormatVersionError) as error:
+                    event("warning", "row.damaged", error=str(error))
+            if found:
+                return found
+        return []
 
     def _listing(
         self,
@@ -224,13 +250,15 @@ class CheckpointMethods:
     ) -> Iterator[CheckpointTuple]:
         """`alist`, blocking at the call and where a page begins."""
         listing = self._listing(config, filter, before, limit)
-        first = block_on("alist", listing.page)
+        everywhere = listing.everywhere
+        read: Any = partial(self._sound, listing) if everywhere else listing.page
+        first = block_on("alist", read)
 
         def rest() -> Iterator[CheckpointTuple]:
             page = first
             while page:
-                yield from map(self._tuple, page)
-                page = block_on("alist", listing.page)
+                yield from page if everywhere else map(self._tuple, page)
+                page = block_on("alist", read)
 
         return rest()
 

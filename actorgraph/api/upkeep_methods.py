@@ -11,7 +11,7 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
 from actorgraph.api.operations.requests import stored_bytes
 from actorgraph.api.removals_log import told
-from actorgraph.codec.records import decode_json
+from actorgraph.codec.records import decode_metadata, decode_names
 from actorgraph.errors import InvalidConfigError, NotSupportedError
 from actorgraph.ports import Saver
 from actorgraph.runtime.clock import IDS
@@ -120,8 +120,10 @@ class UpkeepMethods:
                 removed is gone from the threads, and maybe still in the files.
         """
         threads = await self._ask(ListThreads())
-        done = await self._carry_out([Sweep(thread_id) for thread_id in threads])
-        await self._carry_out([Vacuum()])
+        try:
+            done = await self._carry_out([Sweep(thread_id) for thread_id in threads])
+        finally:  # a thread that can't be read keeps its rows, and no other's
+            await self._carry_out([Vacuum()])
         return sum(stored.freed for stored in done)
 
     async def abackup(self, dest: str | os.PathLike[str]) -> None:
@@ -186,12 +188,17 @@ class UpkeepMethods:
     async def _carry_out(self, requests: Sequence[Request]) -> list[Stored]:
         writer = host_of(cast("Saver", self)).writer
         done: list[Stored] = []
+        failed: list[BaseException] = []
         for first in range(0, len(requests), TOGETHER_MAX):
             some = requests[first : first + TOGETHER_MAX]
-            stored = await writer.store(*some)
-            for request, outcome in zip(some, stored, strict=True):
-                told(request, outcome)
-            done += stored
+            for request, outcome in zip(some, await writer.stored(*some), strict=True):
+                if isinstance(outcome, Stored):
+                    told(request, outcome)
+                    done.append(outcome)
+                else:
+                    failed.append(outcome)
+        if failed:
+            raise failed[0]
         return done
 
 
@@ -210,7 +217,7 @@ def _summary(stored: StoredCheckpoint) -> CheckpointSummary:
         step=row.step,
         source=row.source,
         run_id=None if row.run is None else as_text(row.run),
-        next=tuple(decode_json(row.next)),
+        next=tuple(decode_names(row.next)),
         created_at=iso(row.created),
-        metadata=decode_json(row.metadata),
+        metadata=decode_metadata(row.metadata),
     )

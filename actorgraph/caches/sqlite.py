@@ -14,6 +14,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import time
+from typing import Any
+from zlib import crc32
 
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
@@ -28,16 +30,17 @@ CREATE TABLE IF NOT EXISTS cache (
     key       TEXT NOT NULL,
     expiry    REAL,
     payload   BLOB NOT NULL,
+    crc       INTEGER,
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idx_cache_expiry ON cache (expiry) WHERE expiry IS NOT NULL;
 """
 _GET = """
-SELECT j.value ->> 0, j.value ->> 1, c.payload FROM json_each(?) AS j
+SELECT j.value ->> 0, j.value ->> 1, c.payload, c.expiry, c.crc FROM json_each(?) AS j
 JOIN cache c ON c.namespace = j.value ->> 0 AND c.key = j.value ->> 1
 WHERE c.expiry IS NULL OR c.expiry > ?
 """
-_SET = "INSERT OR REPLACE INTO cache VALUES (?, ?, ?, ?)"
+_SET = "INSERT OR REPLACE INTO cache VALUES (?, ?, ?, ?, ?)"
 _PURGE = "DELETE FROM cache WHERE expiry <= ?"
 _CLEAR = "DELETE FROM cache WHERE namespace IN (SELECT value FROM json_each(?))"
 
@@ -70,6 +73,7 @@ class SqliteCache(BaseCache[ValueT]):
                 self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
             )
             self._connection.executescript(_SETUP)
+            _upgrade(self._connection)
         except (OSError, sqlite3.Error) as error:
             self.close()
             raise StorageError(
@@ -83,14 +87,14 @@ class SqliteCache(BaseCache[ValueT]):
         with self._using():
             rows = self._connection.execute(_GET, (json.dumps(list(wanted)), self.clock()))
             found = rows.fetchall()
-        payloads = {wanted[space, key]: payload for space, key, payload in found}
+        payloads = {wanted[row[0], row[1]]: row[2] for row in found if _is_sound(*row)}
         return {key: self.decoded(key, payload) for key, payload in payloads.items()}
 
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """See `BaseCache.set`; what has expired is removed."""
         rows = [
-            (_text(namespace), key, self.expiry(ttl), self.encoded((namespace, key), value))
-            for (namespace, key), (value, ttl) in pairs.items()
+            _with_sum(_text(key[0]), key[1], self.expiry(ttl), self.encoded(key, value))
+            for key, (value, ttl) in pairs.items()
         ]
         with self._using():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -136,6 +140,30 @@ class SqliteCache(BaseCache[ValueT]):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Add the column that older files didn't have; their rows have no checksum."""
+    if any(name == "crc" for _, name, *_ in connection.execute("PRAGMA table_info(cache)")):
+        return
+    try:
+        connection.execute("ALTER TABLE cache ADD COLUMN crc INTEGER")
+    except sqlite3.OperationalError as error:
+        if "duplicate column" not in str(error):  # another process was faster
+            raise
+
+
+def _sum(namespace: str, key: str, expiry: float | None, payload: bytes) -> int:
+    return crc32(payload, crc32(f"{namespace}\n{key}\n{expiry!r}".encode()))
+
+
+def _with_sum(*row: Any) -> tuple[Any, ...]:
+    return (*row, _sum(*row))
+
+
+def _is_sound(space: str, key: str, payload: Any, expiry: Any, found: int | None) -> bool:
+    """Whether an entry is as it was kept; one that isn't counts as a miss."""
+    return type(payload) is bytes and found in (None, _sum(space, key, expiry, payload))
 
 
 def _text(namespace: Namespace) -> str:

@@ -6,11 +6,12 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
+from actorgraph.codec.located import located
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
 from actorgraph.codec.remembered import starts_right
-from actorgraph.errors import SerializationError
+from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
 from actorgraph.values.commits import StoredCheckpoint, StoredRange
@@ -51,7 +52,10 @@ def held_values(
             }
     placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
-        growth = _list(codec, channel, chain, stored)
+        try:
+            growth = _list(codec, channel, chain, stored)
+        except ActorGraphError as error:
+            raise located(error, f"channel {channel!r}") from error.__cause__
         placement.lists[channel] = placement.growths[channel] = growth
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)
@@ -73,7 +77,10 @@ def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> 
     place = NOWHERE
     if codec.encrypts:
         place = value_at(stored.thread_id, stored.namespace, name, record.version_of(name))
-    return codec.decode(stored.blobs[name], place)
+    try:
+        return codec.decode(stored.blobs[name], place)
+    except ActorGraphError as error:
+        raise located(error, f"the value of channel {name!r}") from error.__cause__
 
 
 def _list(

@@ -98,6 +98,8 @@ class _Versioned(msgspec.Struct):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)
 _VERSION = msgspec.json.Decoder(_Versioned)
+_METADATA = msgspec.json.Decoder(dict[str, Any])
+_NAMES = msgspec.json.Decoder(list[str])
 
 
 def is_inline(value: Any) -> bool:
@@ -122,7 +124,7 @@ def decode_record(text: str) -> Record:
         version = _VERSION.decode(text).v
         if 1 <= version <= FORMAT_SHARED:
             return _DECODER.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
         raise _damaged("record", error) from error
     raise FormatVersionError(
         f"a checkpoint's record has format {version}; this version reads 1 to {FORMAT_SHARED}",
@@ -141,16 +143,28 @@ def encode_names(names: tuple[str, ...]) -> str:
     return encode_json(names)
 
 
-def decode_json(text: str) -> Any:
-    """The inverse of `encode_json`.
+def decode_metadata(text: str) -> dict[str, Any]:
+    """The metadata of a stored checkpoint.
 
     Raises:
         FormatVersionError: it is damaged.
     """
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return _METADATA.decode(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
         raise _damaged("metadata", error) from error
+
+
+def decode_names(text: str) -> list[str]:
+    """The nodes that run next, of a stored checkpoint.
+
+    Raises:
+        FormatVersionError: it is damaged.
+    """
+    try:
+        return _NAMES.decode(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
+        raise _damaged("list of next nodes", error) from error
 
 
 def _damaged(part: str, error: Exception) -> FormatVersionError:

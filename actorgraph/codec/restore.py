@@ -6,10 +6,11 @@ from actorgraph.codec.codec import Codec
 from actorgraph.codec.evolving import evolved
 from actorgraph.codec.folded import folded_values
 from actorgraph.codec.held import held_values, resolved
+from actorgraph.codec.located import located, point_of
 from actorgraph.codec.old_layouts import is_old, renewed
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
-from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
 from actorgraph.errors import FormatVersionError
 from actorgraph.plan.graph import Plan
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
@@ -31,6 +32,20 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     stored = loaded.checkpoint
     if stored is None:
         return None
+    try:
+        restored, placement = _read(codec, plan, loaded, stored)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
+        raise located(error, point_of(stored)) from error.__cause__
+    if plan.migrations:
+        restored = evolved(plan, restored, placement)
+    return restored, placement
+
+
+def _read(
+    codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
+) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
     if codec.encrypts and record.values:
         codec.check_plain()
@@ -55,8 +70,8 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         versions=record.channel_versions,
         seen=record.versions_seen,
         updated=None if record.updated_channels is None else tuple(record.updated_channels),
-        next=tuple(decode_json(row.next)),
-        metadata=decode_json(row.metadata),
+        next=tuple(decode_names(row.next)),
+        metadata=decode_metadata(row.metadata),
         ledger=_decoded(codec, stored),
         version_floor=max(loaded.version_floor, record.floor),
         head=loaded.head or row.id,
@@ -65,8 +80,6 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     )
     if is_old(record):
         restored = renewed(plan, restored, placement)
-    if plan.migrations:
-        restored = evolved(plan, restored, placement)
     return restored, placement
 
 
@@ -86,7 +99,13 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
         return None
     given = None
     if run.input is not None:
-        given = codec.decode(run.input, input_of(thread_id, run.run))
+        try:
+            given = codec.decode(run.input, input_of(thread_id, run.run))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
+            raise located(error, where) from error.__cause__
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
@@ -105,11 +124,17 @@ def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[Stored
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
     """A row of a checkpoint's ledger, decoded."""
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
-    writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
-    if any(type(value) is Shared for _, value in writes) and stored.blobs:
-        record = decode_record(stored.row.record)
-        writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
-    return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
+    try:
+        writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+        if any(type(value) is Shared for _, value in writes) and stored.blobs:
+            record = decode_record(stored.row.record)
+            writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
+        return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        where = f"row {row.index} of task {as_text(row.task)} beside {point_of(stored)}"
+        raise located(error, where) from error.__cause__
 
 
 def _path(key: str) -> Path:

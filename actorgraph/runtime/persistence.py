@@ -134,15 +134,20 @@ class PersistenceActor:
         Raises: the error of the first that failed, with those of others as notes; what failed
             itself alone is not stored.
         """
+        outcomes = await self.stored(*requests)
+        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Stored)]:
+            raise together(failed)
+        return [outcome for outcome in outcomes if isinstance(outcome, Stored)]
+
+    async def stored(self, *requests: Request) -> list[Stored | BaseException]:
+        """As `store`, with the error of each that failed in its place."""
         box: Mailbox[Saved | SaveFailed] = Mailbox()
         receipts = [Receipts(box.put) for _ in requests]
         for request, receipt in zip(requests, receipts, strict=True):
             self.post(request, receipt)
         for _ in requests:
             await wait_through(box.get)
-        if failed := [receipt.failed for receipt in receipts if receipt.failed is not None]:
-            raise together(failed)
-        return [receipt.stored or Stored() for receipt in receipts]
+        return [receipt.failed or receipt.stored or Stored() for receipt in receipts]
 
     @property
     def waiting(self) -> int:

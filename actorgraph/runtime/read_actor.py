@@ -18,6 +18,7 @@ import msgspec
 
 from actorgraph.errors import CheckpointError
 from actorgraph.ports import Saver, Watch
+from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, closed_error
 from actorgraph.values.commits import LoadCheckpoint, Query
@@ -33,6 +34,13 @@ class ReadStatistics(msgspec.Struct, frozen=True):
     queries: int
     batches: int
     waiting: int
+
+
+def _told(answer: Any) -> Any:
+    """An answer; what was left out of it because it is damaged goes to the log."""
+    for error in getattr(answer, "damaged", ()):
+        event("warning", "row.damaged", error=str(error))
+    return answer
 
 
 class ReadActor:
@@ -52,8 +60,8 @@ class ReadActor:
             StorageError, SaverClosedError: there is none.
         """
         if self._watch is None:
-            return await self._ask(query)
-        answer = await self._ask(self._watch.asked(query))
+            return _told(await self._ask(query))
+        answer = _told(await self._ask(self._watch.asked(query)))
         return self._watch.answered(query, answer)
 
     async def _ask(self, query: Query) -> Any:

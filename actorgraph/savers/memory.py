@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
+from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
 from actorgraph.codec.references import ReferenceCodec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedError
@@ -364,7 +364,7 @@ def _matches(thread: MemoryThread, place: Place, query: ListCheckpoints) -> bool
     if not query.where:
         return True
     columns = {"source": place.row.source, "step": place.row.step}
-    metadata = decode_json(place.row.metadata)
+    metadata = decode_metadata(place.row.metadata)
     shown = {**metadata, **columns}
     return all(
         key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1

@@ -3,6 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from actorgraph.codec.frames import checked
+from actorgraph.savers.checksums import (
+    blob_sum,
+    checkpoint_sum,
+    head_sum,
+    run_sum,
+    writes_sum,
+)
 from actorgraph.savers.memory_threads import MemoryThread
 from actorgraph.savers.sqlite.filling import new_database
 
@@ -30,13 +38,14 @@ def write(dest: str, rows: _Rows) -> None:
 
 def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]]]:
     state = thread.state
-    head = state.heads.get("")
-    kept = (key, state.thread_id, state.epoch, state.owner, state.next_seq, head, state.run, 0)
+    named, head = state.thread_id, state.heads.get("")
+    crc = head_sum(named, state.next_seq, head, state.run)
+    kept = (key, named, state.epoch, state.owner, state.next_seq, head, state.run, 0, crc)
     yield "threads", kept
     run = None if state.run is None else thread.runs[state.run]
     if run is not None:
         given = (run.run, key, "", run.mode, "running", run.head, run.input, "", state.epoch)
-        yield "runs", given
+        yield "runs", (*given, run_sum(named, run.run, run.head, run.mode, run.input))
     asked = {
         (namespace, base)
         for (namespace, base), rows in thread.ledger.items()
@@ -50,14 +59,17 @@ def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]
                 *(key, namespace, place.sequence, row.id, row.parent, row.step, row.source),
                 *(row.run, row.next, int((namespace, row.id) in asked), row.created),
                 *(row.metadata, row.record),
+                checkpoint_sum(named, namespace, place.sequence, row),
             ),
         )
     for (namespace, channel, version), payload in thread.blobs.items():
-        yield "blobs", (key, namespace, channel, version, payload)
+        value = (namespace, channel, version, payload)
+        yield "blobs", (key, *value, blob_sum(named, *value))
     for (namespace, channel, lineage), rows in thread.ranges.items():
         for start, (count, payload) in rows.items():
-            yield "ranges", (key, namespace, channel, lineage, start, count, payload)
+            yield "ranges", (key, namespace, channel, lineage, start, count, checked(payload))
     for (namespace, base), entries in thread.ledger.items():
         for entry in entries.values():
             where = (key, namespace, base, entry.task, entry.index, entry.generation)
-            yield "writes", (*where, entry.path, entry.payload)
+            crc = writes_sum(named, namespace, entry)
+            yield "writes", (*where, entry.path, entry.payload, crc)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.savers.checksums import event_sum, system_sum
 from actorgraph.savers.systems import (
     is_asked,
     is_leased,
@@ -157,9 +158,9 @@ class MemorySystems:
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """The rows of a database's tables; leases are left out."""
         return {
-            "system_runs": [row_of(row) for row in self._runs.values()],
+            "system_runs": [(*row_of(row), system_sum(row)) for row in self._runs.values()],
             "events": [
-                (run, event.place, event.created, event.payload)
+                (run, event.place, event.created, event.payload, event_sum(run, event))
                 for run, events in self._events.items()
                 for event in events.values()
             ],

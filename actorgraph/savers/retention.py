@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_json, decode_record, encode_record
+from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_record
 from actorgraph.values.commits import BlobRow
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
@@ -128,7 +128,7 @@ def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bo
     """Whether one of some runs stored a checkpoint: by its own word, or by its metadata's."""
     if run is not None and as_text(run) in runs:
         return True
-    return '"run_id"' in metadata and decode_json(metadata).get("run_id") in runs
+    return '"run_id"' in metadata and decode_metadata(metadata).get("run_id") in runs
 
 
 def _wanted(
@@ -187,7 +187,7 @@ def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
         above = NAMESPACE_SEPARATOR.join(parts[:depth])
         if NAMESPACE_END not in part or above not in heads:
             continue
-        now, then = heads[above], decode_json(head.metadata).get("parents", {}).get(above)
+        now, then = heads[above], decode_metadata(head.metadata).get("parents", {}).get(above)
         # In exit mode the graph above stores its checkpoint after those of its tasks.
         if then is not None and then != as_text(now.id) and head.sequence < now.sequence:
             return True

@@ -13,9 +13,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from actorgraph.errors import StorageError
 from actorgraph.stores.checks import INTEGER_MAX, whole_ops
+from actorgraph.stores.checksums import damaged, item_sum
 from actorgraph.stores.embedding import Embedder, steps_of
-from actorgraph.stores.namespaces import listed, plain_prefix
+from actorgraph.stores.log import warn
+from actorgraph.stores.namespaces import joined, listed, plain_prefix
 from actorgraph.stores.ops import (
     GetOp,
     Item,
@@ -44,6 +47,7 @@ class Row(msgspec.Struct):
     Attributes:
         text: the value as JSON.
         ttl: minutes to live; None for ever. expires: when that is over.
+        sum: its checksum; None for a row that has none.
     """
 
     namespace: Namespace
@@ -53,6 +57,7 @@ class Row(msgspec.Struct):
     updated: int
     ttl: float | None = None
     expires: int | None = None
+    sum: int | None = None
 
 
 class Put(msgspec.Struct):
@@ -164,7 +169,7 @@ def carry_out(home: Home, batch: Batch, now: int, ttl: TTLConfig | None) -> list
             case SearchOp():
                 found = _search(home, op, batch, visible_from)
                 rows = [row for row, _ in found]
-                results.append([_search_item(row, score) for row, score in found])
+                results.append(list(_sound(found)))
             case ListNamespacesOp():
                 rows = []
                 there = home.namespaces(plain_prefix(op), visible_from)
@@ -240,9 +245,35 @@ def _fill(batch: Batch, texts: list[str], vectors: list[bytes], queries: list[by
             put.vectors = [(path, made[text]) for path, text in put.texts]
 
 
+def _value(row: Row) -> Any:
+    """The value of a row that is as it was put.
+
+    Raises: StorageError.
+    """
+    try:
+        where, times = (joined(row.namespace), row.key), (row.created, row.updated, row.expires)
+        if row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times):
+            for time in (row.created, row.updated):
+                _moment(time)
+            return from_text(row.text)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as e:
+        why = f"{type(e).__name__}: {e}"
+        raise damaged(row.namespace, row.key, why) from e
+    raise damaged(row.namespace, row.key)
+
+
+def _sound(found: list[tuple[Row, float | None]]) -> Iterator[SearchItem]:
+    """What a search shows: a damaged row is told, and hides no other."""
+    for row, score in found:
+        try:
+            yield _search_item(row, score)
+        except StorageError as error:
+            warn("item.damaged", error=str(error))
+
+
 def _item(row: Row) -> Item:
     return Item(
-        value=from_text(row.text),
+        value=_value(row),
         key=row.key,
         namespace=row.namespace,
         created_at=_moment(row.created),
@@ -251,8 +282,9 @@ def _item(row: Row) -> Item:
 
 
 def _search_item(row: Row, score: float | None) -> SearchItem:
+    value = _value(row)
     moments = _moment(row.created), _moment(row.updated)
-    return SearchItem(row.namespace, row.key, from_text(row.text), *moments, score)
+    return SearchItem(row.namespace, row.key, value, *moments, score)
 
 
 def _moment(microseconds: int) -> datetime:

@@ -9,6 +9,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from actorgraph.stores.texts import from_text
+
 _ORDERS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 
 
@@ -20,6 +22,14 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
         wanted: a checked filter (`checks.check_op`); None and {} fit all.
     """
     return not wanted or all(_fits(value.get(name), part) for name, part in wanted.items())
+
+
+def may_match(text: str, wanted: Mapping[str, Any] | None) -> bool:
+    """Whether a stored value fits a filter; one that can't be read is told by whoever shows it."""
+    try:
+        return matches(from_text(text), wanted)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return True
 
 
 def equal(left: Any, right: Any) -> bool:

@@ -4,6 +4,7 @@ Everything here is bytes, text and integers. A saver stores rows; it decodes non
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -268,12 +269,32 @@ class PageOfSome(list[StoredCheckpoint]):
 
     Attributes:
         read: how many rows it had. last: the last one of them.
+        damaged: the errors of rows that can't be read.
     """
 
-    def __init__(self, shown: Iterable[StoredCheckpoint], page: Sequence[StoredCheckpoint]) -> None:
+    def __init__(
+        self,
+        shown: Iterable[StoredCheckpoint],
+        page: Sequence[StoredCheckpoint],
+        damaged: Sequence[Exception] = (),
+    ) -> None:
         super().__init__(shown)
-        self.read = len(page)
-        self.last = page[-1] if page else None
+        some = isinstance(page, PageOfSome)
+        self.read: int = page.read if some else len(page)
+        self.last: StoredCheckpoint | None = page.last if some else page[-1] if page else None
+        self.damaged = damaged
+
+
+class SoundRows(list[Any]):
+    """A list about many threads or runs, without what can't be read.
+
+    Attributes:
+        damaged: the errors of what is left out.
+    """
+
+    def __init__(self, sound: Iterable[Any], damaged: Sequence[Exception]) -> None:
+        super().__init__(sound)
+        self.damaged = damaged
 
 
 class OpenRun(msgspec.Struct, frozen=True, gc=False):

@@ -23,6 +23,7 @@ class Unit(Enum):
     MICROSECONDS = "us"
     SECONDS = "s"
     MULTIPLE = "x state"
+    SHARE = "% of a step"
 
     @property
     def higher_is_better(self) -> bool:
@@ -150,6 +151,16 @@ MEASURES: tuple[Measure, ...] = (
         (Comparison(Against.COST_OVER_FLOOR, at_most=3), Comparison(Against.RIVAL)),
         floor="single_commits",
         disk=True,
+    ),
+    Measure(
+        "checksums",
+        "checksums of rows, 100 threads x 10 steps, SQLite",
+        "checksums",
+        Unit.SHARE,
+        {**_THREADS, "threads": 100},
+        _QUICK_THREADS,
+        (Comparison(Against.NOTHING, at_most=3),),
+        sides=(SUBJECT,),
     ),
     Measure(
         "chat-bytes",

@@ -111,7 +111,7 @@ def _cpu_note(outcome: Outcome) -> list[str]:
         for side, runs in outcome.runs.items()
         if "cpu_seconds" in runs[0]
     }
-    if not spent or outcome.measure.unit is Unit.MULTIPLE:
+    if not spent or outcome.measure.unit in {Unit.MULTIPLE, Unit.SHARE}:
         return []
     told = ", ".join(f"{SIDES[side]} {number:,.1f}" for side, number in spent.items())
     return [f"- {outcome.measure.name}, CPU us each: {told}"]

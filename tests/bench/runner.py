@@ -52,6 +52,8 @@ def figure_of(run: dict[str, Any], unit: Unit) -> float:
             return run["seconds"]
         case Unit.MULTIPLE:
             return run["disk_bytes"] / run["state_bytes"]
+        case Unit.SHARE:
+            return run["share"] * 100
 
 
 class WorkerFailed(Exception):

@@ -7,6 +7,7 @@ because it hands each plain function to a thread.
 """
 
 import gc
+import itertools
 import json
 import operator
 import os
@@ -23,6 +24,7 @@ from typing import Annotated, Any, TypedDict
 
 from tests.bench.gathering import gather
 from tests.bench.libraries import IMPORTS, Library
+from tests.bench.sums import share_of
 
 WARM_UP_STEPS = 20
 READ_BACK_THREADS = 20
@@ -144,6 +146,14 @@ async def threads(
             state = await graph.aget_state({"configurable": {"thread_id": f"t{n}"}})
             assert state.values["count"] == steps, (n, state.values)
     return {**figures, "units": threads * steps, "batches": batches}
+
+
+async def checksums(library: Library, path: Path, **arguments: Any) -> dict:
+    """`threads`, and what the checksums of its rows take."""
+    count = itertools.count()
+    return await share_of(
+        lambda: threads(library, path.with_suffix(f".{next(count)}"), **arguments)
+    )
 
 
 async def fan_out(

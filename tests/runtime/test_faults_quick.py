@@ -92,7 +92,7 @@ class TestCrashPoints:
         """
         The judge can fail: with a store that drops the ledger, acknowledged tasks run again.
         """
-        insert = "INSERT OR IGNORE INTO writes SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE 0"
+        insert = "INSERT OR IGNORE INTO writes SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE 0"
         monkeypatch.setattr("actorgraph.savers.sqlite.schema.INSERT_WRITE", insert)
 
         seen = await crash_everywhere(FAN_OUT, "sqlite", "sync", tmp_path / "store.db", (0, 4))

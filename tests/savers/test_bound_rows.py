@@ -44,12 +44,18 @@ ATTACKS = {
         UPDATE blobs SET payload = CAST(substr(payload, 1, length(payload) - 1) || x'00' AS BLOB)
         WHERE substr(payload, -1) != x'00'""",
     "a plain value": "UPDATE blobs SET payload = x'a178' ",
-    "a plain list": "UPDATE ranges SET payload = x'0000000291a178'",
+    "a plain list": "UPDATE ranges SET payload = x'0000000391a178'",
     "plain writes": "UPDATE writes SET payload = x'9192a3666f6fa178'",
     "a number in the record": """
         UPDATE checkpoints SET record = json_set(record, '$.values', json('{"foo": 1}'),
             '$.blobs', json('[]')) WHERE thread = 1""",
 }
+
+FORGET = (
+    "UPDATE checkpoints SET crc = NULL",
+    "UPDATE blobs SET crc = NULL",
+    "UPDATE writes SET crc = NULL",
+)
 
 OPTIMIZED = """
 from actorgraph import Codec, EncryptionError
@@ -92,9 +98,14 @@ async def fill(saver):
 
 
 def changed(path, statement):
-    """Change the database as somebody without the key could; at least one row must change."""
+    """Change the database as somebody without the key could; at least one row must change.
+
+    Checksums are no secret: they are taken away, as if the rows were of an older version.
+    """
     with sqlite3.connect(path) as connection:
         assert connection.execute(statement).rowcount > 0
+        for forget in FORGET:
+            connection.execute(forget)
     connection.close()
 
 

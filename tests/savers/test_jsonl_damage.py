@@ -39,14 +39,17 @@ def listed(direct):
 
 def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
     """
-    Cut at every byte of its last three lines, the file shows the saves before the cut, a read
-    changes nothing, and the next save is read after them. Promise: T4, D2.
+    Cut at every byte of its last three lines, none of which was acknowledged, the file shows the
+    saves before the cut, a read changes nothing, and the next save is read after them.
+    Promise: T4, D2.
     """
+    marks = path.with_name(".marks")
     whole = path.read_bytes()
     ends = [m.end() for m in re.finditer(b"\n", whole)]
 
     for size in range(ends[-4], len(whole)):
         path.write_bytes(whole[:size])
+        marks.unlink()  # as if the process had died before it knew how much was durable
         kept = sum(end - 1 <= size for end in ends)  # a line is there without its newline too
         with Direct(path.parent) as direct:
             before = list(range(kept, 0, -1))
@@ -58,6 +61,47 @@ def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
             assert rows(listed(direct)) == [kept + 1, *before]
         with Direct(path.parent) as direct:
             assert rows(listed(direct)) == [kept + 1, *before]
+
+
+def test_a_cut_of_what_was_acknowledged_is_told(path):
+    """
+    Cut at every byte, between two lines too, a file that was acknowledged whole is refused by
+    reads and saves; a newline that is missing at its end, and nothing else, is put back.
+    """
+    whole = path.read_bytes()
+    for size in [*range(0, len(whole) - 1, 7), *(m.end() for m in re.finditer(b"\n", whole))][:-1]:
+        path.write_bytes(whole[:size])
+        with Direct(path.parent) as direct:
+            assert f"{len(whole)} bytes of it were acknowledged" in str(listed(direct)), size
+            assert isinstance(direct.commit(put(9))[0], Refused)
+            assert path.stat().st_size == size
+    path.write_bytes(whole[:-1])
+    with Direct(path.parent) as direct:
+        assert rows(listed(direct)) == NEWEST_FIRST
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+
+
+def test_a_file_without_marks_is_read(path):
+    """
+    Folders of older versions, and restored ones, have no marks: their files are read as they are.
+    """
+    path.with_name(".marks").unlink()
+    with Direct(path.parent) as direct:
+        assert rows(listed(direct)) == NEWEST_FIRST
+
+
+def test_torn_marks_say_nothing(path):
+    """
+    A mark that is no longer what was written is passed over, and written anew by the next save.
+    """
+    marks = path.with_name(".marks")
+    marks.write_bytes(bytes([marks.read_bytes()[0] ^ 1]) + marks.read_bytes()[1:-5])
+    with Direct(path.parent) as direct:
+        assert rows(listed(direct)) == NEWEST_FIRST
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+    path.write_bytes(path.read_bytes()[:100])
+    with Direct(path.parent) as direct:
+        assert "acknowledged" in str(listed(direct))
 
 
 def test_a_changed_bit_is_always_named(path):

@@ -92,7 +92,7 @@ class TestTables:
         [
             (schema.SELECT_BY_ID, (1, "", b"x"), "idx_checkpoints_lookup"),
             (schema.SELECT_HEAD, (1, ""), "idx_checkpoints_thread"),
-            (schema.SELECT_FLOOR, (1, ""), "idx_checkpoints_thread"),
+            (schema.SELECT_NEWEST, (1, ""), "idx_checkpoints_thread"),
             (schema.COUNT_CHECKPOINTS, {"thread": "t", "namespace": None}, "idx_checkpoints"),
         ],
         ids=["by id", "head", "floor", "count"],

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_json, decode_record
+from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
 from actorgraph.savers.foreign.live import value_of
 from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
 from actorgraph.savers.foreign.versions import Known, Style, number_of
@@ -119,12 +119,12 @@ def _values(
 
 
 def _metadata(row: CheckpointRow, record: Record) -> dict[str, Any]:
-    extra: dict[str, Any] = {"graph": record.graph, "next": decode_json(row.next)}
+    extra: dict[str, Any] = {"graph": record.graph, "next": decode_names(row.next)}
     if record.highest:
         extra["highest"] = record.highest
     if record.deltas:
         extra["folds"] = record.folds
-    metadata = {"parents": {}, **decode_json(row.metadata)}
+    metadata = {"parents": {}, **decode_metadata(row.metadata)}
     metadata.update(source=row.source, step=row.step)
     if row.run:
         metadata["run_id"] = as_text(row.run)

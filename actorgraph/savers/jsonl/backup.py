@@ -12,6 +12,7 @@ from pathlib import Path
 from actorgraph.errors import InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import Files, translate
 from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, enter, leave
+from actorgraph.savers.jsonl.marks import NAME as MARKS
 
 _CHUNK = 1 << 20
 
@@ -60,7 +61,9 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
 
 def _names(folder: Folder) -> list[str]:
     names = (path.name for path in Path(folder.path).iterdir() if path.is_file())
-    return sorted(name for name in names if name != LOCK and not name.endswith(TEMPORARY))
+    return sorted(
+        name for name in names if name not in {LOCK, MARKS} and not name.endswith(TEMPORARY)
+    )
 
 
 def _copy(folder: Folder, files: Files, name: str, part: str) -> None:

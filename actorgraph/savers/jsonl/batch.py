@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
+from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
@@ -314,6 +315,7 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
                 folder.forget(draft.index.thread_id)
             raise translate(error, path) from error
         _sync(folder, files, pool, opened)
+        inodes = [os.fstat(descriptor).st_ino for _, descriptor in opened]
     except BaseException:
         with folder.reading:
             folder.unsynced = {}
@@ -323,8 +325,9 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
             os.close(descriptor)
     with folder.reading:
         folder.unsynced = {}
-        for draft in drafts:
+        for draft, inode in zip(drafts, inodes, strict=True):
             draft.apply()
+            folder.marks.put(Path(draft.index.path).name, inode, draft.index.size)
             folder.remember(draft.index)
             _settle_owner(folder, draft)
 

@@ -13,11 +13,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError
+from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.index import ThreadIndex, load
+from actorgraph.savers.jsonl.index import ThreadIndex, damaged, load
 from actorgraph.savers.jsonl.lines import decode_heading
 from actorgraph.savers.jsonl.list_rows import ListRows
+from actorgraph.savers.jsonl.marks import Marks
 from actorgraph.savers.jsonl.names import SUFFIX, file_name
 from actorgraph.savers.jsonl.systems import NAME, RunLog
 
@@ -57,11 +58,13 @@ class Folder:
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
+        self.marks = Marks(path)
         for left in Path(path).glob(f".*{TEMPORARY}"):
             left.unlink()  # of a rewrite that didn't end
 
     def release(self) -> None:
         """Let other processes in."""
+        self.marks.close()
         if self._lock >= 0:
             # A child that was forked meanwhile may still have the descriptor.
             fcntl.flock(self._lock, fcntl.LOCK_UN)
@@ -105,6 +108,7 @@ class Folder:
         found = self.unsynced.get(thread_id) or self._indexes.get(thread_id)
         if found is None:
             found = load(thread_id, self.file(thread_id), self.epochs.get(thread_id, 1))
+            self.marks.check(found.path, found.size + found.unended)
             if keep:
                 self.remember(found)
         elif thread_id in self._indexes:
@@ -119,7 +123,8 @@ class Folder:
             StorageError: the file is damaged.
         """
         if self._runs is None:
-            self._runs = RunLog(str(Path(self.path, NAME)), partial(self.index, keep=False))
+            path = str(Path(self.path, NAME))
+            self._runs = RunLog(path, partial(self.index, keep=False), self.marks)
         return self._runs
 
     def forget_runs(self) -> None:
@@ -147,16 +152,24 @@ class Folder:
             else:
                 self._indexes.pop(thread_id, None)
 
-    def threads(self, *, inputs: bool = False) -> Iterator[str]:
+    def threads(
+        self, *, inputs: bool = False, errors: list[Exception] | None = None
+    ) -> Iterator[str]:
         """The ids of the threads with checkpoints, as their files say; other files are skipped.
 
         Under `reading`.
 
         Args:
             inputs: whether those too that have the input of a run alone.
+            errors: takes those of files of lines that are damaged before their first checkpoint.
         """
         for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
-            thread_id = _thread_in(path, inputs=inputs)
+            thread_id = None
+            try:
+                thread_id = _thread_in(path, inputs=inputs)
+            except StorageError as error:
+                if errors is not None:
+                    errors.append(error)
             known = self.unsynced.get(thread_id or "")
             there = known is None or (known.starts if inputs else known.places)
             if thread_id is not None and there:
@@ -165,13 +178,23 @@ class Folder:
 
 def _thread_in(path: Path, *, inputs: bool) -> str | None:
     """The id in a file, if it has a checkpoint, or any save, that can be read."""
-    with suppress(OSError, ValueError, CheckpointError), path.open("rb") as file:
-        for text in file:
-            if text.strip():
-                heading = decode_heading(text)
-                if heading.checkpoints or inputs:
-                    return heading.thread_id
+    position = 0
+    with suppress(OSError), path.open("rb") as file:
+        for number, text in enumerate(file, 1):
+            try:
+                heading = decode_heading(text) if text.strip() else None
+            except (ValueError, CheckpointError) as error:
+                if text.startswith(_BEGIN) and text.endswith(b"\n"):
+                    raise damaged(str(path), number, position, error) from error
+                return None
+            position += len(text)
+            if heading is not None and (heading.checkpoints or inputs):
+                return heading.thread_id
     return None
+
+
+_BEGIN = b'{"v":'
+"""What every line begins with; a file with another beginning is somebody else's."""
 
 
 _OPEN: dict[str, Folder] = {}

@@ -2,7 +2,8 @@
 
 Made by reading the file once, line by line, and kept up to date by every line that is added. A
 file ends in the middle of a line after a crash: that line was never acknowledged, and is cut off
-before the next one is written. Damage anywhere else is an error that names the line.
+before the next one is written. Damage anywhere else is an error that names the line. Whether more
+than such a line is missing, the folder's `marks` say.
 """
 
 import os
@@ -196,10 +197,10 @@ def _next(index: ThreadIndex, text: bytes, physical: int, position: int) -> Line
     return line
 
 
-def damaged(path: str, number: int, position: int, error: ValueError) -> StorageError:
+def damaged(path: str, number: int, position: int, error: Exception) -> StorageError:
     """The error of a line that can't be read."""
     return StorageError(
         f"line {number} of {path!r}, at byte {position}, is damaged: {error}",
         do="restore the file from a backup; or, to go on from what stands before that line, "
-        f"cut it there: truncate -s {position} FILE",
+        f"cut it there: head -c {position} FILE > NEW && mv NEW FILE",
     )

@@ -12,14 +12,15 @@ from typing import Any, Self
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_json, decode_record, encode_json
-from actorgraph.errors import ActorGraphError, StorageError
+from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
+from actorgraph.errors import StorageError
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import Place, ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, payload_of
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.paging import in_order
 from actorgraph.savers.retention import stored_by
+from actorgraph.savers.soundness import unreadable
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -27,7 +28,9 @@ from actorgraph.values.commits import (
     LoadCheckpoint,
     Loaded,
     OpenRun,
+    PageOfSome,
     Query,
+    SoundRows,
     StoredCheckpoint,
     StoredRange,
 )
@@ -49,8 +52,10 @@ def _answer_or_error(folder: Folder, query: Query) -> Any:
         return _answer(folder, query)
     except OSError as error:
         return _unreadable(folder, error)
-    except (ActorGraphError, ValueError, TypeError) as error:
-        return error
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - lines that no saver has written may raise anything
+        return unreadable(getattr(query, "thread_id", None), error)
 
 
 def _unreadable(folder: Folder, error: OSError) -> StorageError:
@@ -66,8 +71,7 @@ def _answer(folder: Folder, query: Query) -> Any:
     if isinstance(query, LoadCheckpoint):
         return _load(folder, query)
     if isinstance(query, ListThreads):
-        named = folder.threads(inputs=query.inputs)
-        return sorted(t for t in named if _has_runs(folder, t, query))
+        return _threads(folder, query)
     if isinstance(query, CountCheckpoints):
         places = folder.index(query.thread_id).places
         return sum(query.namespace in (None, place.namespace) for place in places)
@@ -75,6 +79,19 @@ def _answer(folder: Folder, query: Query) -> Any:
         log = folder.runs_if_any()
         return [] if log is None else log.memory.answer(query)
     return _page(folder, query)
+
+
+def _threads(folder: Folder, query: ListThreads) -> list[str]:
+    """The ids of threads; of those that can't be read the error."""
+    found: list[str] = []
+    errors: list[Exception] = []
+    for thread_id in folder.threads(inputs=query.inputs, errors=errors):
+        try:
+            if _has_runs(folder, thread_id, query):
+                found.append(thread_id)
+        except Exception as error:  # noqa: BLE001 - as above
+            errors.append(unreadable(thread_id, error))
+    return SoundRows(sorted(found), errors) if errors else sorted(found)
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
@@ -246,17 +263,21 @@ def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
         with _Reader(folder, folder.index(query.thread_id)) as reader:
             return [_read(reader, p, query) for p in islice(_places(reader, query), query.limit)]
     places: dict[bytes, list[tuple[str, Place]]] = {}
-    for thread_id in sorted(folder.threads()):
-        with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
-            for place in _places(reader, query):
-                places.setdefault(place.id, []).append((thread_id, place))
+    errors: list[Exception] = []
+    for thread_id in sorted(folder.threads(errors=errors)):
+        try:
+            with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
+                for place in list(_places(reader, query)):
+                    places.setdefault(place.id, []).append((thread_id, place))
+        except Exception as error:  # noqa: BLE001 - as above
+            errors.append(unreadable(thread_id, error))
     ids = sorted(places, reverse=not query.oldest_first)
     found = islice((one for id_ in ids for one in places[id_]), query.limit)
     rows: list[StoredCheckpoint] = []
     for thread_id, those in groupby(found, key=lambda one: one[0]):
         with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
-    return rows
+    return PageOfSome(rows, rows, errors) if errors else rows
 
 
 def _read(reader: _Reader, place: Place, query: ListCheckpoints) -> StoredCheckpoint:
@@ -280,7 +301,7 @@ def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:
     if not query.where:
         return True
     row = reader.row(place)
-    shown = {**decode_json(row.metadata), "source": row.source, "step": row.step}
+    shown = {**decode_metadata(row.metadata), "source": row.source, "step": row.step}
     return all(
         key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
         for key, value in query.where

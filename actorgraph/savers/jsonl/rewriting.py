@@ -222,6 +222,8 @@ def _rewrite(
     finally:
         with folder.reading:
             folder.unsynced = {}
+    with suppress(OSError):
+        folder.marks.put(path.name, os.stat(made.path).st_ino, made.size)  # noqa: PTH116
     return made
 
 

@@ -15,6 +15,7 @@ import msgspec
 from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged
+from actorgraph.savers.jsonl.marks import Marks
 from actorgraph.savers.jsonl.system_lines import Forgotten, Noted, Said, encoded, entries
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
@@ -45,13 +46,15 @@ class RunLog:
 
     Args:
         path: of the file. index: a thread's; for what its saves say of a run.
+        marks: the folder's.
 
     Attributes:
         memory: what is durable, and leases.
     """
 
-    def __init__(self, path: str, index: Callable[[str], ThreadIndex]) -> None:
+    def __init__(self, path: str, index: Callable[[str], ThreadIndex], marks: Marks) -> None:
         self.path = path
+        self._marks = marks
         self.memory = MemorySystems()
         self._size = 0
         self._lines = 0
@@ -60,6 +63,7 @@ class RunLog:
         self._unsynced = False
         self._sealed = False
         self._load()
+        marks.check(path, self._size)
         self._reconcile(index)
 
     # --- what a batch says ---
@@ -88,6 +92,7 @@ class RunLog:
                 self._sync(files, descriptor)
                 if is_new:
                     files.sync_folder(str(Path(self.path).parent))
+                self._marks.put(NAME, os.fstat(descriptor).st_ino, self._size + len(data))
         finally:
             os.close(descriptor)
         self._size += len(data)

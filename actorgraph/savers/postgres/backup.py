@@ -17,23 +17,25 @@ from actorgraph.storage.postgres.limits import USE_SCHEMA
 
 _TABLES: dict[str, LiteralString] = {
     "threads": """
-        SELECT thread, thread_id, epoch, owner, next_seq, head, run, deleted::int FROM threads""",
+        SELECT thread, thread_id, epoch, owner, next_seq, head, run, deleted::int, crc
+        FROM threads""",
     "runs": """
-        SELECT run, thread, namespace, mode, status, head, input, resumes, epoch FROM runs""",
+        SELECT run, thread, namespace, mode, status, head, input, resumes, epoch, crc FROM runs""",
     "checkpoints": """
         SELECT thread, namespace, seq, id, parent, step, source, run, next::text,
-               has_interrupts::int, created, metadata::text, record::text
+               has_interrupts::int, created, metadata::text, record::text, crc
         FROM checkpoints ORDER BY thread, seq""",
-    "blobs": "SELECT thread, namespace, channel, version, payload FROM blobs",
+    "blobs": "SELECT thread, namespace, channel, version, payload, crc FROM blobs",
     "ranges": """
         SELECT thread, namespace, channel, lineage, start, count, payload FROM ranges
         WHERE lineage >= 0""",
     "writes": """
-        SELECT thread, namespace, checkpoint, task, idx, generation, path, payload FROM writes""",
+        SELECT thread, namespace, checkpoint, task, idx, generation, path, payload, crc
+        FROM writes""",
     "system_runs": """
         SELECT run, thread_id, graph, status, attempts, claimed::int, owner, created, metadata,
-               payload, reason FROM system_runs""",
-    "events": "SELECT run, place, created, payload FROM events",
+               payload, reason, crc FROM system_runs""",
+    "events": "SELECT run, place, created, payload, crc FROM events",
     "cancels": "SELECT run, reason FROM cancels",
 }
 

@@ -24,11 +24,12 @@ from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.savers.postgres.shapes import Shapes
+from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import Kind, RowError, kind_of, said
 from actorgraph.storage.postgres.limits import Limits
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
-from actorgraph.values.retention import CopyThread, Vacuum
+from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 
 Link = Connection[Any]
@@ -143,6 +144,7 @@ class _Work:
         self.turn = turn
         self._shapes = shapes
         self._threads: dict[str, ThreadState] = {}
+        self._damaged: dict[str, StorageError] = {}
         self._facts = Facts()
         self._waiting: list[Statement] = []
 
@@ -176,7 +178,11 @@ class _Work:
         ]
         asked = _questions(first)
         cursors = self.run([*head, *asked])
-        for name, row, epoch, run, next_seq, newest, owner in cursors[len(head) - 1].fetchall():
+        for name, row, epoch, run, next_seq, newest, owner, crc in cursors[len(head) - 1]:
+            try:
+                check_head((name, epoch, run, next_seq, newest), crc)
+            except StorageError as error:
+                self._damaged[name] = error
             known = ThreadState(name, row, epoch, run, next_seq, {"": newest}, owner=owner)
             self._threads[name] = known
         self._learn(asked, cursors[len(head) :])
@@ -234,6 +240,8 @@ class _Work:
             named.add(request.source)
         if not self._threads.keys() >= named:
             return Refused(_unlocked(request, self.turn))
+        if self._damaged.keys() & named and not isinstance(request, DeleteThread):
+            return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
         self._send()
         if isinstance(request, systems.Rare):
             thread = self._threads.get(request.thread_id)
@@ -244,6 +252,8 @@ class _Work:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
             return Refused(_unlocked(commit, self.turn))
+        if commit.thread_id in self._damaged:
+            return Refused(self._damaged[commit.thread_id])
         place = (commit.thread_id, commit.namespace)
         thread.heads.setdefault(commit.namespace, self._facts.heads.get(place))
         before = thread.run

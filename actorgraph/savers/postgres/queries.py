@@ -20,16 +20,22 @@ USE_SCHEMA: LiteralString = f"""{limits.USE_SCHEMA},
 COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
-    c.source, c.run, c.next::text, c.metadata::text, c.record::text"""
+    c.source, c.run, c.next::text, c.metadata::text, c.record::text, c.crc"""
+_NEWEST: LiteralString = ", ".join(
+    f"CASE WHEN c.seq = h.seq THEN NULL ELSE {column} END"
+    for column in COLUMNS.replace("c.", "h.").split(",")
+)
+"""Those of the newest checkpoint of the namespace, if it is another one."""
 SELECT_LOADS: LiteralString = f"""
-SELECT w.place, t.epoch, h.id, CASE WHEN c.seq = h.seq THEN NULL ELSE h.record::text END,
-       r.run, r.head, r.mode, r.input, {COLUMNS}
+SELECT w.place, t.thread_id, t.epoch, t.run, t.next_seq, t.head, t.crc, h.id,
+       r.run, r.head, r.mode, r.input, r.namespace, r.status, r.crc, {COLUMNS},
+       {_NEWEST}
 FROM unnest(%s::text[], %s::text[], %s::bytea[]) WITH ORDINALITY
     AS w (thread_id, namespace, id, place)
 JOIN threads t ON t.thread_id = w.thread_id
-LEFT JOIN runs r ON r.run = t.run AND r.status = 'running'
+LEFT JOIN runs r ON r.run = t.run
 LEFT JOIN LATERAL (
-    SELECT h.id, h.seq, h.record FROM checkpoints h
+    SELECT * FROM checkpoints h
     WHERE h.thread = t.thread AND h.namespace = w.namespace
     ORDER BY h.seq DESC LIMIT 1) AS h ON true
 LEFT JOIN LATERAL (
@@ -37,7 +43,7 @@ LEFT JOIN LATERAL (
     WHERE c.thread = t.thread AND c.namespace || '' = w.namespace
         AND c.id = coalesce(w.id, h.id)
     ORDER BY c.seq DESC LIMIT 1) AS c ON true
-"""  # noqa: S608 - the only thing put in is the constant above
+"""  # noqa: S608 - the only things put in are the constants above
 
 _WHERE: LiteralString = """
     (%(step)s::text IS NULL OR c.step::text = %(step)s)
@@ -123,13 +129,14 @@ ORDER BY chain.depth
 # kind, thread, namespace, channel or path, checkpoint, task, three numbers, payload
 SELECT_VALUES = """
 SELECT 'blob', b.thread, b.namespace, b.channel, NULL::bytea, NULL::bytea, b.version, 0::bigint,
-       0::bigint, b.payload
+       0::bigint, b.payload, b.crc
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[])
     AS w (thread, namespace, channel, version)
 JOIN blobs b ON b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
     AND b.version = w.version
 UNION ALL
-SELECT 'range', w.thread, w.namespace, w.channel, NULL, NULL, w.lineage, r.start, r.count, r.payload
+SELECT 'range', w.thread, w.namespace, w.channel, NULL, NULL, w.lineage, r.start, r.count,
+       r.payload, NULL
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
     AS w (thread, namespace, channel, lineage, upto)
 CROSS JOIN LATERAL (
@@ -144,7 +151,7 @@ CROSS JOIN LATERAL (
     WHERE last.start >= w.upto) AS r
 UNION ALL
 SELECT 'write', d.thread, d.namespace, d.path, d.checkpoint, d.task, d.idx, d.generation, 0,
-       d.payload
+       d.payload, d.crc
 FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS w (thread, namespace, checkpoint)
 JOIN writes d ON d.thread = w.thread AND d.namespace = w.namespace AND d.checkpoint = w.checkpoint
 """

@@ -9,15 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
+import psycopg
 from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.codec.records import Record, decode_record, encode_json
-from actorgraph.errors import ActorGraphError
+from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Binaries, Texts
-from actorgraph.savers.postgres.values import Needs, Values, row_of
+from actorgraph.savers.postgres.values import Needs, Values, bare, row_of, taken
+from actorgraph.savers.soundness import check_head, open_run, unreadable
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import Kind, kind_of
 from actorgraph.values.commits import (
@@ -25,7 +27,7 @@ from actorgraph.values.commits import (
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
+    PageOfSome,
     Query,
     StoredCheckpoint,
 )
@@ -55,15 +57,15 @@ def run_queries(connection: Connection[Any], queries: Sequence[Query], begin: Be
         if not _own(error):
             raise
         if len(queries) == 1:
-            return [error]
+            return [unreadable(getattr(queries[0], "thread_id", None), error)]
     return [run_queries(connection, [query], begin)[0] for query in queries]
 
 
 def _own(error: Exception) -> bool:
     """Whether an error is a query's own: its batch is other people's."""
-    if isinstance(error, ActorGraphError | ValueError | TypeError):
-        return True
-    return kind_of(error) is Kind.ROW
+    if isinstance(error, psycopg.Error):
+        return kind_of(error) is Kind.ROW
+    return not isinstance(error, MemoryError)
 
 
 def _run(connection: Connection[Any], queries: Sequence[Query], begin: Begin) -> list[Any]:
@@ -134,14 +136,16 @@ class _Reader:
         names, namespaces, points = zip(*asked, strict=True)
         columns = [Texts(names), Texts(namespaces), Binaries(points)]
         rows = {row[0] - 1: row[1:] for row in self.ask((sql.SELECT_LOADS, columns))}
-        there = {place: row[7:] for place, row in rows.items() if row[7] is not None}
+        there = {place: row[14:27] for place, row in rows.items() if row[14] is not None}
         wholes = self._find(there.values(), [queries[place].ancestors for place in there])
         for place, whole in zip(there, wholes, strict=True):
             whole.parent = queries[place].parent
         stored = dict(zip(there, self._read(wholes), strict=True))
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
+        newest = {place: row[27:] for place, row in rows.items() if row[27] is not None}
+        floors |= {p: decode_record(row_of(c).record).floor for p, c in newest.items()}
         return [
-            _loaded(rows[place], stored.get(place), floors.get(place, 0))
+            _loaded(queries[place], rows[place], stored.get(place), floors.get(place, 0))
             if place in rows
             else Loaded()
             for place in range(len(queries))
@@ -186,10 +190,35 @@ class _Reader:
             "seq": seq,
         }
         rows = self.ask((statement[query.oldest_first], values))
+        try:
+            return self._shown(rows, query)
+        except psycopg.Error:
+            raise
+        except Exception:
+            if query.thread_id is not None:
+                raise
+        return self._shown_apart(rows, query)
+
+    def _shown(self, rows: list[tuple[Any, ...]], query: ListCheckpoints) -> list[StoredCheckpoint]:
+        """The checkpoints of a page's rows."""
         if query.bare:
-            none = Values([])
-            return [none.checkpoint(columns, row_of(columns), Record()) for columns in rows]
+            return [bare(columns, row_of(columns)) for columns in rows]
         return self._read(self._find(rows, [query.ancestors] * len(rows)))
+
+    def _shown_apart(
+        self, rows: list[tuple[Any, ...]], query: ListCheckpoints
+    ) -> list[StoredCheckpoint]:
+        """A page of all threads without those of its rows that can't be read."""
+        found: list[StoredCheckpoint] = []
+        errors: list[Exception] = []
+        for columns in rows:
+            try:
+                found += self._shown([columns], query)
+            except psycopg.Error:
+                raise
+            except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
+                errors.append(unreadable(columns[1], error))
+        return PageOfSome(found, [bare(columns, taken(columns)) for columns in rows], errors)
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
         """Checkpoints with, where asked for, the ancestors that their deltas need."""
@@ -226,7 +255,8 @@ class _Reader:
         needs = Needs()
         for one in (each for top in found for each in (top, *top.ancestors)):
             needs.add(one.columns, one.record, one.row.parent if one.parent else None)
-        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())))
+        threads = {one.columns[0]: one.columns[1] for one in found}
+        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())), threads)
         return [_stored(values, top) for top in found]
 
 
@@ -245,14 +275,19 @@ def _compared(value: object) -> str:
     return encode_json(value).replace("\\u0000", "\\ue000")
 
 
-def _loaded(row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int) -> Loaded:
-    epoch, head, text, run, run_head, mode, claimed = row[:7]
+def _loaded(
+    query: LoadCheckpoint, row: tuple[Any, ...], stored: StoredCheckpoint | None, floor: int
+) -> Loaded:
+    named, epoch, run, next_seq, head, crc, newest = row[:7]
+    check_head((named, epoch, run, next_seq, head), crc)
+    if not query.namespace and head != newest:
+        raise damaged(named, point_key("", head), "its row is not there")
     return Loaded(
         epoch=epoch,
         checkpoint=stored,
-        head=head,
-        open_run=None if run is None else OpenRun(run, run_head, mode, claimed),
-        version_floor=decode_record(text).floor if text else floor,
+        head=newest,
+        open_run=None if run is None else open_run(named, run, row[7:14]),
+        version_floor=floor,
     )
 
 

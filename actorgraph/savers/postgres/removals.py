@@ -13,21 +13,22 @@ DELETE_THREAD = (
         SELECT thread_id FROM threads WHERE thread = %s))""",
     """DELETE FROM system_runs WHERE thread_id = (
         SELECT thread_id FROM threads WHERE thread = %s)""",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = true
-    WHERE thread = %s""",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = true,
+        crc = NULL WHERE thread = %s""",
 )
 COPY_THREAD = (
     """INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
-                           has_interrupts, created, metadata, shape, record)
+                           has_interrupts, created, metadata, shape, record, crc)
     SELECT %(target)s, namespace, seq, id, parent, step, source, run, next,
-           has_interrupts, created, metadata, shape, record
+           has_interrupts, created, metadata, shape, record, crc # %(other)s
     FROM points WHERE thread = %(source)s""",
-    """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload
+    """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload, crc # %(other)s
     FROM blobs WHERE thread = %(source)s""",
     """INSERT INTO ranges SELECT %(target)s, namespace, channel, lineage, start, count, payload
     FROM ranges WHERE thread = %(source)s AND lineage >= 0""",
     """INSERT INTO writes
-    SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload
+    SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload,
+           crc # %(other)s
     FROM writes WHERE thread = %(source)s""",
 )
 SELECT_ANY = "SELECT 1 FROM points WHERE thread = %s LIMIT 1"
@@ -35,8 +36,9 @@ SELECT_HEAD = """
 SELECT id FROM points WHERE thread = %s AND namespace = '' ORDER BY seq DESC LIMIT 1
 """
 SELECT_POINTS = """
-SELECT namespace, seq, id, parent, run, metadata::text, record::text FROM checkpoints
-WHERE thread = %s ORDER BY seq
+SELECT namespace, seq, id, parent, run, metadata::text, record::text, step, source, next::text,
+       crc
+FROM checkpoints WHERE thread = %s ORDER BY seq
 """
 DELETE_CHECKPOINTS = """
 DELETE FROM points c
@@ -49,8 +51,9 @@ USING unnest(%s::text[], %s::bytea[]) AS w (namespace, id)
 WHERE r.thread = %s AND r.namespace = w.namespace AND r.checkpoint = w.id
 """
 UPDATE_PARENTS = """
-UPDATE points c SET parent = w.parent
-FROM unnest(%s::bytea[], %s::text[], %s::bigint[]) AS w (parent, namespace, seq)
+UPDATE points c SET parent = w.parent, crc = c.crc # w.changed::integer
+FROM unnest(%s::bytea[], %s::bigint[], %s::text[], %s::bigint[])
+    AS w (parent, changed, namespace, seq)
 WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
 """
 SELECT_RECORD = """
@@ -58,7 +61,7 @@ SELECT seq, record::text FROM checkpoints WHERE thread = %s AND namespace || '' 
 ORDER BY seq DESC LIMIT 1
 """
 UPDATE_RECORD = """
-UPDATE points SET shape = 0, record = %s::json
+UPDATE points SET shape = 0, record = %s::json, crc = crc # %s
 WHERE thread = %s AND namespace = %s AND seq = %s
 """
 DELETE_STRAY_WRITES = """

@@ -1,69 +1,80 @@
 """The payloads of a thread's rows, made anew by a resealer, inside the transaction of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
 from psycopg import Cursor
 
-from actorgraph.values.commits import LedgerRow
+from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.remaking import Remaking
 from actorgraph.values.retention import Resealer
 
-_VALUES = "SELECT namespace, channel, version, payload FROM blobs WHERE thread = %s"
+_VALUES = "SELECT namespace, channel, version, payload, crc FROM blobs WHERE thread = %s"
 _ITEMS = """
-SELECT namespace, channel, lineage, start, payload FROM ranges WHERE thread = %s AND lineage >= 0
+SELECT namespace, channel, lineage, start, count, payload FROM ranges
+WHERE thread = %s AND lineage >= 0
 """
 _WRITES = """
-SELECT namespace, checkpoint, task, path, idx, generation, payload FROM writes WHERE thread = %s
+SELECT namespace, checkpoint, task, path, idx, generation, payload, crc FROM writes
+WHERE thread = %s
 """
-_INPUTS = "SELECT run, input FROM runs WHERE thread = %s AND input IS NOT NULL"
+_INPUTS = """
+SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = %s AND input IS NOT NULL
+"""
 _SET_VALUE = """
-UPDATE blobs SET payload = %s
-WHERE thread = %s AND namespace = %s AND channel = %s AND version = %s
+UPDATE blobs b SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s, %s::bigint))
+    AS w (thread, payload, crc, namespace, channel, version)
+WHERE b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
 """
 _SET_ITEMS = """
-UPDATE ranges SET payload = %s
-WHERE thread = %s AND namespace = %s AND channel = %s AND lineage = %s AND start = %s
+UPDATE ranges r SET payload = w.payload
+FROM (VALUES (%s::bigint, %s::bytea, %s, %s, %s::bigint, %s::bigint))
+    AS w (thread, payload, namespace, channel, lineage, start)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
 """
 _SET_WRITES = """
-UPDATE writes SET payload = %s
-WHERE thread = %s AND namespace = %s AND checkpoint = %s AND task = %s AND idx = %s
-    AND generation = %s
+UPDATE writes r SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s::bytea, %s::bytea, %s::bigint, %s::bigint))
+    AS w (thread, payload, crc, namespace, checkpoint, task, idx, generation)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.checkpoint = w.checkpoint
+    AND r.task = w.task AND r.idx = w.idx AND r.generation = w.generation
 """
-_SET_INPUT = "UPDATE runs SET input = %s WHERE run = %s"
+_SET_INPUT = "UPDATE runs SET input = %s, crc = %s WHERE run = %s"
 
 Changes = list[tuple[LiteralString, Sequence[tuple[object, ...]]]]
 """Statements, each with the rows that it is executed for."""
 
 
 def resealed(
-    cursor: Cursor[Any], source: int | None, target: int | None, resealer: Resealer
+    cursor: Cursor[Any], source: ThreadState, target: ThreadState, resealer: Resealer
 ) -> Changes:
     """What gives each row of `target` the payload for the one of `source` that it is a copy of.
 
     Raises: what the resealer raises.
+        StorageError: a row is damaged.
     """
-    values = [
-        (resealer.value(ns, channel, version, payload), target, ns, channel, version)
-        for ns, channel, version, payload in cursor.execute(_VALUES, (source,)).fetchall()
+    remaking = Remaking(resealer, source.thread_id, target.thread_id)
+    found: Changes = [
+        (_SET_VALUE, _of(target, remaking.values(_rows(cursor, _VALUES, source)))),
+        (_SET_ITEMS, _of(target, remaking.items(_rows(cursor, _ITEMS, source)))),
+        (_SET_WRITES, _of(target, remaking.writes(_rows(cursor, _WRITES, source)))),
     ]
-    items = [
-        (resealer.items(ns, channel, line, start, payload), target, ns, channel, line, start)
-        for ns, channel, line, start, payload in cursor.execute(_ITEMS, (source,)).fetchall()
-    ]
-    writes = [
-        (
-            resealer.writes(ns, LedgerRow(base, task, path, index, generation, payload)),
-            *(target, ns, base, task, index, generation),
-        )
-        for ns, base, task, path, index, generation, payload in cursor.execute(
-            _WRITES, (source,)
-        ).fetchall()
-    ]
-    found: Changes = [(_SET_VALUE, values), (_SET_ITEMS, items), (_SET_WRITES, writes)]
-    if source == target:
-        runs = cursor.execute(_INPUTS, (source,)).fetchall()
-        found.append((_SET_INPUT, [(resealer.input(run, given), run) for run, given in runs]))
+    if source.row == target.row:
+        found.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
     return found
+
+
+def _rows(
+    cursor: Cursor[Any], statement: LiteralString, thread: ThreadState
+) -> Iterable[tuple[Any, ...]]:
+    return cursor.execute(statement, (thread.row,)).fetchall()
+
+
+def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
+    return [(thread.row, *row) for row in rows]
 
 
 def carry_out(cursor: Cursor[Any], changes: Changes) -> None:

@@ -4,14 +4,18 @@ from typing import Any
 
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int4
 
 from actorgraph.errors import ActorGraphError
+from actorgraph.savers.checksums import blob_sum, parent_sum, record_sum, thread_sum
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.postgres import removals as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
+from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
-from actorgraph.savers.retention import Cut, Point, cut, held_whole
+from actorgraph.savers.retention import Cut, cut, held_whole
+from actorgraph.savers.soundness import sound_points, unreadable
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
@@ -88,11 +92,13 @@ def _copy(
     changes: Changes = []
     if request.resealer is not None:
         try:
-            changes = resealed(cursor, source.row, thread.row, request.resealer)
+            changes = resealed(cursor, source, thread, request.resealer)
         except ActorGraphError as error:
             return Refused(error)
+    other = thread_sum(source.thread_id) ^ thread_sum(thread.thread_id)
     for statement in sql.COPY_THREAD:
-        cursor.execute(statement, {"source": source.row, "target": thread.row})
+        named = {"source": source.row, "target": thread.row, "other": Int4(other)}
+        cursor.execute(statement, named)
     carry_out(cursor, changes)
     thread.next_seq = source.next_seq
     thread.heads = {"": source.heads.get("")}
@@ -102,7 +108,7 @@ def _copy(
 
 def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Outcome:
     try:
-        changes = resealed(cursor, thread.row, thread.row, request.resealer)
+        changes = resealed(cursor, thread, thread, request.resealer)
     except ActorGraphError as error:
         return Refused(error)
     carry_out(cursor, changes)
@@ -112,23 +118,31 @@ def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Outcom
 def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outcome:
     where = (thread.row, request.namespace, request.id)
     found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
-    held = found and held_whole(request, found[1])
+    try:
+        held = found and held_whole(request, found[1])
+    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+        return Refused(unreadable(thread.thread_id, error))
     if found and held:
         text, blobs = held
-        rows = [(thread.row, request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        values = [(request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        rows = [(thread.row, *v, blob_sum(thread.thread_id, *v)) for v in values]
         cursor.execute(INSERT_BLOBS, arrays(rows))
-        cursor.execute(sql.UPDATE_RECORD, (text, thread.row, request.namespace, found[0]))
+        changed = Int4(record_sum(found[1]) ^ record_sum(text))
+        cursor.execute(sql.UPDATE_RECORD, (text, changed, thread.row, request.namespace, found[0]))
     return Stored()
 
 
 def _update(cursor: Cursor[Any], thread: ThreadState) -> None:
-    row = (thread.next_seq, thread.heads.get(""), thread.run, thread.row)
-    cursor.execute(UPDATE_THREADS, arrays([row]))
+    cursor.execute(UPDATE_THREADS, arrays([head_row(thread)]))
 
 
 def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outcome:
-    points = [Point(*row) for row in cursor.execute(sql.SELECT_POINTS, (thread.row,))]
-    found = cut(request, points, thread.run)
+    rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
+    try:
+        points = sound_points(thread.thread_id, rows)
+        found = cut(request, points, thread.run)
+    except Exception as error:  # noqa: BLE001 - as above
+        return Refused(unreadable(thread.thread_id, error))
     if found.stops:
         cursor.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
@@ -153,7 +167,10 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
     if found.ledgers:
         cursor.execute(sql.DELETE_WRITES, (*arrays(found.ledgers), row))
     if found.parents:
-        relinked = [(parent, p.namespace, p.sequence) for p, parent in found.parents]
+        relinked = [
+            (parent, parent_sum(p.parent) ^ parent_sum(parent), p.namespace, p.sequence)
+            for p, parent in found.parents
+        ]
         cursor.execute(sql.UPDATE_PARENTS, (*arrays(relinked), row))
     blobs = cursor.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
     unnamed = [key for key in blobs if key not in found.blobs]

@@ -9,6 +9,8 @@ from typing import Any, LiteralString
 
 from psycopg.types.numeric import Int8
 
+from actorgraph.codec.frames import checked
+from actorgraph.savers.checksums import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
@@ -60,7 +62,7 @@ class Rows:
         self._runs: dict[bytes | None, _Row] = {}
         self._ended: dict[bytes | None, _Row] = {}
         self._checkpoints: list[_Row] = []
-        self._blobs: dict[_Row, bytes] = {}
+        self._blobs: dict[_Row, tuple[bytes, int]] = {}
         self._writes: list[_Row] = []
         self._interrupts: list[_Row] = []
         self._growing: dict[RangeKey, Growing] = {}
@@ -81,10 +83,12 @@ class Rows:
         if claim is not None:
             head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
             run = (commit.run, key, namespace, claim.mode, head, claim.input, claim.resumes)
-            self._runs[commit.run] = (*run, thread.epoch)
+            crc = run_sum(thread.thread_id, commit.run or b"", head, claim.mode, claim.input)
+            self._runs[commit.run] = (*run, thread.epoch, crc)
         for row in commit.ledger:
             place = (row.base, row.task, row.index, row.generation)
-            self._writes.append((key, namespace, *place, row.path, row.payload))
+            crc = writes_sum(thread.thread_id, namespace, row)
+            self._writes.append((key, namespace, *place, row.path, row.payload, crc))
             self.answers.add((commit.thread_id, namespace, *place))
             if row.asks:
                 self._interrupts.append((key, namespace, row.base))
@@ -116,10 +120,13 @@ class Rows:
                 row.created,
                 row.metadata,
                 *self._shapes.taken(row.record),
+                checkpoint_sum(thread.thread_id, namespace, sequence, row),
             )
         )
         for blob in row.blobs:
-            self._blobs[key, namespace, blob.channel, blob.version] = blob.payload
+            value = (namespace, blob.channel, blob.version, blob.payload)
+            crc = blob_sum(thread.thread_id, *value)
+            self._blobs[key, *value[:3]] = (blob.payload, crc)
         for part in row.ranges:
             self._grow(thread, namespace, part)
         for merge in row.merges:
@@ -135,13 +142,13 @@ class Rows:
         if growing is None:
             growing = self._growing[where] = Growing((thread.row, *where[1:]), known)
         growing.count += part.count
-        growing.parts.append(part.payload)
+        growing.parts.append(checked(part.payload))
 
     def statements(self) -> list[Statement]:
         """What to execute, in order."""
-        blobs = [(*key, payload) for key, payload in self._blobs.items()]
+        blobs = [(*key, *value) for key, value in self._blobs.items()]
         growing = self._growing.values()
-        threads = [(t.next_seq, t.heads.get(""), t.run, k) for k, t in self._threads.items()]
+        threads = [head_row(thread) for thread in self._threads.values()]
         tables: tuple[tuple[LiteralString, Iterable[_Row]], ...] = (
             (sql.SUPERSEDE_RUNS, [(run,) for run in self._superseded]),
             (sql.INSERT_RUNS, self._runs.values()),
@@ -156,6 +163,12 @@ class Rows:
         found: list[Statement] = [(text, arrays(rows)) for text, rows in tables if rows]
         found += [_merge(place, merge) for place, merge in self._merges]
         return [*found, (sql.UPDATE_THREADS, arrays(threads))] if threads else found
+
+
+def head_row(thread: ThreadState) -> _Row:
+    """A row of `statements.UPDATE_THREADS`."""
+    said = (thread.next_seq, thread.heads.get(""), thread.run)
+    return (*said, head_sum(thread.thread_id, *said), thread.row)
 
 
 def _merge(place: _Row, merge: MergeRow) -> Statement:

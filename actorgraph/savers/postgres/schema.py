@@ -204,6 +204,23 @@ ALTER TABLE runs SET (fillfactor = 100);
 CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
 """,
+    # Checksums, see `savers.checksums`. Rows that are there have none.
+    """
+ALTER TABLE threads ADD COLUMN crc integer;
+ALTER TABLE runs ADD COLUMN crc integer;
+ALTER TABLE points ADD COLUMN crc integer;
+ALTER TABLE blobs ADD COLUMN crc integer;
+ALTER TABLE writes ADD COLUMN crc integer;
+ALTER TABLE events ADD COLUMN crc integer;
+ALTER TABLE system_runs ADD COLUMN crc integer;
+CREATE OR REPLACE VIEW checkpoints AS
+SELECT p.thread, p.namespace, p.seq, p.id, p.parent, p.step, p.source, p.run, p.next,
+       p.has_interrupts, p.created, p.metadata,
+       CASE WHEN p.shape = 0 THEN p.record ELSE format(
+           s.form, VARIADIC string_to_array(trim(BOTH '[]' FROM p.record::text), ','))::json
+       END AS record, p.crc
+FROM points p LEFT JOIN shapes s ON s.shape = p.shape;
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

@@ -39,7 +39,7 @@ WHERE NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = w.thread_id)
 ORDER BY w.thread_id COLLATE "C" ON CONFLICT DO NOTHING
 """
 _THREADS = """
-SELECT thread_id, thread, epoch, run, next_seq, head, owner FROM threads
+SELECT thread_id, thread, epoch, run, next_seq, head, owner, crc FROM threads
 WHERE thread_id = ANY(%s) ORDER BY thread_id FOR UPDATE"""
 LOCK_THREADS = _THREADS
 LOCK_FREE_THREADS = _THREADS + " SKIP LOCKED"
@@ -83,29 +83,30 @@ CROSS JOIN LATERAL (
 
 SUPERSEDE_RUNS = "UPDATE runs SET status = 'lost' WHERE run = ANY(%s) AND status = 'running'"
 INSERT_RUNS = """
-INSERT INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch)
-SELECT run, thread, namespace, mode, 'running', head, input, resumes, epoch
+INSERT INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)
+SELECT run, thread, namespace, mode, 'running', head, input, resumes, epoch, crc
 FROM unnest(%s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::bytea[], %s::bytea[],
-            %s::text[], %s::bigint[])
-    AS w (run, thread, namespace, mode, head, input, resumes, epoch)
-ON CONFLICT (run) DO UPDATE SET (thread, namespace, mode, status, head, input, resumes, epoch) =
+            %s::text[], %s::bigint[], %s::bigint[])
+    AS w (run, thread, namespace, mode, head, input, resumes, epoch, crc)
+ON CONFLICT (run) DO UPDATE
+SET (thread, namespace, mode, status, head, input, resumes, epoch, crc) =
     (excluded.thread, excluded.namespace, excluded.mode, excluded.status, excluded.head,
-     excluded.input, excluded.resumes, excluded.epoch)
+     excluded.input, excluded.resumes, excluded.epoch, excluded.crc)
 """
 END_RUNS = """
-UPDATE runs r SET status = w.status, input = NULL
+UPDATE runs r SET status = w.status, input = NULL, crc = NULL
 FROM unnest(%s::text[], %s::bytea[]) AS w (status, run) WHERE r.run = w.run
 """
 INSERT_CHECKPOINTS = """
 INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
-                    created, metadata, shape, record)
+                    created, metadata, shape, record, crc)
 SELECT thread, namespace, seq, id, parent, step, source, run, next::json,
-       created, metadata::json, shape, record::json
+       created, metadata::json, shape, record::json, crc
 FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[],
             %s::text[], %s::bytea[], %s::text[], %s::bigint[], %s::text[], %s::bigint[],
-            %s::text[])
+            %s::text[], %s::bigint[])
     AS w (thread, namespace, seq, id, parent, step, source, run, next, created, metadata, shape,
-          record)
+          record, crc)
 """
 MARK_INTERRUPTS = """
 UPDATE points c SET has_interrupts = true
@@ -114,13 +115,15 @@ WHERE c.thread = w.thread AND c.namespace || '' = w.namespace AND c.id = w.id
 """
 INSERT_BLOBS = """
 INSERT INTO blobs
-SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bytea[])
-ON CONFLICT (thread, namespace, channel, version) DO UPDATE SET payload = excluded.payload
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bytea[],
+                     %s::bigint[])
+ON CONFLICT (thread, namespace, channel, version)
+DO UPDATE SET payload = excluded.payload, crc = excluded.crc
 """
 INSERT_WRITES = """
 INSERT INTO writes
 SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::bigint[],
-                     %s::bigint[], %s::text[], %s::bytea[])
+                     %s::bigint[], %s::text[], %s::bytea[], %s::bigint[])
 ON CONFLICT DO NOTHING
 """
 FREE = -1
@@ -174,8 +177,9 @@ WHERE r.thread = %(thread)s AND r.namespace = %(namespace)s AND r.channel = %(ch
 """
 """The first row becomes all of them, the others are free."""
 UPDATE_THREADS = """
-UPDATE threads t SET next_seq = w.next_seq, head = w.head, run = w.run, deleted = false
-FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])
-    AS w (next_seq, head, run, thread)
+UPDATE threads t
+SET next_seq = w.next_seq, head = w.head, run = w.run, crc = w.crc, deleted = false
+FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[])
+    AS w (next_seq, head, run, crc, thread)
 WHERE t.thread = w.thread
 """

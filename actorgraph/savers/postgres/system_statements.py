@@ -5,13 +5,13 @@ from typing import LiteralString
 _OPEN: LiteralString = "status IN ('pending', 'running')"
 INSERT_SYSTEM_RUNS: LiteralString = """
 INSERT INTO system_runs (run, thread_id, graph, status, attempts, claimed, owner, created,
-                         metadata, payload, reason)
+                         metadata, payload, reason, crc)
 SELECT run, thread_id, graph, status, attempts, claimed <> 0, owner, created,
-       metadata, payload, reason
+       metadata, payload, reason, crc
 FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],
-            %s::bytea[], %s::bigint[], %s::text[], %s::bytea[], %s::text[])
+            %s::bytea[], %s::bigint[], %s::text[], %s::bytea[], %s::text[], %s::bigint[])
     AS w (run, thread_id, graph, status, attempts, claimed, owner, created,
-          metadata, payload, reason)
+          metadata, payload, reason, crc)
 ON CONFLICT DO NOTHING
 """
 BEGIN_SYSTEM_RUNS: LiteralString = """
@@ -58,17 +58,16 @@ ASK_CANCEL: LiteralString = f"""
 INSERT INTO cancels SELECT run, %s FROM system_runs WHERE run = %s AND {_OPEN}
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - the only thing put in is a constant
-SEAL_RUN: LiteralString = """
-UPDATE system_runs SET payload = coalesce(%s::bytea, payload) WHERE run = %s
-"""
+SELECT_SEALED: LiteralString = "SELECT graph, created, metadata FROM system_runs WHERE run = %s"
+SEAL_RUN: LiteralString = "UPDATE system_runs SET payload = %s, crc = %s WHERE run = %s"
 SEAL_EVENTS: LiteralString = """
-UPDATE events e SET payload = w.payload
-FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[]) AS w (run, place, payload)
+UPDATE events e SET payload = w.payload, crc = w.crc
+FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[]) AS w (run, place, payload, crc)
 WHERE e.run = w.run AND e.place = w.place
 """
 INSERT_EVENTS: LiteralString = """
-INSERT INTO events (run, place, created, payload)
-SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[])
+INSERT INTO events (run, place, created, payload, crc)
+SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[], %s::bigint[])
 ON CONFLICT DO NOTHING
 """
 # As the one of SQLite: from the oldest on.
@@ -100,15 +99,16 @@ FORGET: tuple[LiteralString, ...] = (
     f"{_LEFT_OVER} AND run = %s",
 )
 SELECT_EVENTS: LiteralString = """
-SELECT place, created, payload FROM events WHERE run = %s AND place > %s ORDER BY place LIMIT %s
+SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
+ORDER BY place LIMIT %s
 """
 SELECT_NEWEST_EVENT: LiteralString = """
-SELECT place, created, payload FROM events WHERE run = %s AND place > %s
+SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
 ORDER BY place DESC LIMIT least(%s, 1)
 """
 _ROW: LiteralString = """
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, s.payload, s.reason,
+       s.metadata, s.payload, s.reason, s.crc,
        coalesce(o.lease_until > clock_timestamp(), false), c.reason
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
 SELECT_RUNS: LiteralString = f"""{_ROW}

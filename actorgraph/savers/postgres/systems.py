@@ -11,13 +11,15 @@ from typing import Any, LiteralString
 import msgspec
 from psycopg import Connection
 from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int8
+from psycopg.types.numeric import Int4, Int8
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
+from actorgraph.savers.checksums import event_sum, system_sum
 from actorgraph.savers.judge import ThreadState, fence
 from actorgraph.savers.postgres import system_statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import Facts, Statement
+from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.systems import (
@@ -25,7 +27,6 @@ from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
     DropOwner,
-    EventRow,
     ForgetRun,
     ListRuns,
     OpenRun,
@@ -105,7 +106,9 @@ class OwnedRows:
             self._set[run] = (run, request.status, request.reason, attempts)
             self._note(request.thread_id, run, request.status)
         else:
-            self._events += [(run, row.place, row.created, row.payload) for row in request.rows]
+            self._events += [
+                (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
+            ]
             self._kept[run] = (run, request.keep, request.older_than)
         return Stored()
 
@@ -177,7 +180,7 @@ class OwnedRows:
 def _columns(row: RunRow) -> _Row:
     return (
         *(row.run, row.thread_id, row.graph, row.status, row.attempts, int(row.claimed)),
-        *(row.owner, row.created, row.metadata, row.payload, row.reason),
+        *(row.owner, row.created, row.metadata, row.payload, row.reason, system_sum(row)),
     )
 
 
@@ -217,9 +220,16 @@ def apply(
 
 
 def _seal(run: Callable[..., Any], request: SealRun) -> None:
-    run(sql.SEAL_RUN, (request.payload, request.run))
+    named = request.run
+    found = run(sql.SELECT_SEALED, (named,)).fetchone()
+    if found is not None and request.payload is not None:
+        graph, created, metadata = found
+        where = (named, request.thread_id, graph, "", 0, False, None)
+        crc = Int4(system_sum(RunRow(*where, created, metadata, request.payload)))
+        run(sql.SEAL_RUN, (request.payload, crc, named))
     if request.events:
-        run(sql.SEAL_EVENTS, arrays([(request.run, e.place, e.payload) for e in request.events]))
+        sealed = [(named, e.place, e.payload, event_sum(named, e)) for e in request.events]
+        run(sql.SEAL_EVENTS, arrays(sealed))
 
 
 def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[Any]:
@@ -231,8 +241,9 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         values = (query.run, Int8(query.after), Int8(query.limit))
-        return [EventRow(*row) for row in ask((text, values))]
-    return [RunRow(*row) for row in ask(_selected(query))]
+        return [check_event(query.run, row[:-1], row[-1]) for row in ask((text, values))]
+    rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
+    return sound_runs(rows, query)
 
 
 def _selected(query: ListRuns) -> Statement:

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from actorgraph.codec.records import Record
+from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
+from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 
@@ -13,8 +15,21 @@ _Row = tuple[Any, ...]
 
 
 def row_of(columns: _Row) -> CheckpointRow:
-    """A checkpoint's row out of the columns that `queries.COLUMNS` names."""
-    _, _, _, _, identifier, parent, step, source, run, following, metadata, text = columns
+    """A checkpoint's row out of the columns that `queries.COLUMNS` names.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    row = taken(columns)
+    if columns[-2] is None:
+        raise damaged(columns[1], point_key(columns[2], row.id), "its record has lost its shape")
+    check_point(columns[1], columns[2], columns[3], row, columns[-1])
+    return row
+
+
+def taken(columns: _Row) -> CheckpointRow:
+    """The same, whatever it says."""
+    identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
     return CheckpointRow(
         id=identifier,
         parent=parent,
@@ -22,9 +37,14 @@ def row_of(columns: _Row) -> CheckpointRow:
         source=source,
         run=run,
         next=following,
-        record=text or "",  # of a shape that somebody has removed: damaged
+        record=text or "",  # None is of a shape that somebody has removed
         metadata=metadata,
     )
+
+
+def bare(columns: _Row, row: CheckpointRow) -> StoredCheckpoint:
+    """A checkpoint without its values and its ledger."""
+    return StoredCheckpoint(columns[1], columns[2], columns[3], row, {}, {}, {}, ())
 
 
 class Needs:
@@ -68,21 +88,32 @@ def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
 
 
 class Values:
-    """The rows of `queries.SELECT_VALUES`, by what names them."""
+    """The rows of `queries.SELECT_VALUES`, by what names them.
 
-    def __init__(self, rows: Iterable[_Row]) -> None:
+    Args:
+        threads: the store's key of a thread -> its id.
+    Raises:
+        StorageError: one is damaged.
+    """
+
+    def __init__(self, rows: Iterable[_Row], threads: dict[int, str]) -> None:
         self._blobs: dict[_Row, bytes] = {}
         self._lists: dict[_Row, list[tuple[int, int, bytes | None]]] = {}
         self._ledgers: dict[_Row, list[LedgerRow]] = {}
-        for kind, thread, namespace, name, point, task, first, second, third, payload in rows:
+        for kind, thread, namespace, name, point, task, *numbers, payload, crc in rows:
+            first, second, third = numbers
+            named = threads[thread]
             if kind == "blob":
-                self._blobs[thread, namespace, name, first] = payload
+                value = check_blob(named, namespace, name, first, (payload, crc))
+                self._blobs[thread, namespace, name, first] = value
             elif kind == "range":
                 parts = self._lists.setdefault((thread, namespace, name, first), [])
-                parts.append((second, third, payload))
+                part = (second, third, payload)
+                parts.append(part if payload is None else check_items(named, namespace, name, part))
             else:
                 asks = first == CONTROL_INDEX[INTERRUPT]
                 entry = LedgerRow(point, task, name, first, second, payload, asks)
+                check_writes(named, namespace, entry, crc)
                 self._ledgers.setdefault((thread, namespace, point), []).append(entry)
         for parts in self._lists.values():
             parts.sort(key=lambda part: part[0])
@@ -118,7 +149,7 @@ class Values:
                 ]
                 ends[channel, lineage] = sum(parts[-1][:2]) if parts else 0
         ledger = self._ledgers.get((*place, row.id), [])
-        return StoredCheckpoint(
+        found = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -133,3 +164,4 @@ class Values:
             ledger=newest_rows([e for e in ledger if e.index >= 0 or not written]),
             ancestors=ancestors,
         )
+        return whole(found, record)

@@ -12,12 +12,20 @@ from contextlib import suppress
 
 import msgspec
 
+from actorgraph.codec.frames import checked
 from actorgraph.errors import StorageError
+from actorgraph.savers.checksums import (
+    blob_sum,
+    checkpoint_sum,
+    run_sum,
+    writes_sum,
+)
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.soundness import check_head
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.failures import translate
-from actorgraph.savers.sqlite.retention import keep
+from actorgraph.savers.sqlite.retention import head_row, keep
 from actorgraph.savers.systems import status_after
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -29,6 +37,7 @@ from actorgraph.values.commits import (
     Request,
     Stored,
 )
+from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
@@ -114,7 +123,7 @@ def _refused(request: Request, error: Exception) -> StorageError:
 
 
 def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
-    threads = _read_threads(connection, batch)
+    threads, damaged = _read_threads(connection, batch)
     rows = Rows()
     outcomes: list[Outcome] = []
     for request in batch:
@@ -127,15 +136,16 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             outcomes.append(systems.apply(connection, request))
             systems.read_fence(connection, threads.get(request.thread_id))
             continue
+        if request.thread_id in damaged and not isinstance(request, DeleteThread):
+            outcomes.append(Refused(damaged[request.thread_id]))
+            continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
             rows.write(connection)
             rows = Rows()
             outcomes.append(keep(connection, request, thread))
             continue
-        if request.namespace not in thread.heads:
-            found = connection.execute(sql.SELECT_HEAD, (thread.row, request.namespace)).fetchone()
-            thread.heads[request.namespace] = found[0] if found else None
+        _know_head(connection, thread, request.namespace)
         before = thread.run
         lost = None
         if request.claim is not None:
@@ -162,6 +172,12 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
     return outcomes
 
 
+def _know_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
+    if namespace not in thread.heads:
+        found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
+        thread.heads[namespace] = found[0] if found else None
+
+
 def _has_row(
     connection: sqlite3.Connection, thread: ThreadState, commit: Commit, row: LedgerRow
 ) -> bool:
@@ -178,13 +194,19 @@ def _has_point(
 
 def _read_threads(
     connection: sqlite3.Connection, batch: Sequence[Request]
-) -> dict[str, ThreadState]:
+) -> tuple[dict[str, ThreadState], dict[str, StorageError]]:
+    """The state of the threads of a batch, and the errors of those whose row is damaged."""
     wanted = {r.thread_id for r in batch if not isinstance(r, SYSTEM_REQUESTS)}
     threads: dict[str, ThreadState] = {}
     names = msgspec.json.encode(list(wanted)).decode()
-    for thread_id, row, epoch, run, next_seq, head in connection.execute(
+    damaged: dict[str, StorageError] = {}
+    for thread_id, row, epoch, run, next_seq, head, crc in connection.execute(
         sql.SELECT_THREADS, (names,)
     ):
+        try:
+            check_head((thread_id, epoch, run, next_seq, head), crc)
+        except StorageError as error:
+            damaged[thread_id] = error
         threads[thread_id] = ThreadState(thread_id, row, epoch, run, next_seq, {"": head})
     missing = [thread_id for thread_id in wanted if thread_id not in threads]
     if missing:
@@ -194,7 +216,7 @@ def _read_threads(
         connection.executemany(
             sql.INSERT_THREAD, [(t.row, t.thread_id) for t in _new(threads, missing)]
         )
-    return threads
+    return threads, damaged
 
 
 def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
@@ -239,6 +261,7 @@ class Rows:
                     claim.input,
                     claim.resumes,
                     thread.epoch,
+                    run_sum(thread.thread_id, commit.run or b"", head, claim.mode, claim.input),
                 )
             )
         for row in commit.ledger:
@@ -252,12 +275,13 @@ class Rows:
                     row.generation,
                     row.path,
                     row.payload,
+                    writes_sum(thread.thread_id, namespace, row),
                 )
             )
             if row.asks:
                 self.interrupts.append((key, namespace, row.base))
         for offset, point in enumerate(commit.checkpoints):
-            self._add_checkpoint(key, namespace, sequence + offset, point)
+            self._add_checkpoint(thread, namespace, sequence + offset, point)
         if commit.ends is not None:
             self.ended.append((commit.ends, commit.run))
         if commit.owner is not None:
@@ -277,8 +301,9 @@ class Rows:
             self.leases.append((thread.owner, thread.epoch, thread.row))
 
     def _add_checkpoint(
-        self, key: int | None, namespace: str, sequence: int, row: CheckpointRow
+        self, thread: ThreadState, namespace: str, sequence: int, row: CheckpointRow
     ) -> None:
+        key, named = thread.row, thread.thread_id
         self.checkpoints.append(
             (
                 key,
@@ -293,10 +318,12 @@ class Rows:
                 row.created,
                 row.metadata,
                 row.record,
+                checkpoint_sum(named, namespace, sequence, row),
             )
         )
         for blob in row.blobs:
-            self.blobs.append((key, namespace, blob.channel, blob.version, blob.payload))
+            where = (namespace, blob.channel, blob.version, blob.payload)
+            self.blobs.append((key, *where, blob_sum(named, *where)))
         for part in row.ranges:
             self.lists.append(lambda c, p=part: _write_range(c, key, namespace, p))
         for merge in row.merges:
@@ -323,7 +350,7 @@ class Rows:
                 connection.executemany(statement, rows)
         for step in self.lists:
             step(connection)
-        updated = [(t.next_seq, t.heads.get(""), t.run, key) for key, t in self.threads.items()]
+        updated = [head_row(thread) for thread in self.threads.values()]
         if updated:
             connection.executemany(sql.UPDATE_THREAD, updated)
 
@@ -332,10 +359,11 @@ def _write_range(
     connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
 ) -> None:
     where = (key, namespace, part.channel, part.lineage, part.start)
+    payload = checked(part.payload)
     if part.before == 0:
-        connection.execute(sql.INSERT_RANGE, (*where, part.count, part.payload))
+        connection.execute(sql.INSERT_RANGE, (*where, part.count, payload))
         return
-    done = connection.execute(sql.EXTEND_RANGE, (part.count, part.payload, *where, part.before))
+    done = connection.execute(sql.EXTEND_RANGE, (part.count, payload, *where, part.before))
     if done.rowcount != 1:
         msg = f"the list {part.channel!r} has no row at {part.start} with {part.before} items"
         raise sqlite3.IntegrityError(msg)

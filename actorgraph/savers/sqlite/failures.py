@@ -13,6 +13,21 @@ _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM
 _BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+def is_undecoded(error: sqlite3.Error) -> bool:
+    """Whether a row has text that is no UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
+
+
+def file_damaged(error: sqlite3.Error) -> StorageError:
+    """The error of a read that the file doesn't allow."""
+    found = StorageError(
+        f"SQLite can't read the rows: {error}",
+        do="check the file with `PRAGMA integrity_check`, or restore it from a backup",
+    )
+    found.__cause__ = error
+    return found
+
+
 def translate(error: sqlite3.Error, *, committing: bool) -> StorageError:
     """The error that callers see.
 

@@ -16,29 +16,29 @@ ROWS_AT_ONCE = 200
 
 INSERTS = {
     "threads": """INSERT INTO threads
-        (thread, thread_id, epoch, owner, next_seq, head, run, deleted)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-    "runs": """INSERT INTO runs
-        (run, thread, namespace, mode, status, head, input, resumes, epoch)
+        (thread, thread_id, epoch, owner, next_seq, head, run, deleted, crc)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "runs": """INSERT INTO runs
+        (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "checkpoints": """INSERT INTO checkpoints
         (thread, namespace, seq, id, parent, step, source, run, next, has_interrupts, created,
-         metadata, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+         metadata, record, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "blobs": """INSERT INTO blobs
-        (thread, namespace, channel, version, payload) VALUES (?, ?, ?, ?, ?)""",
+        (thread, namespace, channel, version, payload, crc) VALUES (?, ?, ?, ?, ?, ?)""",
     "ranges": """INSERT INTO ranges
         (thread, namespace, channel, lineage, start, count, payload)
         VALUES (?, ?, ?, ?, ?, ?, ?)""",
     "writes": """INSERT INTO writes
-        (thread, namespace, checkpoint, task, idx, generation, path, payload)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        (thread, namespace, checkpoint, task, idx, generation, path, payload, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "system_runs": """INSERT INTO system_runs
         (run, thread_id, graph, status, attempts, claimed, owner, created, metadata, payload,
-         reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-    "events": "INSERT INTO events (run, place, created, payload) VALUES (?, ?, ?, ?)",
+         reason, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
     "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
 }
-"""Leases are left out: whoever has them has no part in the copy."""
+"""Leases are left out: whoever has them has no part in the copy. `crc` comes with the rows."""
 
 
 class Filler:

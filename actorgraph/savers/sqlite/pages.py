@@ -9,6 +9,7 @@ from typing import Any
 
 from actorgraph.codec.records import Record, decode_record, encode_json
 from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
@@ -18,8 +19,20 @@ Place = tuple[int, str]
 
 
 def place_and_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
-    """What a row of `checkpoints` says."""
-    key, _, namespace, _, identifier, parent, step, source, run, following, metadata, text = columns
+    """What a row of `checkpoints` says.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    place, row = taken(columns)
+    check_point(columns[1], place[1], columns[3], row, columns[-1])
+    return place, row
+
+
+def taken(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+    """The same, whatever it says."""
+    key, _, namespace, _, identifier, parent, step, source, run, following, *more = columns
+    metadata, text, _ = more
     row = CheckpointRow(
         id=identifier,
         parent=parent,
@@ -33,17 +46,27 @@ def place_and_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
     return (key, namespace), row
 
 
-def ledger_row(entry: tuple[Any, ...]) -> LedgerRow:
-    """What a row of `writes` says."""
-    base, task, path, index, generation, payload = entry
+def ledger_row(thread_id: str, namespace: str, entry: tuple[Any, ...]) -> LedgerRow:
+    """What a row of `writes` says.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    base, task, path, index, generation, payload, crc = entry
     asks = index == CONTROL_INDEX[INTERRUPT]
-    return LedgerRow(base, task, path, index, generation, payload, asks)
+    row = LedgerRow(base, task, path, index, generation, payload, asks)
+    return check_writes(thread_id, namespace, row, crc)
 
 
 class _Values:
-    """What a page's checkpoints hold, by place."""
+    """What a page's checkpoints hold, by place.
 
-    def __init__(self) -> None:
+    Args:
+        threads: the store's key of a thread -> its id.
+    """
+
+    def __init__(self, threads: dict[int, str]) -> None:
+        self._threads = threads
         self.blobs: dict[tuple[Place, str, int], bytes] = {}
         self.ranges: dict[tuple[Place, str, int], list[StoredRange]] = {}
         self.ends: dict[tuple[Place, str, int], int] = {}
@@ -52,25 +75,26 @@ class _Values:
     def read(self, connection: sqlite3.Connection, needs: dict[str, str]) -> None:
         """Read the rows that are needed."""
         for kind, thread, namespace, *columns in connection.execute(sql.SELECT_VALUES, needs):
-            place = (thread, namespace)
+            place, named = (thread, namespace), self._threads[thread]
             if kind == sql.OF_LEDGER:
-                row = ledger_row(tuple(columns))
+                row = ledger_row(named, namespace, tuple(columns))
                 self.ledgers.setdefault((place, row.base), []).append(row)
                 continue
-            channel, number, start, count, end, payload = columns
+            channel, number, start, count, end, payload, crc = columns
             if kind == sql.OF_BLOB:
-                self.blobs[place, channel, number] = payload
+                value = check_blob(named, namespace, channel, number, (payload, crc))
+                self.blobs[place, channel, number] = value
                 continue
-            part = StoredRange(start, count, payload)
+            part = StoredRange(*check_items(named, namespace, channel, (start, count, payload)))
             self.ranges.setdefault((place, channel, number), []).append(part)
             self.ends[place, channel, number] = end
 
     def checkpoint(self, columns: tuple[Any, ...], record: Record) -> StoredCheckpoint:
-        """One checkpoint with what it holds of them."""
-        place, row = place_and_row(columns)
+        """One checkpoint, whose row was checked, with what it holds of them."""
+        place, row = taken(columns)
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
         keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
-        return StoredCheckpoint(
+        found = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -86,6 +110,7 @@ class _Values:
             ends={(c, lineage): self.ends.get((place, c, lineage), 0) for c, lineage, _ in chains},
             ledger=newest_rows(self.ledgers.get((place, row.id), [])),
         )
+        return whole(found, record)
 
 
 def read_whole(
@@ -98,7 +123,7 @@ def read_whole(
     """
     if not rows:
         return []
-    points = [(columns, decode_record(columns[-1])) for columns in rows]
+    points = [(columns, decode_record(place_and_row(columns)[1].record)) for columns in rows]
     ledgers: list[list[Any]] = []
     blobs: dict[tuple[Any, ...], None] = {}
     lists: dict[tuple[Any, ...], int] = {}
@@ -110,7 +135,7 @@ def read_whole(
             for lineage, end in chain:
                 key = (*place, channel, lineage)
                 lists[key] = max(end, lists.get(key, 0))
-    values = _Values()
+    values = _Values({columns[0]: columns[1] for columns in rows})
     needs = {
         "ledgers": ledgers,
         "blobs": [*blobs],

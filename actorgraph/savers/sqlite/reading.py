@@ -12,11 +12,19 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, decode_record, encode_json
-from actorgraph.errors import ActorGraphError
+from actorgraph.savers.checksums import damaged, point_key
+from actorgraph.savers.soundness import (
+    check_blob,
+    check_head,
+    check_items,
+    open_run,
+    unreadable,
+    whole,
+)
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
-from actorgraph.savers.sqlite.failures import translate
-from actorgraph.savers.sqlite.pages import ledger_row, place_and_row, read_whole
+from actorgraph.savers.sqlite.failures import file_damaged, is_undecoded, translate
+from actorgraph.savers.sqlite.pages import ledger_row, place_and_row, read_whole, taken
 from actorgraph.savers.sqlite.retention import count, threads
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -25,6 +33,7 @@ from actorgraph.values.commits import (
     LoadCheckpoint,
     Loaded,
     OpenRun,
+    PageOfSome,
     Query,
     StoredCheckpoint,
     StoredRange,
@@ -57,10 +66,29 @@ def _answer_or_error(connection: sqlite3.Connection, query: Query) -> Any:
     """The answer, or the error that this query alone deserves: its batch is other people's."""
     try:
         return _answer(connection, query)
-    except sqlite3.OperationalError:
-        raise
-    except (sqlite3.Error, ActorGraphError, ValueError, TypeError) as error:
-        return error
+    except sqlite3.OperationalError as error:
+        if not is_undecoded(error):
+            raise
+    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+        return _own(query, error)
+    connection.text_factory = _text_of
+    try:
+        return _answer(connection, query)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _own(query, error)
+    finally:
+        connection.text_factory = str
+
+
+def _text_of(raw: bytes) -> str:
+    """Text, or what shows that it is none."""
+    return raw.decode(errors="surrogateescape")
+
+
+def _own(query: Query, error: Exception) -> Exception:
+    if isinstance(error, sqlite3.DatabaseError):
+        error = file_damaged(error)
+    return unreadable(getattr(query, "thread_id", None), error)
 
 
 def _answer(connection: sqlite3.Connection, query: Query) -> Any:
@@ -84,20 +112,24 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     thread = _thread(connection, query.thread_id)
     if thread is None:
         return Loaded()
-    _, key, epoch, run, _, head = thread
+    _, key, epoch, run, next_seq, head, crc = thread
+    check_head((query.thread_id, epoch, run, next_seq, head), crc)
     if query.namespace:
         found = connection.execute(sql.SELECT_HEAD, (key, query.namespace)).fetchone()
         head = found[0] if found else None
     wanted = query.id or head
     row = wanted and connection.execute(sql.SELECT_BY_ID, (key, query.namespace, wanted)).fetchone()
-    claim = run and connection.execute(sql.SELECT_RUN, (run,)).fetchone()
-    floor = connection.execute(sql.SELECT_FLOOR, (key, query.namespace)).fetchone()
+    if row is None and wanted is not None and wanted == head:
+        raise damaged(query.thread_id, point_key(query.namespace, head), "its row is not there")
+    newest = row
+    if row is None or wanted != head:
+        newest = connection.execute(sql.SELECT_NEWEST, (key, query.namespace)).fetchone()
     return Loaded(
         epoch=epoch,
         checkpoint=_loaded(connection, row, query) if row else None,
         head=head,
-        open_run=OpenRun(*claim) if claim else None,
-        version_floor=decode_record(floor[0]).floor if floor else 0,
+        open_run=_open_run(connection, query.thread_id, run) if run else None,
+        version_floor=decode_record(place_and_row(newest)[1].record).floor if newest else 0,
     )
 
 
@@ -108,36 +140,45 @@ def _loaded(
     stored = _whole(connection, columns, ancestors=query.ancestors)
     if not query.parent:
         return stored
-    place, row = place_and_row(columns)
-    return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, place, row.parent))
+    _, row = place_and_row(columns)
+    return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, columns, row.parent))
 
 
 def _ledger(
-    connection: sqlite3.Connection, place: tuple[int, str], point: bytes | None
+    connection: sqlite3.Connection, columns: tuple[Any, ...], point: bytes | None
 ) -> tuple[LedgerRow, ...]:
-    """The rows beside a checkpoint; nothing for None."""
-    found = connection.execute(sql.SELECT_WRITES, (*place, point))
-    return tuple(map(ledger_row, found))
+    """The rows beside a checkpoint of the thread of `columns`; nothing for None."""
+    key, thread_id, namespace = columns[:3]
+    found = connection.execute(sql.SELECT_WRITES, (key, namespace, point))
+    return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
+
+
+def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> OpenRun | None:
+    """The run that a thread's row names, unless it has ended."""
+    claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
+    return open_run(thread_id, run, claim)
 
 
 def _whole(
     connection: sqlite3.Connection, columns: tuple[Any, ...], *, ancestors: bool
 ) -> StoredCheckpoint:
     """A checkpoint with its ledger and, if asked for, the ancestors that its deltas need."""
-    place, row = place_and_row(columns)
+    _, row = place_and_row(columns)
     record = decode_record(row.record)
-    ledger = _ledger(connection, place, row.id)
-    above = _ancestors(connection, place, row, record) if ancestors and record.deltas else ()
+    ledger = _ledger(connection, columns, row.id)
+    above = _ancestors(connection, columns, row, record) if ancestors and record.deltas else ()
     return _checkpoint(connection, columns, record, ledger, above)
 
 
 def _ancestors(
-    connection: sqlite3.Connection, place: tuple[int, str], row: CheckpointRow, record: Record
+    connection: sqlite3.Connection, below: tuple[Any, ...], row: CheckpointRow, record: Record
 ) -> tuple[StoredCheckpoint, ...]:
+    place, whose = (below[0], below[2]), (below[1], below[2])
     keys, named = ("thread", "namespace"), {"parent": row.parent, "depth": record.depth}
     where = {**dict(zip(keys, place, strict=True)), **named}
     ledgers: dict[bytes, list[LedgerRow]] = {}
-    for entry in map(ledger_row, connection.execute(sql.SELECT_ANCESTORS_WRITES, where)):
+    for columns in connection.execute(sql.SELECT_ANCESTORS_WRITES, where):
+        entry = ledger_row(*whose, columns)
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
     for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
@@ -157,32 +198,38 @@ def _checkpoint(
     ledger: tuple[LedgerRow, ...],
     ancestors: tuple[StoredCheckpoint, ...] = (),
 ) -> StoredCheckpoint:
-    """A checkpoint with the values that a record, its own or a part of it, names."""
-    place, row = place_and_row(columns)
+    """A checkpoint, whose row was checked, with the values that a record names."""
+    place, row = taken(columns)
+    whose = (columns[1], place[1])
     versions = [[channel, record.version_of(channel)] for channel in record.blobs]
-    blobs = (
-        connection.execute(sql.SELECT_BLOBS, (encode_json(versions), *place)) if versions else ()
-    )
+    blobs: dict[str, bytes] = {}
+    if versions:
+        asked = (encode_json(versions), *place)
+        for channel, *found in connection.execute(sql.SELECT_BLOBS, asked):
+            blobs[channel] = check_blob(*whose, channel, record.version_of(channel), tuple(found))
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}
     for channel, chain in record.lists.items():
         for lineage, end in chain:
             where = (*place, channel, lineage)
             found = connection.execute(sql.SELECT_RANGES, (*where, end)).fetchall()
-            ranges[channel, lineage] = [StoredRange(*part) for part in found]
+            ranges[channel, lineage] = [
+                StoredRange(*check_items(*whose, channel, part)) for part in found
+            ]
             last = connection.execute(sql.SELECT_RANGE_END, where).fetchone()
             ends[channel, lineage] = last[0] if last else 0
-    return StoredCheckpoint(
+    found = StoredCheckpoint(
         thread_id=columns[1],
         namespace=place[1],
         sequence=columns[3],
         row=row,
-        blobs=dict(blobs),
+        blobs=blobs,
         ranges=ranges,
         ends=ends,
         ledger=ledger,
         ancestors=ancestors,
     )
+    return whole(found, record)
 
 
 def _is_a_step(wanted: Any) -> bool:
@@ -198,11 +245,44 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
     else:
         statement = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
     rows = connection.execute(statement[query.oldest_first], _values(query)).fetchall()
+    try:
+        return _shown(connection, rows, query)
+    except sqlite3.OperationalError:
+        raise
+    except Exception:
+        if query.thread_id is not None:
+            raise
+    return _shown_apart(connection, rows, query)
+
+
+def _shown(
+    connection: sqlite3.Connection, rows: list[tuple[Any, ...]], query: ListCheckpoints
+) -> list[StoredCheckpoint]:
+    """The checkpoints of a page's rows."""
     if query.bare:
+        for row in rows:
+            place_and_row(row)
         return [_checkpoint(connection, row, Record(), ()) for row in rows]
-    if query.ancestors and any('"deltas"' in row[-1] for row in rows):
+    if query.ancestors and any('"deltas"' in row[-2] for row in rows):
         return [_whole(connection, row, ancestors=True) for row in rows]
     return read_whole(connection, rows)
+
+
+def _shown_apart(
+    connection: sqlite3.Connection, rows: list[tuple[Any, ...]], query: ListCheckpoints
+) -> list[StoredCheckpoint]:
+    """A page of all threads without those of its rows that can't be read."""
+    found: list[StoredCheckpoint] = []
+    errors: list[Exception] = []
+    for row in rows:
+        try:
+            found += _shown(connection, [row], query)
+        except sqlite3.OperationalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            errors.append(unreadable(str(row[1]), error))
+    bare = [_checkpoint(connection, row, Record(), ()) for row in rows]
+    return PageOfSome(found, bare, errors)
 
 
 def _values(query: ListCheckpoints) -> dict[str, Any]:

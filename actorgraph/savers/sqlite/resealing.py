@@ -1,63 +1,68 @@
 """The payloads of a thread's rows, made anew by a resealer, inside the transaction of a batch."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from actorgraph.values.commits import LedgerRow
+from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.remaking import Remaking
 from actorgraph.values.retention import Resealer
 
-_VALUES = "SELECT namespace, channel, version, payload FROM blobs WHERE thread = ?"
-_ITEMS = "SELECT namespace, channel, lineage, start, payload FROM ranges WHERE thread = ?"
+_VALUES = "SELECT namespace, channel, version, payload, crc FROM blobs WHERE thread = ?"
+_ITEMS = "SELECT namespace, channel, lineage, start, count, payload FROM ranges WHERE thread = ?"
 _WRITES = """
-SELECT namespace, checkpoint, task, path, idx, generation, payload FROM writes WHERE thread = ?
+SELECT namespace, checkpoint, task, path, idx, generation, payload, crc FROM writes
+WHERE thread = ?
 """
-_INPUTS = "SELECT run, input FROM runs WHERE thread = ? AND input IS NOT NULL"
+_INPUTS = """
+SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = ? AND input IS NOT NULL
+"""
 _SET_VALUE = """
-UPDATE blobs SET payload = ? WHERE thread = ? AND namespace = ? AND channel = ? AND version = ?
+UPDATE blobs SET payload = ?2, crc = ?3
+WHERE thread = ?1 AND namespace = ?4 AND channel = ?5 AND version = ?6
 """
 _SET_ITEMS = """
-UPDATE ranges SET payload = ?
-WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start = ?
+UPDATE ranges SET payload = ?2
+WHERE thread = ?1 AND namespace = ?3 AND channel = ?4 AND lineage = ?5 AND start = ?6
 """
 _SET_WRITES = """
-UPDATE writes SET payload = ?
-WHERE thread = ? AND namespace = ? AND checkpoint = ? AND task = ? AND idx = ? AND generation = ?
+UPDATE writes SET payload = ?2, crc = ?3
+WHERE thread = ?1 AND namespace = ?4 AND checkpoint = ?5 AND task = ?6 AND idx = ?7
+    AND generation = ?8
 """
-_SET_INPUT = "UPDATE runs SET input = ? WHERE run = ?"
+_SET_INPUT = "UPDATE runs SET input = ?, crc = ? WHERE run = ?"
 
 Changes = list[tuple[str, Sequence[tuple[object, ...]]]]
 """Statements, each with the rows that it is executed for."""
 
 
 def resealed(
-    connection: sqlite3.Connection, source: int, target: int | None, resealer: Resealer
+    connection: sqlite3.Connection, source: ThreadState, target: ThreadState, resealer: Resealer
 ) -> Changes:
     """What gives each row of `target` the payload for the one of `source` that it is a copy of.
 
     Raises: what the resealer raises.
+        StorageError: a row is damaged.
     """
-    values = [
-        (resealer.value(ns, channel, version, payload), target, ns, channel, version)
-        for ns, channel, version, payload in connection.execute(_VALUES, (source,))
+    remaking = Remaking(resealer, source.thread_id, target.thread_id)
+    found: Changes = [
+        (_SET_VALUE, _of(target, remaking.values(_rows(connection, _VALUES, source)))),
+        (_SET_ITEMS, _of(target, remaking.items(_rows(connection, _ITEMS, source)))),
+        (_SET_WRITES, _of(target, remaking.writes(_rows(connection, _WRITES, source)))),
     ]
-    items = [
-        (resealer.items(ns, channel, line, start, payload), target, ns, channel, line, start)
-        for ns, channel, line, start, payload in connection.execute(_ITEMS, (source,))
-    ]
-    writes = [
-        (
-            resealer.writes(namespace, LedgerRow(base, task, path, index, generation, payload)),
-            *(target, namespace, base, task, index, generation),
-        )
-        for namespace, base, task, path, index, generation, payload in connection.execute(
-            _WRITES, (source,)
-        )
-    ]
-    found: Changes = [(_SET_VALUE, values), (_SET_ITEMS, items), (_SET_WRITES, writes)]
-    if source == target:
-        runs = connection.execute(_INPUTS, (source,))
-        found.append((_SET_INPUT, [(resealer.input(run, given), run) for run, given in runs]))
+    if source.row == target.row:
+        found.append((_SET_INPUT, list(remaking.inputs(_rows(connection, _INPUTS, source)))))
     return found
+
+
+def _rows(
+    connection: sqlite3.Connection, statement: str, thread: ThreadState
+) -> Iterable[tuple[Any, ...]]:
+    return connection.execute(statement, (thread.row,))
+
+
+def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
+    return [(thread.row, *row) for row in rows]
 
 
 def carry_out(connection: sqlite3.Connection, changes: Changes) -> None:

@@ -4,11 +4,20 @@ import sqlite3
 from typing import Any
 
 from actorgraph.codec.records import encode_json
-from actorgraph.errors import ActorGraphError, StorageBusyError
+from actorgraph.errors import StorageBusyError
+from actorgraph.savers.checksums import (
+    blob_sum,
+    head_sum,
+    parent_sum,
+    record_sum,
+    thread_sum,
+)
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.retention import Cut, Point, cut, held_whole
+from actorgraph.savers.retention import Cut, cut, held_whole
+from actorgraph.savers.soundness import check_head, sound_points, sound_threads, unreadable
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
+from actorgraph.savers.sqlite.failures import is_undecoded
 from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
@@ -59,7 +68,7 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
-        return [thread_id for (thread_id,) in connection.execute(text)]
+        return sound_threads(thread_id for (thread_id,) in connection.execute(text))
     runs = sorted(query.runs)
     named = [run.replace("-", "").upper() for run in runs if len(run) == _UUID_CHARS]
     where = {"texts": encode_json(runs), "runs": encode_json(named)}
@@ -82,15 +91,19 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     found = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
     if found is None:
         return Stored()
-    _, source, _, _, next_seq, head = found
+    _, source, epoch, run, next_seq, head, crc = found
     changes: Changes = []
-    if request.resealer is not None:
-        try:
-            changes = resealed(connection, source, thread.row, request.resealer)
-        except ActorGraphError as error:
-            return Refused(error)
+    try:
+        check_head((request.source, epoch, run, next_seq, head), crc)
+        if request.resealer is not None:
+            where = ThreadState(request.source, source)
+            changes = resealed(connection, where, thread, request.resealer)
+    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+        return _refused(request.source, error)
+    other = thread_sum(request.source) ^ thread_sum(request.thread_id)
     for statement in sql.COPY_THREAD:
-        connection.execute(statement, {"source": source, "target": thread.row})
+        named = {"source": source, "target": thread.row, "other": other}
+        connection.execute(statement, named)
     carry_out(connection, changes)
     thread.next_seq = next_seq
     thread.heads = {"": head}
@@ -98,25 +111,37 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     return Stored()
 
 
+def _refused(thread_id: str, error: Exception) -> Outcome:
+    """The outcome of a request whose thread has a row that can't be read."""
+    if isinstance(error, sqlite3.Error) and not is_undecoded(error):
+        raise error
+    return Refused(unreadable(thread_id, error))
+
+
 def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
     if thread.row is not None:
         try:
-            changes = resealed(connection, thread.row, thread.row, request.resealer)
-        except ActorGraphError as error:
-            return Refused(error)
+            changes = resealed(connection, thread, thread, request.resealer)
+        except Exception as error:  # noqa: BLE001 - as above
+            return _refused(thread.thread_id, error)
         carry_out(connection, changes)
     return Stored()
 
 
 def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
     where = (thread.row, request.namespace, request.id)
-    found = connection.execute(sql.SELECT_RECORD, where).fetchone()
-    held = found and held_whole(request, found[1])
+    try:
+        found = connection.execute(sql.SELECT_RECORD, where).fetchone()
+        held = found and held_whole(request, found[1])
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(thread.thread_id, error)
     if held:
         text, blobs = held
-        rows = [(thread.row, request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        values = [(request.namespace, b.channel, b.version, b.payload) for b in blobs]
+        rows = [(thread.row, *v, blob_sum(thread.thread_id, *v)) for v in values]
         connection.executemany(sql.INSERT_BLOB, rows)
-        where = (text, thread.row, request.namespace, found[0])
+        changed = record_sum(found[1]) ^ record_sum(text)
+        where = (text, changed, thread.row, request.namespace, found[0])
         connection.execute(sql.UPDATE_RECORD, where)
     return Stored()
 
@@ -145,13 +170,22 @@ def vacuum(connection: sqlite3.Connection) -> None:
 
 
 def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:
-    row = (thread.next_seq, thread.heads.get(""), thread.run, thread.row)
-    connection.execute(sql.UPDATE_THREAD, row)
+    connection.execute(sql.UPDATE_THREAD, head_row(thread))
+
+
+def head_row(thread: ThreadState) -> tuple[object, ...]:
+    """The parameters of `schema.UPDATE_THREAD`."""
+    said = (thread.next_seq, thread.heads.get(""), thread.run)
+    return (*said, head_sum(thread.thread_id, *said), thread.row)
 
 
 def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
-    points = [Point(*row) for row in connection.execute(sql.SELECT_POINTS, (thread.row,))]
-    found = cut(request, points, thread.run)
+    rows = connection.execute(sql.SELECT_POINTS, (thread.row,))
+    try:
+        points = sound_points(thread.thread_id, rows)
+        found = cut(request, points, thread.run)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(thread.thread_id, error)
     if found.stops:
         connection.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
@@ -177,7 +211,13 @@ def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -
     connection.executemany(sql.DELETE_WRITES, [(row, *key) for key in found.ledgers])
     connection.executemany(
         sql.UPDATE_PARENT,
-        [(parent, row, point.namespace, point.sequence) for point, parent in found.parents],
+        [
+            (
+                *(parent, parent_sum(point.parent) ^ parent_sum(parent)),
+                *(row, point.namespace, point.sequence),
+            )
+            for point, parent in found.parents
+        ],
     )
     blobs = connection.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
     unnamed = [(row, *key) for key in blobs if key not in found.blobs]

@@ -31,6 +31,7 @@ from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open
 from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
+from actorgraph.savers.sqlite.upgrading import upgrade
 from actorgraph.savers.sqlite.whereabouts import Whereabouts
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -142,7 +143,8 @@ class SqliteBackend:
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await self.close()
-            if not isinstance(error, sqlite3.Error):
+            # A schema that is no text is named in an error that can't be decoded.
+            if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 raise
             raise StorageError(
                 f"can't open {self.path!r} as an SQLite database: {error}",
@@ -245,6 +247,7 @@ class SqliteBackend:
         connection.execute(self._synchronous)
         try:
             self._check_version(connection)
+            upgrade(connection)
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
         except sqlite3.Error as error:

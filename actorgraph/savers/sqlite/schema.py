@@ -2,10 +2,11 @@
 
 `threads` and `runs` are what a commit is judged by. `checkpoints` has one row per superstep,
 its `record` JSON; values are in `blobs` and `ranges`; `writes` is the append-only ledger beside
-the checkpoints. `thread` is the key of `threads`; ids are 16 bytes.
+the checkpoints. `thread` is the key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
+`savers.checksums`; rows that version 1 has written have none.
 """
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SETUP = """
 BEGIN IMMEDIATE;
@@ -18,7 +19,8 @@ CREATE TABLE IF NOT EXISTS threads (
     next_seq    INTEGER NOT NULL DEFAULT 1,
     head        BLOB,
     run         BLOB,
-    deleted     INTEGER NOT NULL DEFAULT 0
+    deleted     INTEGER NOT NULL DEFAULT 0,
+    crc         INTEGER
 );
 
 CREATE TABLE IF NOT EXISTS runs (
@@ -30,7 +32,8 @@ CREATE TABLE IF NOT EXISTS runs (
     head        BLOB,
     input       BLOB,
     resumes     TEXT NOT NULL DEFAULT '',
-    epoch       INTEGER NOT NULL DEFAULT 1
+    epoch       INTEGER NOT NULL DEFAULT 1,
+    crc         INTEGER
 ) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS checkpoints (
@@ -46,7 +49,8 @@ CREATE TABLE IF NOT EXISTS checkpoints (
     has_interrupts INTEGER NOT NULL DEFAULT 0,
     created        INTEGER NOT NULL,
     metadata       TEXT NOT NULL,
-    record         TEXT NOT NULL
+    record         TEXT NOT NULL,
+    crc            INTEGER
 );
 CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoints_thread ON checkpoints (thread, namespace, seq);
 CREATE INDEX IF NOT EXISTS idx_checkpoints_lookup
@@ -59,6 +63,7 @@ CREATE TABLE IF NOT EXISTS blobs (
     channel   TEXT NOT NULL,
     version   INTEGER NOT NULL,
     payload   BLOB NOT NULL,
+    crc       INTEGER,
     PRIMARY KEY (thread, namespace, channel, version)
 ) WITHOUT ROWID;
 
@@ -82,6 +87,7 @@ CREATE TABLE IF NOT EXISTS writes (
     generation INTEGER NOT NULL,
     path       TEXT NOT NULL,
     payload    BLOB NOT NULL,
+    crc        INTEGER,
     PRIMARY KEY (thread, namespace, checkpoint, task, idx, generation)
 ) WITHOUT ROWID;
 
@@ -90,18 +96,21 @@ CREATE TABLE IF NOT EXISTS events (
     place   INTEGER NOT NULL,
     created INTEGER NOT NULL,
     payload BLOB NOT NULL,
+    crc     INTEGER,
     PRIMARY KEY (run, place)
 ) WITHOUT ROWID;
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 COMMIT;
 """
 
 INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
-UPDATE_THREAD = "UPDATE threads SET next_seq = ?, head = ?, run = ?, deleted = 0 WHERE thread = ?"
+UPDATE_THREAD = """
+UPDATE threads SET next_seq = ?, head = ?, run = ?, crc = ?, deleted = 0 WHERE thread = ?
+"""
 NEXT_THREAD = "SELECT coalesce(max(thread), 0) + 1 FROM threads"
 SELECT_THREADS = """
-SELECT thread_id, thread, epoch, run, next_seq, head FROM threads
+SELECT thread_id, thread, epoch, run, next_seq, head, crc FROM threads
 WHERE thread_id IN (SELECT value FROM json_each(?))
 """
 SELECT_HEAD = """
@@ -113,21 +122,22 @@ SELECT 1 FROM writes
 WHERE thread = ? AND namespace = ? AND checkpoint = ? AND task = ? AND idx = ? AND generation = ?
 """
 INSERT_RUN = """
-INSERT OR REPLACE INTO runs (run, thread, namespace, mode, status, head, input, resumes, epoch)
-VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?)
+INSERT OR REPLACE INTO runs
+    (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)
+VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)
 """
 SUPERSEDE_RUN = "UPDATE runs SET status = 'lost' WHERE run = ? AND status = 'running'"
-END_RUN = "UPDATE runs SET status = ?, input = NULL WHERE run = ?"
+END_RUN = "UPDATE runs SET status = ?, input = NULL, crc = NULL WHERE run = ?"
 
 INSERT_CHECKPOINT = """
 INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
-                         created, metadata, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         created, metadata, record, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 MARK_INTERRUPTS = """
 UPDATE checkpoints SET has_interrupts = 1 WHERE thread = ? AND namespace = ? AND id = ?
 """
-INSERT_BLOB = "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, ?)"
+INSERT_BLOB = "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, ?, ?)"
 INSERT_RANGE = "INSERT INTO ranges VALUES (?, ?, ?, ?, ?, ?, ?)"
 EXTEND_RANGE = """
 UPDATE ranges SET count = count + ?, payload = CAST(payload || ? AS BLOB)
@@ -142,7 +152,7 @@ DELETE_MERGED = """
 DELETE FROM ranges
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start >= ? AND start < ?
 """
-INSERT_WRITE = "INSERT OR IGNORE INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_WRITE = "INSERT OR IGNORE INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 DELETE_THREAD = (
     "DELETE FROM checkpoints WHERE thread = ?",
@@ -151,36 +161,44 @@ DELETE_THREAD = (
     "DELETE FROM writes WHERE thread = ?",
     "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = ?)",
     "DELETE FROM runs WHERE thread = ?",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = 1
-    WHERE thread = ?""",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = 1,
+        crc = NULL WHERE thread = ?""",
 )
+# Exclusive or, which SQLite has no operator for. NULL stays NULL.
+_OTHER = "(crc | :other) - (crc & :other)"
 COPY_THREAD = (
-    """INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
-                                has_interrupts, created, metadata, record)
+    f"""INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
+                                has_interrupts, created, metadata, record, crc)
     SELECT :target, namespace, seq, id, parent, step, source, run, next,
-           has_interrupts, created, metadata, record
-    FROM checkpoints WHERE thread = :source""",
-    """INSERT INTO blobs SELECT :target, namespace, channel, version, payload
-    FROM blobs WHERE thread = :source""",
+           has_interrupts, created, metadata, record, {_OTHER}
+    FROM checkpoints WHERE thread = :source""",  # noqa: S608 - the constant above
+    f"""INSERT INTO blobs SELECT :target, namespace, channel, version, payload, {_OTHER}
+    FROM blobs WHERE thread = :source""",  # noqa: S608 - as above
     """INSERT INTO ranges SELECT :target, namespace, channel, lineage, start, count, payload
     FROM ranges WHERE thread = :source""",
-    """INSERT INTO writes
-    SELECT :target, namespace, checkpoint, task, idx, generation, path, payload
-    FROM writes WHERE thread = :source""",
+    f"""INSERT INTO writes
+    SELECT :target, namespace, checkpoint, task, idx, generation, path, payload, {_OTHER}
+    FROM writes WHERE thread = :source""",  # noqa: S608 - as above
 )
 SELECT_ANY = "SELECT 1 FROM checkpoints WHERE thread = ? LIMIT 1"
 SELECT_POINTS = """
-SELECT namespace, seq, id, parent, run, metadata, record FROM checkpoints
-WHERE thread = ? ORDER BY seq
+SELECT namespace, seq, id, parent, run, metadata, record, step, source, next, crc
+FROM checkpoints WHERE thread = ? ORDER BY seq
 """
 DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE thread = ? AND namespace = ? AND seq = ?"
 DELETE_WRITES = "DELETE FROM writes WHERE thread = ? AND namespace = ? AND checkpoint = ?"
-UPDATE_PARENT = "UPDATE checkpoints SET parent = ? WHERE thread = ? AND namespace = ? AND seq = ?"
+UPDATE_PARENT = """
+UPDATE checkpoints SET parent = ?1, crc = (crc | ?2) - (crc & ?2)
+WHERE thread = ?3 AND namespace = ?4 AND seq = ?5
+"""
 SELECT_RECORD = """
 SELECT seq, record FROM checkpoints WHERE thread = ? AND namespace = ? AND id = ?
 ORDER BY seq DESC LIMIT 1
 """
-UPDATE_RECORD = "UPDATE checkpoints SET record = ? WHERE thread = ? AND namespace = ? AND seq = ?"
+UPDATE_RECORD = """
+UPDATE checkpoints SET record = ?1, crc = (crc | ?2) - (crc & ?2)
+WHERE thread = ?3 AND namespace = ?4 AND seq = ?5
+"""
 DELETE_STRAY_WRITES = """
 DELETE FROM writes WHERE thread = ? AND NOT EXISTS (
     SELECT 1 FROM checkpoints c WHERE c.thread = writes.thread
@@ -232,22 +250,24 @@ SELECT thread_id FROM threads t
 WHERE hex(t.run) IN (SELECT value FROM json_each(:runs)) OR EXISTS (
     SELECT 1 FROM checkpoints c WHERE c.thread = t.thread AND (
         hex(c.run) IN (SELECT value FROM json_each(:runs))
-        OR c.metadata ->> 'run_id' IN (SELECT value FROM json_each(:texts))))
+        OR json_valid(c.metadata)
+            AND c.metadata ->> 'run_id' IN (SELECT value FROM json_each(:texts))))
 ORDER BY thread_id
 """
 
 CHECKPOINT_COLUMNS = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
-    c.source, c.run, c.next, c.metadata, c.record"""
+    c.source, c.run, c.next, c.metadata, c.record, c.crc"""
 SELECT_BY_ID = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = ? AND c.namespace = ? AND c.id = ? ORDER BY c.seq DESC LIMIT 1
 """  # noqa: S608 - the only thing put in is the constant above
-SELECT_RUN = "SELECT run, head, mode, input FROM runs WHERE run = ? AND status = 'running'"
-SELECT_FLOOR = """
-SELECT record FROM checkpoints WHERE thread = ? AND namespace = ? ORDER BY seq DESC LIMIT 1
-"""
+SELECT_RUN = "SELECT run, head, mode, input, namespace, status, crc FROM runs WHERE run = ?"
+SELECT_NEWEST = f"""
+SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
+WHERE c.thread = ? AND c.namespace = ? ORDER BY c.seq DESC LIMIT 1
+"""  # noqa: S608 - as above
 SELECT_BLOBS = """
-SELECT b.channel, b.payload FROM json_each(?) AS j
+SELECT b.channel, b.payload, b.crc FROM json_each(?) AS j
 JOIN blobs b ON b.thread = ? AND b.namespace = ?
     AND b.channel = j.value ->> 0 AND b.version = j.value ->> 1
 """
@@ -260,7 +280,7 @@ SELECT start + count FROM ranges
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? ORDER BY start DESC LIMIT 1
 """
 SELECT_WRITES = """
-SELECT checkpoint, task, path, idx, generation, payload FROM writes
+SELECT checkpoint, task, path, idx, generation, payload, crc FROM writes
 WHERE thread = ? AND namespace = ? AND checkpoint = ?
 ORDER BY path, task, idx, generation
 """
@@ -280,17 +300,17 @@ JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - the only things put in are constants of this file
 SELECT_ANCESTORS_WRITES = f"""{_ANCESTORS}
-SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload FROM chain
+SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload, w.crc FROM chain
 JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
 WHERE w.idx >= 0
 ORDER BY chain.depth, w.path, w.task, w.idx, w.generation
 """  # noqa: S608 - as above
 _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
-    AND NOT EXISTS (
+    AND (NOT json_valid(c.metadata) OR NOT EXISTS (
         SELECT 1 FROM json_each(:metadata) AS m
         WHERE NOT EXISTS (
             SELECT 1 FROM json_each(c.metadata) AS d
-            WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value))"""
+            WHERE d.key = m.key AND d.type = m.type AND d.value IS m.value)))"""
 _THREAD = "(SELECT n.thread FROM threads n WHERE n.thread_id = :thread)"
 _PAGE = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
@@ -333,13 +353,13 @@ SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BE
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
 SELECT_VALUES = f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
-    w.payload
+    w.payload, w.crc
 FROM json_each(:ledgers) AS j
 CROSS JOIN checkpoints c ON c.thread = j.value ->> 0 AND c.namespace = j.value ->> 1
     AND c.seq = j.value ->> 2
 CROSS JOIN writes w ON w.thread = c.thread AND w.namespace = c.namespace AND w.checkpoint = c.id
 UNION ALL
-SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, b.payload
+SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, b.payload, b.crc
 FROM json_each(:blobs) AS j
 CROSS JOIN blobs b ON b.thread = j.value ->> 0 AND b.namespace = j.value ->> 1
     AND b.channel = j.value ->> 2 AND b.version = j.value ->> 3
@@ -348,7 +368,7 @@ SELECT {OF_LIST}, r.thread, r.namespace, r.channel, r.lineage, r.start, r.count,
     (SELECT e.start + e.count FROM ranges e
     WHERE e.thread = r.thread AND e.namespace = r.namespace AND e.channel = r.channel
         AND e.lineage = r.lineage ORDER BY e.start DESC LIMIT 1),
-    r.payload
+    r.payload, NULL
 FROM json_each(:lists) AS j
 CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
     AND r.channel = j.value ->> 2 AND r.lineage = j.value ->> 3 AND r.start < j.value ->> 4

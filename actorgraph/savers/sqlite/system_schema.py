@@ -12,7 +12,8 @@ CREATE TABLE IF NOT EXISTS system_runs (
     created   INTEGER NOT NULL,
     metadata  TEXT NOT NULL,
     payload   BLOB NOT NULL,
-    reason    TEXT NOT NULL
+    reason    TEXT NOT NULL,
+    crc       INTEGER
 );
 CREATE INDEX IF NOT EXISTS idx_system_runs_thread ON system_runs (thread_id);
 CREATE INDEX IF NOT EXISTS idx_system_runs_open ON system_runs (status)
@@ -30,7 +31,9 @@ CREATE TABLE IF NOT EXISTS owners (
 """
 
 _NOW = "((julianday('now') - 2440587.5) * 86400.0)"
-INSERT_SYSTEM_RUN = "INSERT OR IGNORE INTO system_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_SYSTEM_RUN = """
+INSERT OR IGNORE INTO system_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 BEGIN_SYSTEM_RUN = "UPDATE system_runs SET status = 'running', claimed = 1 WHERE run = ?"
 END_SYSTEM_RUN = "UPDATE system_runs SET status = ? WHERE run = ?"
 LEASE_THREAD = "UPDATE threads SET owner = ?, epoch = ? WHERE thread = ?"
@@ -53,10 +56,11 @@ DROP = "DELETE FROM owners WHERE owner = ?"
 SET = """
 UPDATE system_runs SET status = ?, reason = ?, attempts = coalesce(?, attempts) WHERE run = ?
 """
-SEAL_RUN = "UPDATE system_runs SET payload = coalesce(?, payload) WHERE run = ?"
-SEAL_EVENT = "UPDATE events SET payload = ? WHERE run = ? AND place = ?"
+SELECT_SEALED = "SELECT graph, created, metadata FROM system_runs WHERE run = ?"
+SEAL_RUN = "UPDATE system_runs SET payload = ?, crc = ? WHERE run = ?"
+SEAL_EVENT = "UPDATE events SET payload = ?, crc = ? WHERE run = ? AND place = ?"
 ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
-INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
+INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
 # From the oldest on, so that it looks at no more than what it removes; the newest one stays.
 DROP_EVENTS = """
 DELETE FROM events WHERE run = :run AND place < (
@@ -85,15 +89,15 @@ DELETE_THREAD = (
     "DELETE FROM system_runs WHERE thread_id = ?",
 )
 SELECT_EVENTS = """
-SELECT place, created, payload FROM events WHERE run = ? AND place > ? ORDER BY place LIMIT ?
+SELECT place, created, payload, crc FROM events WHERE run = ? AND place > ? ORDER BY place LIMIT ?
 """
 SELECT_NEWEST_EVENT = """
-SELECT place, created, payload FROM events WHERE run = ? AND place > ?
+SELECT place, created, payload, crc FROM events WHERE run = ? AND place > ?
 ORDER BY place DESC LIMIT min(?, 1)
 """
 _ROW = """
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, s.payload, s.reason"""
+       s.metadata, s.payload, s.reason, s.crc"""
 _FROM = """
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
 SELECT_RUNS = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}

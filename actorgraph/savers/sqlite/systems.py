@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
+from actorgraph.savers.checksums import event_sum, system_sum
 from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
@@ -17,7 +19,6 @@ from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
     DropOwner,
-    EventRow,
     ForgetRun,
     ListRuns,
     OpenRun,
@@ -55,7 +56,7 @@ class Owned:
             if refused is not None:
                 return Refused(refused)
         row = request.row
-        self.rows.append(row_of(row))
+        self.rows.append((*row_of(row), system_sum(row)))
         self._put.setdefault(row.thread_id, {})[row.run] = row
         return Stored()
 
@@ -115,8 +116,10 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             for statement in sql.TRIM:
                 connection.execute(statement, (older_than,))
         case SealRun(run, _, payload, events):
-            connection.execute(sql.SEAL_RUN, (payload, run))
-            connection.executemany(sql.SEAL_EVENT, [(e.payload, run, e.place) for e in events])
+            if payload is not None:
+                _seal(connection, request, payload)
+            sealed = [(e.payload, event_sum(run, e), run, e.place) for e in events]
+            connection.executemany(sql.SEAL_EVENT, sealed)
         case ForgetRun(run):
             for statement in sql.FORGET:
                 connection.execute(statement, (run,))
@@ -127,6 +130,15 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
     return Stored()
 
 
+def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
+    found = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
+    if found is not None:
+        graph, created, metadata = found
+        where = (request.run, request.thread_id, graph, "", 0, False, None)
+        crc = system_sum(RunRow(*where, created, metadata, payload))
+        connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
+
+
 def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
     found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
     refused = refusal(request, found[0] if found else None, known=found is not None)
@@ -134,9 +146,8 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
         return Refused(refused)
     match request:
         case StoreEvents(run, _, _, rows, keep, older_than):
-            connection.executemany(
-                sql.INSERT_EVENT, [(run, row.place, row.created, row.payload) for row in rows]
-            )
+            added = [(run, e.place, e.created, e.payload, event_sum(run, e)) for e in rows]
+            connection.executemany(sql.INSERT_EVENT, added)
             bounds = {"run": run, "older": older_than, "keep": keep}
             connection.execute(sql.DROP_EVENTS, bounds)
         case AdoptRun(run, thread_id, owner, was, attempts):
@@ -152,8 +163,8 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit))
-        return [EventRow(*row) for row in rows]
-    return [_run_of(row) for row in connection.execute(*_selected(query))]
+        return [check_event(query.run, row[:-1], row[-1]) for row in rows]
+    return sound_runs(map(_run_of, connection.execute(*_selected(query))), query)
 
 
 def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
@@ -167,10 +178,11 @@ def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
     return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
 
 
-def _run_of(row: tuple[Any, ...]) -> RunRow:
-    run, thread_id, graph, status, attempts, claimed, *rest, alive, cancel = row
+def _run_of(row: tuple[Any, ...]) -> tuple[RunRow, int | None]:
+    run, thread_id, graph, status, attempts, claimed, *rest, crc, alive, cancel = row
     owner, created, metadata, payload, reason = rest
-    return RunRow(
+    made = RunRow(
         *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
         *(metadata, payload, reason, bool(alive), cancel),
     )
+    return made, crc

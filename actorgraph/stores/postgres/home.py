@@ -9,12 +9,13 @@ from itertools import islice
 from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
+from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
 from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
-from actorgraph.stores.filters import matches
+from actorgraph.stores.filters import may_match
 from actorgraph.stores.namespaces import joined, parted, text_range
 from actorgraph.stores.ops import Namespace
 from actorgraph.stores.postgres import schema
-from actorgraph.stores.texts import from_text, to_text
+from actorgraph.stores.texts import to_text
 
 ROWS_AT_ONCE = 500
 _EXACT_MAX = 2**53
@@ -46,7 +47,7 @@ class PostgresHome:
         fitting = (
             row
             for row in map(_row, self._in_pages(schema.SELECT_BELOW, every))
-            if matches(from_text(row.text), wanted)
+            if may_match(row.text, wanted)
         )
         yield from islice(fitting, rows_max)
 
@@ -55,9 +56,12 @@ class PostgresHome:
     ) -> Iterable[tuple[Address, bytes]]:
         """See `Home.vectors`."""
         where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
-        for namespace, key, vector, text in self._in_pages(schema.SELECT_VECTORS, where):
-            if not wanted or matches(from_text(text), wanted):
-                yield (parted(namespace), key), bytes(vector)
+        for namespace, key, *entry, text in self._in_pages(schema.SELECT_VECTORS, where):
+            vector, path, crc = bytes(entry[0]), *entry[1:]
+            if not is_sound((namespace, key), path, vector, crc):
+                continue
+            if not wanted or may_match(text, wanted):
+                yield (parted(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
         """See `Home.namespaces`."""
@@ -69,11 +73,14 @@ class PostgresHome:
         """See `Home.put`."""
         where = joined(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
-        values |= {"ttl": put.ttl, "expires": expiry(put.ttl, now)}
+        expires = expiry(put.ttl, now)
+        crc = item_sum(where, put.text, put.ttl, (now, now, expires))
+        values |= {"ttl": put.ttl, "expires": expires, "crc": crc}
         self._connection.execute(schema.PUT_ITEM, values)
         self._connection.execute(schema.DELETE_VECTORS, where)
         for entry in put.vectors:
-            self._connection.execute(schema.PUT_VECTOR, (*where, *entry))
+            crc = vector_sum(where, *entry)
+            self._connection.execute(schema.PUT_VECTOR, (*where, *entry, crc))
 
     def delete(self, address: Address) -> None:
         """See `Home.delete`; its vectors go with it."""

@@ -4,11 +4,17 @@ Texts are compared as bytes (COLLATE "C"), so that a namespace's range is what i
 `value` is text and not jsonb, which knows neither NUL nor the difference of 1.0 and 1.
 """
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LOCK = "SELECT pg_advisory_xact_lock(7305164201)"
 # Writers share this lock. One that lost against another takes it alone: it can't lose again.
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(730516, hashtext(current_schema()))"
 LOCK_ALONE = "SELECT pg_advisory_xact_lock(730516, hashtext(current_schema()))"
+UPGRADE = (
+    "ALTER TABLE memory_items ADD COLUMN IF NOT EXISTS crc bigint",
+    "ALTER TABLE memory_vectors ADD COLUMN IF NOT EXISTS crc bigint",
+    "INSERT INTO memory_migrations VALUES (2) ON CONFLICT DO NOTHING",
+)
+"""Checksums, see `stores.checksums`; rows of version 1 have none."""
 SELECT_VERSION = "SELECT max(version) FROM memory_migrations"
 SELECT_TABLES = "SELECT to_regclass('memory_migrations') IS NOT NULL"
 FORMAT_CREATE_SCHEMA = "SELECT format('CREATE SCHEMA IF NOT EXISTS %%I', %s::text)"
@@ -45,7 +51,7 @@ SETUP = (
     "INSERT INTO memory_migrations VALUES (1) ON CONFLICT DO NOTHING",
 )
 
-_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires"
+_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires, i.crc"
 _VISIBLE = "(%(visible)s::bigint IS NULL OR i.expires IS NULL OR i.expires > %(visible)s)"
 _BELOW = """(%(prefix)s = '' OR i.namespace = %(prefix)s
     OR (i.namespace >= %(first)s AND i.namespace < %(end)s))"""
@@ -63,7 +69,8 @@ SELECT {_COLUMNS} FROM memory_items i WHERE {_BELOW} AND {_VISIBLE} AND {_MAY_FI
 ORDER BY i.seq DESC LIMIT %(rows_max)s
 """  # noqa: S608 - as above
 SELECT_VECTORS = f"""
-SELECT v.namespace, v.key, v.vector, CASE WHEN %(filtered)s THEN i.value END FROM memory_items i
+SELECT v.namespace, v.key, v.vector, v.path, v.crc, CASE WHEN %(filtered)s THEN i.value END
+FROM memory_items i
 JOIN memory_vectors v ON v.namespace = i.namespace AND v.key = i.key
 WHERE {_BELOW} AND {_VISIBLE} AND {_MAY_FIT}
 """  # noqa: S608 - as above
@@ -71,19 +78,21 @@ SELECT_NAMESPACES = f"""
 SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
 """  # noqa: S608 - as above
 PUT_ITEM = """
-INSERT INTO memory_items (namespace, key, value, created, updated, ttl, expires)
-VALUES (%(namespace)s, %(key)s, %(value)s, %(now)s, %(now)s, %(ttl)s, %(expires)s)
+INSERT INTO memory_items (namespace, key, value, created, updated, ttl, expires, crc)
+VALUES (%(namespace)s, %(key)s, %(value)s, %(now)s, %(now)s, %(ttl)s, %(expires)s, %(crc)s)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
-    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires
+    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires,
+    crc = excluded.crc - excluded.created + memory_items.created
 """
 DELETE_ITEM = "DELETE FROM memory_items WHERE namespace = %s AND key = %s"
 DELETE_VECTORS = "DELETE FROM memory_vectors WHERE namespace = %s AND key = %s"
 PUT_VECTOR = """
-INSERT INTO memory_vectors VALUES (%s, %s, %s, %s)
-ON CONFLICT (namespace, key, path) DO UPDATE SET vector = excluded.vector
+INSERT INTO memory_vectors (namespace, key, path, vector, crc) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (namespace, key, path) DO UPDATE SET vector = excluded.vector, crc = excluded.crc
 """
 UPDATE_EXPIRY = """
-UPDATE memory_items SET expires = %(now)s + trunc(ttl * 60000000)::bigint
+UPDATE memory_items SET expires = %(now)s + trunc(ttl * 60000000)::bigint,
+    crc = crc - coalesce(expires, 0) + %(now)s + trunc(ttl * 60000000)::bigint
 WHERE namespace = %(namespace)s AND key = %(key)s AND ttl IS NOT NULL
 """
 DELETE_EXPIRED = "DELETE FROM memory_items WHERE expires IS NOT NULL AND expires <= %s"

@@ -95,10 +95,12 @@ class Transactions:
                     f"actorgraph knows {sql.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
+            for statement in sql.UPGRADE if version < sql.SCHEMA_VERSION else ():
+                connection.execute(statement)
             return
         (statement,) = connection.execute(sql.FORMAT_CREATE_SCHEMA, (self._schema,)).fetchone()
         connection.execute(statement)
-        for statement in sql.SETUP:
+        for statement in (*sql.SETUP, *sql.UPGRADE):
             connection.execute(statement)
 
     def _translated(self, error: Exception, kind: Kind) -> StorageError:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
 from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
 from actorgraph.stores.filters import matches
 from actorgraph.stores.namespaces import joined, parted, text_range
@@ -51,8 +52,10 @@ class SqliteHome:
     ) -> Iterable[tuple[Address, bytes]]:
         """See `Home.vectors`."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted)}
-        for namespace, key, vector in self._connection.execute(schema.SELECT_VECTORS, where):
-            yield (parted(namespace), key), vector
+        for namespace, key, *entry in self._connection.execute(schema.SELECT_VECTORS, where):
+            vector, path, crc = entry
+            if is_sound((namespace, key), path, vector, crc):
+                yield (parted(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
         """See `Home.namespaces`."""
@@ -63,11 +66,14 @@ class SqliteHome:
         """See `Home.put`."""
         where = joined(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
-        self._connection.execute(
-            schema.PUT_ITEM, values | {"ttl": put.ttl, "expires": expiry(put.ttl, now)}
-        )
+        expires = expiry(put.ttl, now)
+        crc = item_sum(where, put.text, put.ttl, (now, now, expires))
+        values |= {"ttl": put.ttl, "expires": expires, "crc": crc}
+        self._connection.execute(schema.PUT_ITEM, values)
         self._connection.execute(schema.DELETE_VECTORS, where)
-        self._connection.executemany(schema.PUT_VECTOR, [(*where, *entry) for entry in put.vectors])
+        self._connection.executemany(
+            schema.PUT_VECTOR, [(*where, *e, vector_sum(where, *e)) for e in put.vectors]
+        )
 
     def delete(self, address: Address) -> None:
         """See `Home.delete`."""
@@ -96,11 +102,18 @@ class SqliteHome:
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Give a connection what the statements above call."""
-    connection.create_function("actorgraph_matches", 2, _matches, deterministic=True)
+    connection.create_function("actorgraph_matches", 9, _matches, deterministic=True)
 
 
-def _matches(value: str, wanted: str) -> bool:
-    return matches(from_text(value), _filter(wanted))
+def _matches(wanted: str, namespace: str, key: str, value: bytes, *columns: Any) -> bool:
+    try:
+        if matches(from_text(value), _filter(wanted)):
+            return True
+        created, updated, ttl, expires, crc = columns
+        times = (created, updated, expires)
+        return crc not in (None, item_sum((namespace, key), value.decode(), ttl, times))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return True
 
 
 @lru_cache(maxsize=64)
@@ -118,4 +131,4 @@ def _where(prefix: Namespace, visible_from: int | None) -> dict[str, Any]:
 
 
 def _row(found: tuple[Any, ...]) -> Row:
-    return Row(parted(found[0]), *found[1:])
+    return Row(parted(str(found[0])), *found[1:])

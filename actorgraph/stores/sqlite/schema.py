@@ -1,9 +1,9 @@
 """The tables of a store in SQLite, and every statement over them."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SETUP = """
 CREATE TABLE IF NOT EXISTS memory_format (version INTEGER NOT NULL);
-INSERT INTO memory_format SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM memory_format);
+INSERT INTO memory_format SELECT 2 WHERE NOT EXISTS (SELECT 1 FROM memory_format);
 -- Times are microseconds since 1970. `seq` is the order of the last puts.
 CREATE TABLE IF NOT EXISTS memory_items (
     namespace TEXT NOT NULL,     -- labels joined by periods
@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS memory_items (
     seq       INTEGER NOT NULL,
     ttl       REAL,              -- minutes; NULL for ever
     expires   INTEGER,
+    crc       INTEGER,           -- see `stores.checksums`; NULL in rows of version 1
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_memory_items_seq ON memory_items (seq);
@@ -24,16 +25,24 @@ CREATE TABLE IF NOT EXISTS memory_vectors (
     key       TEXT NOT NULL,
     path      TEXT NOT NULL,     -- which text of the value
     vector    BLOB NOT NULL,     -- float32 numbers
+    crc       INTEGER,
     PRIMARY KEY (namespace, key, path)
 ) WITHOUT ROWID;
 """
+UPGRADE = (
+    "ALTER TABLE memory_items ADD COLUMN crc INTEGER",
+    "ALTER TABLE memory_vectors ADD COLUMN crc INTEGER",
+    "UPDATE memory_format SET version = 2",
+)
 SELECT_VERSION = "SELECT version FROM memory_format"
 SELECT_TABLES = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory_format'"
 
-_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires"
+_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires, i.crc"
 _VISIBLE = "(:visible IS NULL OR i.expires IS NULL OR i.expires > :visible)"
 _BELOW = "(:prefix = '' OR i.namespace = :prefix OR (i.namespace >= :first AND i.namespace < :end))"
-_FITS = "(:filter IS NULL OR actorgraph_matches(i.value, :filter))"
+# A row that doesn't fit is let through if it is damaged: nobody knows whether it did.
+_FITS = """(:filter IS NULL OR actorgraph_matches(:filter, i.namespace, i.key,
+    CAST(i.value AS BLOB), i.created, i.updated, i.ttl, i.expires, i.crc))"""
 SELECT_ITEM = f"""
 SELECT {_COLUMNS} FROM memory_items i WHERE namespace = :namespace AND key = :key AND {_VISIBLE}
 """  # noqa: S608 - the only things put in are constants of this file
@@ -48,7 +57,7 @@ SELECT {_COLUMNS} FROM (
 ) i WHERE {_VISIBLE} AND {_FITS} ORDER BY i.seq DESC LIMIT :rows_max
 """  # noqa: S608 - as above
 SELECT_VECTORS = f"""
-SELECT v.namespace, v.key, v.vector FROM memory_items i
+SELECT v.namespace, v.key, v.vector, v.path, v.crc FROM memory_items i
 JOIN memory_vectors v ON v.namespace = i.namespace AND v.key = i.key
 WHERE {_BELOW} AND {_VISIBLE} AND {_FITS}
 """  # noqa: S608 - as above
@@ -57,15 +66,17 @@ SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
 """  # noqa: S608 - as above
 PUT_ITEM = """
 INSERT INTO memory_items VALUES (:namespace, :key, :value, :now, :now,
-    (SELECT coalesce(max(seq), 0) + 1 FROM memory_items), :ttl, :expires)
+    (SELECT coalesce(max(seq), 0) + 1 FROM memory_items), :ttl, :expires, :crc)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
-    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires
+    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires,
+    crc = excluded.crc - excluded.created + memory_items.created
 """
 DELETE_ITEM = "DELETE FROM memory_items WHERE namespace = ? AND key = ?"
 DELETE_VECTORS = "DELETE FROM memory_vectors WHERE namespace = ? AND key = ?"
-PUT_VECTOR = "INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?, ?)"
+PUT_VECTOR = "INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?, ?, ?)"
 UPDATE_EXPIRY = """
-UPDATE memory_items SET expires = :now + CAST(ttl * 60000000 AS INTEGER)
+UPDATE memory_items SET expires = :now + CAST(ttl * 60000000 AS INTEGER),
+    crc = crc - coalesce(expires, 0) + :now + CAST(ttl * 60000000 AS INTEGER)
 WHERE namespace = :namespace AND key = :key AND ttl IS NOT NULL
 """
 DELETE_EXPIRED_VECTORS = """

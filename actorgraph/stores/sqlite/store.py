@@ -184,9 +184,20 @@ class SqliteStore(TransactingStore[SqliteHome]):
                     f"actorgraph knows {schema.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
+        connection.text_factory = _text_of
         with _transaction(connection, writes=True):
+            if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
+                (version,) = connection.execute(schema.SELECT_VERSION).fetchone()
+                if version < schema.SCHEMA_VERSION:  # and nobody was faster
+                    for statement in schema.UPGRADE:
+                        connection.execute(statement)
             for statement in schema.SETUP.split(";\n"):
                 connection.execute(statement)
+
+
+def _text_of(raw: bytes) -> str:
+    """Text, or what shows that it is none: a damaged row hides no other."""
+    return raw.decode(errors="surrogateescape")
 
 
 @contextmanager

@@ -1,0 +1,82 @@
+"""How much of each file was acknowledged: what is shorter has lost something, and is no torn end.
+
+After a crash a file may end in the middle of a save that nobody was told of. A file that was cut by
+something else looks the same. So the folder's file of marks has, for each file of lines, how long
+it was when a save of it was last acknowledged: 32 bytes in place, written after the sync of the
+lines, and not synced. It survives the process; after a power cut a mark may be older, never newer
+than the lines. A mark holds for one file, by its inode: one that is written anew has none until its
+next save. Removing the marks gives up the check, and nothing else.
+"""
+
+import os
+import struct
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from zlib import crc32
+
+from actorgraph.errors import StorageError
+
+NAME = ".marks"
+_SLOT = struct.Struct(">QQQII")
+_KEYED = struct.Struct(">QQQ")
+
+
+class Marks:
+    """The marks of a folder. Used by the folder's one writer; its readers ask `size_of`."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = Path(folder, NAME)
+        self._descriptor = -1
+        self._slots: dict[int, int] = {}
+        self._sizes: dict[int, tuple[int, int]] = {}
+        with suppress(OSError):
+            self._read(self._path.read_bytes())
+
+    def _read(self, data: bytes) -> None:
+        for slot in range(len(data) // _SLOT.size):
+            key, inode, size, crc, _ = _SLOT.unpack_from(data, slot * _SLOT.size)
+            if crc == crc32(_KEYED.pack(key, inode, size)):
+                self._slots[key] = slot
+                self._sizes[key] = (inode, size)
+
+    def put(self, name: str, inode: int, size: int) -> None:
+        """A file has so many bytes, and all of them are on the disk."""
+        key = _key_of(name)
+        slot = self._slots.setdefault(key, len(self._slots))
+        self._sizes[key] = (inode, size)
+        body = _KEYED.pack(key, inode, size)
+        with suppress(OSError):  # a full disk must not fail a save that is stored
+            if self._descriptor < 0:
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._descriptor, body + struct.pack(">II", crc32(body), 0), slot * 32)
+
+    def check(self, path: str, size: int) -> None:
+        """See that a file has all that was acknowledged.
+
+        Args:
+            size: where its last whole line ends.
+        Raises:
+            StorageError: it has lost some.
+        """
+        inode, marked = self._sizes.get(_key_of(Path(path).name), (0, 0))
+        if size >= marked:
+            return
+        with suppress(OSError):
+            if os.stat(path).st_ino == inode:  # noqa: PTH116 - as wherever files are read
+                raise StorageError(
+                    f"{path!r} was cut: {marked} bytes of it were acknowledged, and its whole "
+                    f"lines end at byte {size}",
+                    do="restore the file from a backup; or, to go on from what is left, remove "
+                    f"{str(self._path)!r} while the saver is closed",
+                )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _key_of(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
