@@ -10,7 +10,7 @@ from collections.abc import Iterator
 _SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
 _RETRY = {"retry": "retry_policy"}
 _RUN = {"checkpoint_during": 'durability="async", or "exit" for False'}
-_INTERRUPT = dict.fromkeys(("ns", "when", "resumable"), "id=, or nothing")
+_INTERRUPT: dict[str, str] = dict.fromkeys(("ns", "when", "resumable"), "id=, or nothing")
 
 ARGUMENTS: dict[str, dict[str, str]] = {
     "StateGraph": _SCHEMAS,
