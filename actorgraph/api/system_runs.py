@@ -11,6 +11,7 @@ from actorgraph.api import results
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.system_calls import Call
 from actorgraph.codec import Codec, places
+from actorgraph.codec.located import located
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import RunCancelledError, SerializationError
 from actorgraph.runtime.runs import Launch
@@ -18,6 +19,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.control import RunControl
+from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Interrupted, Outcome
 from actorgraph.values.systems import RunRow
 
@@ -136,7 +138,19 @@ def call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str
 
     Args:
         go_on: whether its input is in the thread already.
+    Raises:
+        CheckpointError: what it was started with can't be read; the text names it.
     """
+    try:
+        return _call_of(graph, row, go_on=go_on)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
+        where = f"what run {as_text(row.run)} of thread {row.thread_id!r} was started with"
+        raise located(error, where) from error.__cause__
+
+
+def _call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str]:
     stored = codec_of(graph).decode(row.payload, places.call_of(row.run))
     call = Call(
         name=row.graph,

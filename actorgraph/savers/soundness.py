@@ -17,7 +17,7 @@ from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.retention import Point
 from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
 from actorgraph.values.ids import as_text
-from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, RunRow
+from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
 
 _ENDED = frozenset({"success", "error", "interrupted", "cancelled", "timeout", "parked"})
 _ID = 16
@@ -149,8 +149,9 @@ def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> Ope
     return None
 
 
-def check_event(run: bytes, columns: tuple[Any, ...], found: int | None) -> EventRow:
+def check_event(query: ReadEvents, columns: tuple[Any, ...], found: int | None) -> EventRow:
     """A row of `events`."""
+    run = query.run
     place, created, payload = columns
     row = EventRow(place, created, payload)
     why = _WRONG
@@ -158,7 +159,7 @@ def check_event(run: bytes, columns: tuple[Any, ...], found: int | None) -> Even
         why = _STRANGE
         if type(place) is int and type(created) is int and type(payload) is bytes:
             return row
-    raise damaged("", f"event {place!r} of run {as_text(run)}", why)
+    raise damaged(query.thread_id, f"event {place!r} of run {as_text(run)}", why)
 
 
 def check_system_run(row: RunRow, found: int | None) -> RunRow:

@@ -11,6 +11,14 @@ from actorgraph.caches import SqliteCache
 from actorgraph.codec.frames import checked, frame, frames, plain
 from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.stores.sqlite.store import SqliteStore
+from actorgraph.values.systems import (
+    EventRow,
+    ListRuns,
+    PutRun,
+    ReadEvents,
+    RunRow,
+    StoreEvents,
+)
 from tests.codec import hostile
 from tests.graphs import at, history
 from tests.savers.damage import (
@@ -251,3 +259,46 @@ class TestFiles:
             assert await saver.aretention(0) > 0
             assert await saver.acount(HEALTHY) == 1
         assert judge.told > 10
+
+
+class TestRunsOfSystems:
+    async def test_a_damaged_row_of_a_run_hides_no_other(self, tmp_path):
+        """
+        A list of runs leaves a changed one out, with its error; asked for alone it is refused, and
+        so are its changed events. The other run is read.
+        """
+        path = tmp_path / "runs.db"
+        rows = [
+            RunRow(
+                *(name * 16, f"of {name!r}", "g", "pending", 1),
+                claimed=False,
+                owner=b"o" * 16,
+                created=1,
+                metadata="{}",
+                payload=b"how",
+            )
+            for name in (b"r", b"s")
+        ]
+        async with SqliteSaver(path) as saver:
+            await saver.commit([PutRun(row, row.thread_id) for row in rows])
+            said = (EventRow(1, 5, b"said"),)
+            await saver.commit(
+                [StoreEvents(r.run, r.thread_id, b"o" * 16, said, 9, 0) for r in rows]
+            )
+            with closing(sqlite3.connect(path, isolation_level=None)) as db:
+                db.execute("UPDATE system_runs SET payload = x'00' WHERE run = ?", (rows[0].run,))
+                db.execute("UPDATE events SET payload = x'00' WHERE run = ?", (rows[0].run,))
+            (listed,) = await saver.query([ListRuns()])
+            alone, events, others = await saver.query(
+                [
+                    ListRuns(run=rows[0].run),
+                    ReadEvents(rows[0].run, rows[0].thread_id, 0, 9),
+                    ReadEvents(rows[1].run, rows[1].thread_id, 0, 9),
+                ]
+            )
+
+        assert [row.run for row in listed] == [rows[1].run]
+        assert rows[0].thread_id in str(listed.damaged[0])
+        assert [type(alone), type(events)] == [StorageError] * 2
+        assert rows[0].thread_id in str(events)
+        assert others == [said[0]]

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
+from actorgraph.codec.located import located
 from actorgraph.codec.places import event_of
 from actorgraph.errors import SerializationError
 from actorgraph.runtime.hosting import Host
@@ -160,9 +161,19 @@ async def read_page(
 
 
 def decoded(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
-    """An event out of its row."""
-    kind, namespace, data = _parts(codec.decode(row.payload, event_of(run, row.place)))
-    return RunEvent(row.place, kind, data, tuple(namespace), row.created)
+    """An event out of its row.
+
+    Raises:
+        CheckpointError: it can't be read; the text names it.
+    """
+    try:
+        kind, namespace, data = _parts(codec.decode(row.payload, event_of(run, row.place)))
+        return RunEvent(row.place, kind, data, tuple(namespace), row.created)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
+        where = f"event {row.place} of run {as_text(run)}"
+        raise located(error, where) from error.__cause__
 
 
 def _parts(value: Any) -> tuple[str, list[str], Any]:

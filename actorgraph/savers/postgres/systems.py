@@ -241,7 +241,7 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         values = (query.run, Int8(query.after), Int8(query.limit))
-        return [check_event(query.run, row[:-1], row[-1]) for row in ask((text, values))]
+        return [check_event(query, row[:-1], row[-1]) for row in ask((text, values))]
     rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
     return sound_runs(rows, query)
 

@@ -163,7 +163,7 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit))
-        return [check_event(query.run, row[:-1], row[-1]) for row in rows]
+        return [check_event(query, row[:-1], row[-1]) for row in rows]
     return sound_runs(map(_run_of, connection.execute(*_selected(query))), query)
 
 
