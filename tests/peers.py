@@ -37,6 +37,15 @@ async def outcome_of(operation: Operation) -> tuple[str, float]:
     return "ok", time.monotonic() - began
 
 
+async def works(operation: Operation) -> bool:
+    """Whether an operation succeeds now; at the third attempt, on a machine that is busy."""
+    for _ in range(3):
+        said, _ = await outcome_of(operation)
+        if said == "ok":
+            return True
+    return False
+
+
 def of_a_saver(saver: PostgresSaver, folder: Any) -> dict[str, Operation]:
     """What is asked of a saver, async and from a thread of a blocking program."""
     graph = ab(saver)
@@ -85,6 +94,11 @@ def of_a_store(store: PostgresStore) -> dict[str, Operation]:
         "sync sweep": sync(store.sweep_ttl),
         "setup": sync(store.setup),
     }
+
+
+async def all_work(operations: dict[str, Operation]) -> bool:
+    """Whether each operation succeeds now, one after the other."""
+    return all([await works(operation) for operation in operations.values()])
 
 
 async def together(operations: dict[str, Operation]) -> dict[str, tuple[str, float]]:

@@ -187,3 +187,26 @@ class TestFencing:
             group.cancel_scope.cancel()
 
         assert not early
+
+    async def test_a_lease_that_is_over_is_not_renewed(self, monkeypatch):
+        """
+        A process that stood still past its lease does not renew it before its loop has noticed.
+        """
+        clock, lost = Clock(), anyio.Event()
+        monkeypatch.setattr(leases, "time", clock)
+
+        def lose() -> bytes:
+            lost.set()
+            return OWNER
+
+        gated = GatedSaver(InMemorySaver(), is_open=True)
+        async with gated as saver, patient_group(saver) as group:
+            lease = LeaseActor(host_of(saver), OWNER, 0.06, lose)
+            await lease.take()
+            group.start_soon(lease.serve)
+            await settled()
+            clock.now += 0.12
+            threading.Event().wait(0.12)  # the loop stands; the thread that renews does not
+            with anyio.fail_after(PATIENCE_S):
+                await lost.wait()
+            group.cancel_scope.cancel()

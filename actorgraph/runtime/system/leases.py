@@ -57,7 +57,7 @@ class Heartbeat:
         self.held_from = self.seen = time.monotonic()
 
     def start(self, held_from: float) -> None:
-        """Start the thread; it renews at once."""
+        """Start the thread, for a lease that was taken lately."""
         self.held_from = held_from
         self._thread = threading.Thread(target=self._serve, name="actorgraph-lease", daemon=True)
         self._thread.start()
@@ -76,14 +76,23 @@ class Heartbeat:
         self._due.set()
 
     def _serve(self) -> None:
-        while not self._stopped:
-            if time.monotonic() - self.seen <= SILENT_LEASES * self._lease_s:
-                self._renew()
+        while True:
             self._due.wait(self._lease_s / BEATS)
             self._due.clear()
+            if self._stopped:
+                return
+            self._renew()
 
     def _renew(self) -> None:
-        moment, owner = time.monotonic(), self._owner
+        """Renew the lease, unless it is over: others may have the runs then, and the loop says so.
+
+        A process that stood still wakes up here before its loop has looked at the clock.
+        """
+        with self._lock:
+            moment, owner = time.monotonic(), self._owner
+            over = moment - self.held_from > self._lease_s
+        if over or moment - self.seen > SILENT_LEASES * self._lease_s:
+            return
         renewal = RenewOwner(owner, self._lease_s)
         if self._beside is None:
             self._host.writer.post(
@@ -102,7 +111,7 @@ class Heartbeat:
             log_event("warning", "lease.not_renewed", error=repr(answer.error))
             return
         with self._lock:
-            if owner == self._owner:
+            if owner == self._owner and moment - self.held_from <= self._lease_s:
                 self.held_from = max(self.held_from, moment)
 
 

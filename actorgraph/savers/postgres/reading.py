@@ -81,13 +81,16 @@ def _run(connection: Connection[Any], queries: Sequence[Query], begin: Begin) ->
     return answers
 
 
+def _of_many(query: Query) -> bool:
+    if isinstance(query, ListRuns):
+        of_one = query.run is not None or query.thread_id is not None
+        return not (of_one or query.orphaned or query.asked_of is not None)
+    return isinstance(query, ListCheckpoints) and query.thread_id is None
+
+
 def _joins(queries: Sequence[Query]) -> tuple[str, str, str]:
     """Whether the server may scan and join tables as it likes: to list many threads it should."""
-    many = any(
-        isinstance(query, ListThreads | ListRuns)
-        or (isinstance(query, ListCheckpoints) and query.thread_id is None)
-        for query in queries
-    )
+    many = any(isinstance(query, ListThreads) or _of_many(query) for query in queries)
     switch = "on" if many else "off"
     return switch, switch, switch
 

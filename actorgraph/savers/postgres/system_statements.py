@@ -111,12 +111,15 @@ SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.
        s.metadata, s.payload, s.reason, s.crc,
        coalesce(o.lease_until > clock_timestamp(), false), c.reason
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
-SELECT_RUNS: LiteralString = f"""{_ROW}
-WHERE (%(run)s::bytea IS NULL OR s.run = %(run)s)
+_FITS: LiteralString = """(%(run)s::bytea IS NULL OR s.run = %(run)s)
     AND (%(thread_id)s::text IS NULL OR s.thread_id = %(thread_id)s)
     AND (%(all)s OR s.status = ANY(%(statuses)s))
 ORDER BY s.run
 """
+SELECT_RUN: LiteralString = f"{_ROW} WHERE s.run = %(run)s AND {_FITS}"
+SELECT_RUNS_OF_THREAD: LiteralString = f"{_ROW} WHERE s.thread_id = %(thread_id)s AND {_FITS}"
+SELECT_RUNS: LiteralString = f"{_ROW} WHERE {_FITS}"
+"""A plan that is kept uses an index for what is always there, not for what may be NULL."""
 SELECT_ORPHANS: LiteralString = f"""{_ROW}
 WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()) ORDER BY s.run
 """

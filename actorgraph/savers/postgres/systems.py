@@ -255,4 +255,9 @@ def _selected(query: ListRuns) -> Statement:
         return sql.SELECT_OPEN_OF, (Texts(query.open_of),)
     statuses = Texts(query.statuses)
     where = {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
-    return sql.SELECT_RUNS, {**where, "all": not statuses}
+    text = sql.SELECT_RUNS
+    if query.run is not None:
+        text = sql.SELECT_RUN
+    elif query.thread_id is not None:
+        text = sql.SELECT_RUNS_OF_THREAD
+    return text, {**where, "all": not statuses}

@@ -9,6 +9,7 @@ says over another connection that it goes on.
 """
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -84,8 +85,9 @@ class Watchdog:
         self._stopped.set()
         with self._lock:
             thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is None or thread is threading.current_thread() or sys.is_finalizing():
+            return  # an interpreter that ends has stopped its daemon threads: none would be joined
+        thread.join()
 
     def _add(self, lease: _Lease) -> None:
         with self._lock:
