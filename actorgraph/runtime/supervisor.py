@@ -138,10 +138,10 @@ class Supervisor:
         """The run will not run: it was cancelled before."""
         self._release(Cancelled())
 
-    def cancel(self) -> None:
+    def cancel(self, *, to_others: bool = False) -> None:
         """Ask the run to leave; from any thread. What it has done is stored first."""
         self._announce_leaving()
-        self._inbox.put(CancelRequested())
+        self._inbox.put(CancelRequested(to_others))
 
     def _announce_leaving(self) -> None:
         """Let the next call on this thread wait until the run has left."""

@@ -78,6 +78,8 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 
+LEFT = Cancelled(to_others=True)
+
 
 def advance(state: RunState, event: Event) -> list[Effect]:
     """What a run does about one event."""
@@ -90,8 +92,8 @@ def advance(state: RunState, event: Event) -> list[Effect]:
     match event:
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
-        case CancelRequested():
-            return leave(state, Cancelled())
+        case CancelRequested(to_others):
+            return leave(state, Cancelled(to_others))
         case TaskCalled():
             return on_call(state, event) + go_on(state)
         case CallDropped(task):
@@ -318,7 +320,7 @@ def go_on(state: RunState) -> list[Effect]:
     if state.outcome is not None and not state.running and state.farewell:
         state.farewell = False
         if has_something_to_say(state):
-            status = STATUS[type(state.outcome)]
+            status = "drained" if state.outcome == LEFT else STATUS[type(state.outcome)]
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
     if state.held:

@@ -158,7 +158,13 @@ class SaveFailed(msgspec.Struct, frozen=True):
 
 
 class CancelRequested(msgspec.Struct, frozen=True, gc=False):
-    """Somebody outside wants the run to end: a caller, a reader that left, a shutdown."""
+    """Somebody outside wants the run to end: a caller, a reader that left, a shutdown.
+
+    Attributes:
+        to_others: whether another process is to go on with it.
+    """
+
+    to_others: bool = False
 
 
 Event = (
@@ -326,7 +332,13 @@ class Drained(Failed, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The run was told to end."""
+    """The run was told to end.
+
+    Attributes:
+        to_others: whether another process is to go on with it.
+    """
+
+    to_others: bool = False
 
 
 class Escaped(msgspec.Struct, frozen=True):

@@ -270,3 +270,29 @@ async def test_no_system_waits_for_what_has_failed_elsewhere(place: Store):
         assert await first.wait() == "error"
         second = await two.start("g", "t", {"bar": ["y"]}, if_busy="enqueue")
         assert await second.wait(PATIENCE_S) == "error"
+
+
+@pytest.mark.parametrize("why", ["drain", "lease"])
+async def test_a_run_that_is_left_to_others_is_never_stored_as_ended(
+    place: Store, why: str, monkeypatch
+):
+    """
+    Its own last save leaves it open: the process may die before it can say that the run goes on.
+    """
+    ends: list[str | None] = []
+    async with system_of(place, turnstile_first(slow := Turnstile()), drain_timeout_s=0.1) as one:
+        writer_of = one._host.writer  # noqa: SLF001
+        post = writer_of.post
+
+        def heard(request: Any, *rest: Any) -> Any:
+            ends.append(getattr(request, "ends", None))
+            return post(request, *rest)
+
+        monkeypatch.setattr(writer_of, "post", heard)
+        run = await one.start("g", "t", {"bar": ["x"]})
+        await slow.entered.wait()
+        if why == "lease":
+            one._lost_lease()  # noqa: SLF001
+            await run.wait(PATIENCE_S)
+
+    assert [end for end in ends if end] == ["drained"]

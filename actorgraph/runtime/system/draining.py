@@ -31,6 +31,6 @@ async def drain(actor: "SystemActor", reason: str, timeout_s: float) -> None:
     with anyio.move_on_after(timeout_s * 0.8):
         await actor.wait_idle()
     for job in list(actor.jobs.values()):
-        job.end(reason)
+        job.end(reason, to_others=True)
     with anyio.move_on_after(timeout_s * 0.2):
         await actor.wait_idle()

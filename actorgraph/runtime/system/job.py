@@ -132,15 +132,20 @@ class Job:
         self.supervisor = None
         self.turn = Gate()
 
-    def end(self, reason: str) -> None:
-        """Cancel it, if it goes on; what it has done is stored. The first reason counts."""
+    def end(self, reason: str, *, to_others: bool = False) -> None:
+        """Cancel it, if it goes on; what it has done is stored. The first reason counts.
+
+        Args:
+            to_others: whether it goes on later, so that its own last save must not end it: this
+                process may die before it can say so otherwise.
+        """
         if self._ending or self.done.is_open:
             return
         self._ending, self.reason = True, storable(reason)
         self.journal.leave()
         self.turn.open()
         if self.supervisor is not None:
-            self.supervisor.cancel()
+            self.supervisor.cancel(to_others=self.left_to_others or to_others)
 
     def left(self, outcome: Outcome, draining: str | None) -> None:
         """Note how it left."""
