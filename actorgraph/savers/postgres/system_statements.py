@@ -128,7 +128,7 @@ WHERE c.reason IS NOT NULL AND s.owner = %(owner)s AND s.{_OPEN} ORDER BY s.run
 """
 SELECT_OPEN_OF: LiteralString = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, ''::bytea, s.reason,
+       s.metadata, ''::bytea, s.reason, NULL::integer,
        coalesce(o.lease_until > clock_timestamp(), false), c.reason
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
 WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run

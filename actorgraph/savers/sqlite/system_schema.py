@@ -114,7 +114,7 @@ WHERE s.owner = :owner AND s.status IN ('pending', 'running') ORDER BY s.run
 """
 SELECT_OPEN_OF = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
-       s.metadata, x'', s.reason, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
+       s.metadata, x'', s.reason, NULL, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
 WHERE s.thread_id IN (SELECT value FROM json_each(:threads))
     AND s.status IN ('pending', 'running') ORDER BY s.run
 """  # noqa: S608 - the only things put in are constants of this file
