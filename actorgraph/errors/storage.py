@@ -84,6 +84,10 @@ class StorageFullError(StorageError):
     """No space left; the batch was rolled back and the saver stays usable."""
 
 
+class DamagedRowError(StorageError):
+    """A stored row, or a line of a file, is not as it was written; the text names its place."""
+
+
 class SaverBrokenError(StorageError):
     """A commit failed in a way that leaves its outcome unknown; reopen the saver."""
 
@@ -114,3 +118,6 @@ class DrainTimeoutError(CheckpointError):
 
 UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
 """Why a program can't read what another one, or another version of it, has stored."""
+
+DAMAGED = (DamagedRowError, SerializationError)
+"""Why nobody can read what is stored: its bytes are not what a saver has written."""

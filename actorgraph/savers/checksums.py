@@ -12,7 +12,7 @@ accidents; who changes a file on purpose can change the checksum too (see `Codec
 from functools import lru_cache
 from zlib import crc32
 
-from actorgraph.errors import StorageError
+from actorgraph.errors import DamagedRowError
 from actorgraph.values.commits import CheckpointRow, LedgerRow
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import EventRow, RunRow
@@ -99,10 +99,10 @@ def point_key(namespace: str, identifier: object) -> str:
     return f"checkpoint {named} of namespace {namespace!r}"
 
 
-def damaged(thread_id: str, what: str, why: str = "its checksum is wrong") -> StorageError:
+def damaged(thread_id: str, what: str, why: str = "its checksum is wrong") -> DamagedRowError:
     """The error of a row that is not as it was written.
 
     Args:
         what: the row, by its key.
     """
-    return StorageError(f"{what} of thread {thread_id!r} is damaged: {why}", do=RESTORE)
+    return DamagedRowError(f"{what} of thread {thread_id!r} is damaged: {why}", do=RESTORE)

@@ -8,10 +8,9 @@ None for a row of a version that had none, and raises `StorageError`, which name
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from actorgraph.codec.frames import plain
 from actorgraph.codec.held import lost
 from actorgraph.codec.records import Record
-from actorgraph.errors import ActorGraphError, SerializationError, StorageError
+from actorgraph.errors import ActorGraphError, StorageError
 from actorgraph.savers import checksums
 from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.retention import Point
@@ -97,15 +96,16 @@ def check_blob(
 def check_items(
     thread_id: str, namespace: str, channel: str, columns: tuple[Any, ...]
 ) -> tuple[int, int, bytes]:
-    """Start, count and payload of a row of `ranges`; the checksums are in its frames."""
+    """Start, count and payload of a row of `ranges`.
+
+    The checksums are in its frames, and looked at where these are decoded: rows that are read
+    again and again are compared as bytes, see `codec.remembered`.
+    """
     start, count, payload = columns
     what = f"the list of channel {channel!r} from item {start} on in namespace {namespace!r}"
     if not (type(start) is int and type(count) is int and type(payload) is bytes):
         raise damaged(thread_id, what, _STRANGE)
-    try:
-        return start, count, plain(payload)
-    except SerializationError as error:
-        raise damaged(thread_id, what, error.what) from error
+    return start, count, payload
 
 
 def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | None) -> LedgerRow:

@@ -9,6 +9,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from actorgraph.api.system import ActorSystem
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError
+from actorgraph.errors.storage import DAMAGED
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
@@ -23,9 +24,15 @@ async def found(system: ActorSystem, thread_id: str) -> Stored | None:
     else the one of its newest known run.
     """
     runs = await system.runs(thread_id=thread_id)
-    newest = await _newest(system, thread_id)
-    if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
-        return None
+    try:
+        newest = await _newest(system, thread_id)
+    except DAMAGED:
+        if not runs:  # nothing says how old it is, nor whose
+            raise
+        newest = None
+    else:
+        if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
+            return None
     created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
     names = [run.graph for run in runs if run.graph in system.graphs]
     name = _writer(system, newest) or (names[-1] if names else None)

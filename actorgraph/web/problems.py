@@ -159,6 +159,7 @@ def shown_reason(reason: str) -> str:
 _FAILED = "the storage failed; the server's log says why"
 _OF_THE_STORAGE = {
     "StorageError": _FAILED,
+    "DamagedRowError": "a stored row is damaged; the server's log says which",
     "StorageBusyError": "the storage is busy; come again in a moment",
     "StorageFullError": "the storage has no space left",
     "SaverBrokenError": _FAILED,

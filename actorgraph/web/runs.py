@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
-from actorgraph.errors.storage import UNREADABLE
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import unbroken
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
@@ -262,7 +262,7 @@ async def _changes(call: Call, runs: Sequence[Run]) -> dict[str, str]:
         graph = call.graphs.get(run.graph)
         if graph is None or run.id in found:
             continue
-        with suppress(*UNREADABLE):
+        with suppress(*UNREADABLE, *DAMAGED):
             config = config_of(run.thread_id, {})
             async for one in graph.aget_state_history(config, limit=LOOKS_BACK):
                 by = (one.metadata or {}).get("run_id", "")

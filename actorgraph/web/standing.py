@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
-from actorgraph.errors.storage import UNREADABLE
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies, states
 from actorgraph.web.endpoint import Call
 from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound
+from actorgraph.web.problems import shown as told_as
 from actorgraph.web.registry import Stored
 from actorgraph.web.serving import Serving
 
@@ -28,8 +29,8 @@ async def shown(call: Call, thread: Stored) -> answers.Thread:
         snapshot = await with_graph(call, thread, lambda graph: graph.aget_state(config))
     except NotFound:
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
-    except UNREADABLE as error:  # a list of threads is shown all the same
-        broken = str(error)
+    except (*UNREADABLE, *DAMAGED) as error:  # a list of threads is shown all the same
+        broken = told_as(type(error).__name__, str(error))
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     failed = [task.error for task in snapshot.tasks if task.error is not None]
     return answers.Thread(

@@ -220,7 +220,7 @@ class TestPlaces:
         cache = SqliteCache(tmp_path / "cache.db", codec=Codec(keys={"k": K1}))
         cache.set({(("n",), "a"): (SECRET, None), (("n",), "b"): ("other", None)})
         other = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
-        other.execute("UPDATE cache SET payload = (SELECT max(payload) FROM cache)")
+        other.execute("UPDATE cache SET payload = (SELECT max(payload) FROM cache), crc = NULL")
         other.close()
 
         with pytest.raises(EncryptionError):

@@ -69,6 +69,8 @@ SELECT thread, '', 1000 + n, decode(md5(n::text), 'hex'), n, 'loop', '[]', 0, '{
 FROM (SELECT * FROM points ORDER BY seq LIMIT 1) AS first, generate_series(1, 2000) n
 """
 
+MOVED = "UPDATE threads SET next_seq = 3001, head = decode(md5('2000'), 'hex'), crc = NULL"
+
 
 @pytest.fixture(scope="module", params=["asyncio"])
 def anyio_backend(request):
@@ -143,6 +145,7 @@ async def everything(saver) -> None:
     for query in (
         ListRuns(run=b"\3" * 16),
         ListRuns(thread_id="s"),
+        ListRuns(open_of=("s",)),
         ReadEvents(b"\3" * 16, "s", 0, 9),
     ):
         await saver.query([query])
@@ -258,6 +261,7 @@ class TestLongThreads:
             db.execute("ALTER TABLE points SET (autovacuum_enabled = off)")
             first = db.execute("SELECT id FROM points ORDER BY seq LIMIT 1").fetchone()[0]
             db.execute(LONG)
+            db.execute(MOVED)
 
         async def load(saver) -> None:
             place = at("t", checkpoint_id=str(first.hex()))

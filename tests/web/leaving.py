@@ -5,17 +5,19 @@ is told that the client has disconnected. `tests/faults/cancels.py` counts the s
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 import httpx
 
 from actorgraph import ActorSystem, SqliteSaver
+from actorgraph.runtime.system.readers import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes
@@ -23,6 +25,9 @@ from actorgraph.web.jsonable import dumps
 from tests.faults.cancels import Meter, cancel_at
 from tests.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
+
+READERS: WeakSet[EventReader] = WeakSet()
+"""Those that were made while `noting_readers` goes on."""
 
 EVENT, START = b"event:", b""
 JUDGED = ("hangs", "places", "locks", "readers", "followers", "runs", "threads", "refused")
@@ -174,8 +179,7 @@ class Place:
         found["places"] = serving.streams.taken
         found["locks"] = int(serving.threads._turn.statistics().locked)  # noqa: SLF001
         found["followers"] = sum(map(len, actor.followers.values()))
-        jobs = [*actor.jobs.values(), *actor.ended.values()]
-        found["readers"] = sum(len(job.journal._readers) for job in jobs)  # noqa: SLF001
+        found["readers"] = sum(not reader._left for reader in READERS)  # noqa: SLF001
         return +found
 
     async def _after(self, names: dict[str, str]) -> Counter[str]:
@@ -208,6 +212,22 @@ class Place:
         )
 
 
+@contextmanager
+def noting_readers() -> Iterator[None]:
+    """Note each reader of events that is made; a system knows only those that it waits for."""
+
+    def made(self: EventReader, *args: Any, **options: Any) -> None:
+        plain(self, *args, **options)
+        READERS.add(self)
+
+    plain, EventReader.__init__ = EventReader.__init__, made  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        EventReader.__init__ = plain  # type: ignore[method-assign]
+        READERS.clear()
+
+
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Place]:
     """A server over files."""
@@ -217,8 +237,9 @@ async def served(folder: Path) -> AsyncIterator[Place]:
     system = ActorSystem(graphs, saver=saver, store=store, lease_s=3600, drain_timeout_s=1)
     routes = GraphRoutes(system)
     transport = httpx.ASGITransport(routes, raise_app_exceptions=False)
-    async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
-        yield Place(system, routes, client)
+    with noting_readers():
+        async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+            yield Place(system, routes, client)
 
 
 async def leave_everywhere(

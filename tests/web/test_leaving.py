@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actorgraph.runtime.system.readers import EventReader
 from actorgraph.web.registry import Registry
 from actorgraph.web.slots import Slots
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
@@ -56,7 +57,8 @@ def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def readers_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """The readers of a run's events are never let go."""
-    monkeypatch.setattr("actorgraph.runtime.system.journal.Journal.exit", lambda *_: None)
+    kept: list[EventReader] = []
+    monkeypatch.setattr(EventReader, "close", lambda self: kept.append(self))
 
 
 @pytest.mark.parametrize(

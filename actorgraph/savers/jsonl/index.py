@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from actorgraph.errors import StorageError
+from actorgraph.errors import DamagedRowError
 from actorgraph.savers.jsonl.lines import Line, Part, decode_line
 from actorgraph.savers.judge import ThreadState
 from actorgraph.values.ids import as_bytes
@@ -197,9 +197,9 @@ def _next(index: ThreadIndex, text: bytes, physical: int, position: int) -> Line
     return line
 
 
-def damaged(path: str, number: int, position: int, error: Exception) -> StorageError:
+def damaged(path: str, number: int, position: int, error: Exception) -> DamagedRowError:
     """The error of a line that can't be read."""
-    return StorageError(
+    return DamagedRowError(
         f"line {number} of {path!r}, at byte {position}, is damaged: {error}",
         do="restore the file from a backup; or, to go on from what stands before that line, "
         f"cut it there: head -c {position} FILE > NEW && mv NEW FILE",
