@@ -152,6 +152,7 @@ OLDER = (
     *("ALTER TABLE checkpoints DROP COLUMN crc", "ALTER TABLE blobs DROP COLUMN crc"),
     *("ALTER TABLE writes DROP COLUMN crc", "ALTER TABLE events DROP COLUMN crc"),
     *("ALTER TABLE system_runs DROP COLUMN crc", "PRAGMA user_version = 1"),
+    "ALTER TABLE threads RENAME COLUMN removed TO deleted",
 )
 
 
@@ -205,6 +206,7 @@ class TestStores:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("ALTER TABLE memory_items DROP COLUMN crc")
             db.execute("ALTER TABLE memory_vectors DROP COLUMN crc")
+            db.execute("ALTER TABLE memory_items RENAME COLUMN minutes TO ttl")
             db.execute("UPDATE memory_format SET version = 1")
         with SqliteStore(path) as store:
             assert store.get(("n",), "a").value == {"k": 1}
@@ -234,7 +236,7 @@ ITEM = (
     "UPDATE memory_items SET created = created + 1 WHERE key = 'a'",
     "UPDATE memory_items SET updated = 'soon' WHERE key = 'a'",
     "UPDATE memory_items SET expires = expires + 4096 WHERE key = 'a'",
-    "UPDATE memory_items SET ttl = 11 WHERE key = 'a'",
+    "UPDATE memory_items SET minutes = 11 WHERE key = 'a'",
 )
 
 

@@ -85,7 +85,7 @@ class TestTables:
         assert tables >= {
             *("threads", "runs", "checkpoints", "blobs", "ranges", "writes", "events"),
         }
-        assert threads >= {"epoch", "owner", "lease_until", "next_seq", "deleted"}
+        assert threads >= {"epoch", "owner", "lease_until", "next_seq", "removed"}
 
     @pytest.mark.parametrize(
         ("query", "values", "index"),

@@ -21,6 +21,7 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judg
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
+from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.retention import Kept, keep
 from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
 from actorgraph.savers.postgres.shapes import Shapes
@@ -195,7 +196,7 @@ class _Work:
             )
         if marked is None:
             self._shapes.forget()
-            self.run([(sql.ADD_WRITER, (settings.writer,))])
+            self.run([(sql.ADD_WRITER, (settings.writer, VERSION))])
         return marked[0] if marked else 0
 
     def read(self, group: list[Request]) -> None:

@@ -3,7 +3,8 @@
 The tables are those of SQLite. Text that is a key sorts by code point (COLLATE "C"), as in
 Python. `record`, `metadata` and `next` are `json` and not `jsonb`: that keeps the text as it was
 written, and takes an escaped NUL. `writers` has one row per open saver with the number of the batch
-that it stored last: after a lost connection it says whether a COMMIT was done.
+that it stored last: after a lost connection it says whether a COMMIT was done. Its `version` is the
+number of migrations that the saver knows.
 """
 
 from typing import LiteralString
@@ -204,8 +205,12 @@ ALTER TABLE runs SET (fillfactor = 100);
 CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
 """,
-    # Checksums, see `savers.checksums`. Rows that are there have none.
+    # Checksums, see `savers.checksums`. Rows that are there have none. An older saver that is open
+    # still would change rows and not their checksums: it can't make its row in `writers` anew.
     """
+LOCK TABLE writers IN ACCESS EXCLUSIVE MODE;
+DELETE FROM writers;
+ALTER TABLE writers ADD COLUMN version integer NOT NULL;
 ALTER TABLE threads ADD COLUMN crc integer;
 ALTER TABLE runs ADD COLUMN crc integer;
 ALTER TABLE points ADD COLUMN crc integer;

@@ -25,7 +25,7 @@ SAVEPOINT = "SAVEPOINT alone"
 ROLLBACK_TO = "ROLLBACK TO alone"
 RELEASE = "RELEASE alone"
 
-ADD_WRITER = "INSERT INTO writers (writer) VALUES (%s) ON CONFLICT DO NOTHING"
+ADD_WRITER = "INSERT INTO writers (writer, version) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 LOCK_WRITER = "SELECT batch FROM writers WHERE writer = %s FOR UPDATE"
 MARK_WRITER = "UPDATE writers SET batch = %s, seen = now() WHERE writer = %s"
 FORGET_WRITER = """

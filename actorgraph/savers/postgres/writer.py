@@ -17,6 +17,7 @@ from actorgraph.errors import StorageError
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
 from actorgraph.savers.postgres.failures import translate
+from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.storage.postgres.attempts import Attempts
 from actorgraph.storage.postgres.connections import OwnConnections, Source
@@ -58,7 +59,7 @@ class Writer:
             with connection.transaction():
                 self._use_schema(connection)
                 connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
-                connection.execute(sql.ADD_WRITER, (self._settings.writer,))
+                connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
 
         self._repeat(work, Turn(0))
 

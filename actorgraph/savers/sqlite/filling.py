@@ -16,7 +16,7 @@ ROWS_AT_ONCE = 200
 
 INSERTS = {
     "threads": """INSERT INTO threads
-        (thread, thread_id, epoch, owner, next_seq, head, run, deleted, crc)
+        (thread, thread_id, epoch, owner, next_seq, head, run, removed, crc)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "runs": """INSERT INTO runs
         (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS threads (
     next_seq    INTEGER NOT NULL DEFAULT 1,
     head        BLOB,
     run         BLOB,
-    deleted     INTEGER NOT NULL DEFAULT 0,
+    removed     INTEGER NOT NULL DEFAULT 0,
     crc         INTEGER
 );
 
@@ -106,7 +106,7 @@ COMMIT;
 
 INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
 UPDATE_THREAD = """
-UPDATE threads SET next_seq = ?, head = ?, run = ?, crc = ?, deleted = 0 WHERE thread = ?
+UPDATE threads SET next_seq = ?, head = ?, run = ?, crc = ?, removed = 0 WHERE thread = ?
 """
 NEXT_THREAD = "SELECT coalesce(max(thread), 0) + 1 FROM threads"
 SELECT_THREADS = """
@@ -161,7 +161,7 @@ DELETE_THREAD = (
     "DELETE FROM writes WHERE thread = ?",
     "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = ?)",
     "DELETE FROM runs WHERE thread = ?",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = 1,
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, removed = 1,
         crc = NULL WHERE thread = ?""",
 )
 # Exclusive or, which SQLite has no operator for. NULL stays NULL.

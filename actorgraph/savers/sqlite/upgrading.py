@@ -39,7 +39,7 @@ SET_VERSION = "PRAGMA user_version = 2"
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Add the columns that version 1 didn't have; adding one rewrites no row.
+    """Add the columns that version 1 didn't have, and shut it out; no row is rewritten.
 
     Args:
         connection: in autocommit mode.
@@ -54,6 +54,10 @@ def upgrade(connection: sqlite3.Connection) -> None:
             there = {name for _, name, *_ in connection.execute(columns)}
             if there and "crc" not in there:
                 connection.execute(statement)
+        # A saver of version 1 that is open still would change rows and not their checksums, so a
+        # column that each of its commits names gets another name.
+        if "deleted" in {name for _, name, *_ in connection.execute(CHECKSUM_COLUMNS[0][0])}:
+            connection.execute("ALTER TABLE threads RENAME COLUMN deleted TO removed")
         connection.execute(SET_VERSION)
     connection.execute("COMMIT")
 

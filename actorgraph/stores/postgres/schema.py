@@ -10,11 +10,14 @@ LOCK = "SELECT pg_advisory_xact_lock(7305164201)"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(730516, hashtext(current_schema()))"
 LOCK_ALONE = "SELECT pg_advisory_xact_lock(730516, hashtext(current_schema()))"
 UPGRADE = (
+    "ALTER TABLE memory_items RENAME COLUMN ttl TO minutes",
     "ALTER TABLE memory_items ADD COLUMN IF NOT EXISTS crc bigint",
     "ALTER TABLE memory_vectors ADD COLUMN IF NOT EXISTS crc bigint",
     "INSERT INTO memory_migrations VALUES (2) ON CONFLICT DO NOTHING",
 )
-"""Checksums, see `stores.checksums`; rows of version 1 have none."""
+"""Checksums, see `stores.checksums`; rows of version 1 have none. A store of version 1 that is open
+still would change items and not their checksums: a column of its statements gets another name.
+"""
 SELECT_VERSION = "SELECT max(version) FROM memory_migrations"
 SELECT_TABLES = "SELECT to_regclass('memory_migrations') IS NOT NULL"
 FORMAT_CREATE_SCHEMA = "SELECT format('CREATE SCHEMA IF NOT EXISTS %%I', %s::text)"
@@ -51,7 +54,7 @@ SETUP = (
     "INSERT INTO memory_migrations VALUES (1) ON CONFLICT DO NOTHING",
 )
 
-_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires, i.crc"
+_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.minutes, i.expires, i.crc"
 _VISIBLE = "(%(visible)s::bigint IS NULL OR i.expires IS NULL OR i.expires > %(visible)s)"
 _BELOW = """(%(prefix)s = '' OR i.namespace = %(prefix)s
     OR (i.namespace >= %(first)s AND i.namespace < %(end)s))"""
@@ -78,10 +81,10 @@ SELECT_NAMESPACES = f"""
 SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
 """  # noqa: S608 - as above
 PUT_ITEM = """
-INSERT INTO memory_items (namespace, key, value, created, updated, ttl, expires, crc)
+INSERT INTO memory_items (namespace, key, value, created, updated, minutes, expires, crc)
 VALUES (%(namespace)s, %(key)s, %(value)s, %(now)s, %(now)s, %(ttl)s, %(expires)s, %(crc)s)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
-    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires,
+    seq = excluded.seq, minutes = excluded.minutes, expires = excluded.expires,
     crc = excluded.crc - excluded.created + memory_items.created
 """
 DELETE_ITEM = "DELETE FROM memory_items WHERE namespace = %s AND key = %s"
@@ -91,8 +94,8 @@ INSERT INTO memory_vectors (namespace, key, path, vector, crc) VALUES (%s, %s, %
 ON CONFLICT (namespace, key, path) DO UPDATE SET vector = excluded.vector, crc = excluded.crc
 """
 UPDATE_EXPIRY = """
-UPDATE memory_items SET expires = %(now)s + trunc(ttl * 60000000)::bigint,
-    crc = crc - coalesce(expires, 0) + %(now)s + trunc(ttl * 60000000)::bigint
-WHERE namespace = %(namespace)s AND key = %(key)s AND ttl IS NOT NULL
+UPDATE memory_items SET expires = %(now)s + trunc(minutes * 60000000)::bigint,
+    crc = crc - coalesce(expires, 0) + %(now)s + trunc(minutes * 60000000)::bigint
+WHERE namespace = %(namespace)s AND key = %(key)s AND minutes IS NOT NULL
 """
 DELETE_EXPIRED = "DELETE FROM memory_items WHERE expires IS NOT NULL AND expires <= %s"

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS memory_items (
     created   INTEGER NOT NULL,
     updated   INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
-    ttl       REAL,              -- minutes; NULL for ever
+    minutes   REAL,              -- to live; NULL for ever
     expires   INTEGER,
     crc       INTEGER,           -- see `stores.checksums`; NULL in rows of version 1
     PRIMARY KEY (namespace, key)
@@ -29,7 +29,10 @@ CREATE TABLE IF NOT EXISTS memory_vectors (
     PRIMARY KEY (namespace, key, path)
 ) WITHOUT ROWID;
 """
+# A store of version 1 that is open still would change items and not their checksums, so a column of
+# all its statements gets another name.
 UPGRADE = (
+    "ALTER TABLE memory_items RENAME COLUMN ttl TO minutes",
     "ALTER TABLE memory_items ADD COLUMN crc INTEGER",
     "ALTER TABLE memory_vectors ADD COLUMN crc INTEGER",
     "UPDATE memory_format SET version = 2",
@@ -37,12 +40,12 @@ UPGRADE = (
 SELECT_VERSION = "SELECT version FROM memory_format"
 SELECT_TABLES = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory_format'"
 
-_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.ttl, i.expires, i.crc"
+_COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.minutes, i.expires, i.crc"
 _VISIBLE = "(:visible IS NULL OR i.expires IS NULL OR i.expires > :visible)"
 _BELOW = "(:prefix = '' OR i.namespace = :prefix OR (i.namespace >= :first AND i.namespace < :end))"
 # A row that doesn't fit is let through if it is damaged: nobody knows whether it did.
 _FITS = """(:filter IS NULL OR actorgraph_matches(:filter, i.namespace, i.key,
-    CAST(i.value AS BLOB), i.created, i.updated, i.ttl, i.expires, i.crc))"""
+    CAST(i.value AS BLOB), i.created, i.updated, i.minutes, i.expires, i.crc))"""
 SELECT_ITEM = f"""
 SELECT {_COLUMNS} FROM memory_items i WHERE namespace = :namespace AND key = :key AND {_VISIBLE}
 """  # noqa: S608 - the only things put in are constants of this file
@@ -68,16 +71,16 @@ PUT_ITEM = """
 INSERT INTO memory_items VALUES (:namespace, :key, :value, :now, :now,
     (SELECT coalesce(max(seq), 0) + 1 FROM memory_items), :ttl, :expires, :crc)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
-    seq = excluded.seq, ttl = excluded.ttl, expires = excluded.expires,
+    seq = excluded.seq, minutes = excluded.minutes, expires = excluded.expires,
     crc = excluded.crc - excluded.created + memory_items.created
 """
 DELETE_ITEM = "DELETE FROM memory_items WHERE namespace = ? AND key = ?"
 DELETE_VECTORS = "DELETE FROM memory_vectors WHERE namespace = ? AND key = ?"
 PUT_VECTOR = "INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?, ?, ?)"
 UPDATE_EXPIRY = """
-UPDATE memory_items SET expires = :now + CAST(ttl * 60000000 AS INTEGER),
-    crc = crc - coalesce(expires, 0) + :now + CAST(ttl * 60000000 AS INTEGER)
-WHERE namespace = :namespace AND key = :key AND ttl IS NOT NULL
+UPDATE memory_items SET expires = :now + CAST(minutes * 60000000 AS INTEGER),
+    crc = crc - coalesce(expires, 0) + :now + CAST(minutes * 60000000 AS INTEGER)
+WHERE namespace = :namespace AND key = :key AND minutes IS NOT NULL
 """
 DELETE_EXPIRED_VECTORS = """
 DELETE FROM memory_vectors WHERE (namespace, key) IN (
