@@ -95,8 +95,10 @@ async def test_a_damaged_thread_hides_no_other(tmp_path, monkeypatch):
     found = Serving._found  # noqa: SLF001
     monkeypatch.setattr(Serving, "_found", unreadable)
     with sqlite3.connect(tmp_path / "runs.db") as damage:
-        bad = "SELECT thread FROM threads WHERE thread_id = 'bad'"
-        damage.execute(f"UPDATE checkpoints SET record = '{{' WHERE thread = ({bad})")  # noqa: S608
+        damage.execute(
+            "UPDATE checkpoints SET record = '{' "
+            "WHERE thread = (SELECT thread FROM threads WHERE thread_id = 'bad')"
+        )
     damage.close()
     async with served(tmp_path / "runs.db") as client:
         answer = await client.post("/threads/search", json={})
