@@ -1,7 +1,5 @@
 """What the error of a refused save says about the input of the call: whether it may be repeated."""
 
-from copy import copy
-
 from actorgraph.errors import (
     AlreadyResumedError,
     CheckpointError,
@@ -55,7 +53,7 @@ def about_input(state: RunState, error: BaseException) -> BaseException:
 
 def of_this_run(state: RunState, error: BaseException) -> None:
     """Let the error of a task, which may be that of a call inside of it, be about this run."""
-    if isinstance(error, CheckpointError) and error.input_stored is False:
+    if isinstance(error, CheckpointError) and error.input_stored is not None:
         error.input_stored = True if state.has_saver else None
 
 
@@ -71,10 +69,12 @@ def may_begin_again(error: BaseException | None) -> bool:
 
 
 def _copied(error: CheckpointError) -> CheckpointError:
-    told = copy(error)
+    """A copy with notes of its own, made without the constructor: a saver's class may have any."""
+    kind = type(error)
+    told = kind.__new__(kind, *error.args)
+    vars(told).update(vars(error))
+    if hasattr(error, "__notes__"):
+        told.__notes__ = [*error.__notes__]
     told.__cause__, told.__context__ = error.__cause__, error.__context__
     told.__suppress_context__ = error.__suppress_context__
-    for text in getattr(error, "__notes__", ()):
-        if text not in getattr(told, "__notes__", ()):
-            told.add_note(text)
     return told

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -123,6 +124,35 @@ class TestOrder:
 
         assert (waited, renewed) == ([], [Stored()])
         assert isinstance(answers[0], Saved)
+
+
+async def test_a_system_closes_while_the_threads_of_its_program_hang(tmp_path):
+    """
+    The end of a lease needs none of the worker threads that a program may use up.
+    """
+    out = threading.Event()
+    limiter = anyio.to_thread.current_default_thread_limiter()
+
+    graph = in_a_row({"a": writer("a")})
+    release = threading.Timer(PATIENCE_S, out.set)  # else a test that fails would never end
+    release.start()
+    try:
+        async with anyio.create_task_group() as group:
+            system = ActorSystem({"g": graph}, saver=SqliteSaver(tmp_path / "runs.db"))
+            with anyio.fail_after(PATIENCE_S):
+                async with system:
+                    for _ in range(int(limiter.total_tokens)):
+                        group.start_soon(partial(anyio.to_thread.run_sync, out.wait))
+                    while limiter.available_tokens:
+                        await checkpoint()
+                    await (await system.start("g", "t", {"bar": []})).result()
+            held = limiter.borrowed_tokens
+            out.set()
+    finally:
+        release.cancel()
+        out.set()
+
+    assert held == limiter.total_tokens
 
 
 class Clock:

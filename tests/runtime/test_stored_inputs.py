@@ -158,6 +158,72 @@ async def test_what_a_node_calls_says_nothing_about_the_run_around_it(place: Sto
         assert not may_begin_again(refused.value)
 
 
+async def test_what_a_call_inside_has_stored_is_not_said_of_a_run_that_stores_nothing(place: Store):
+    """
+    The input of a call inside of a node is in its thread; that of the run around it is nowhere.
+    """
+    async with Refusing(place.saver(), 2, REFUSALS["row"]()) as saver:
+        inside = in_a_row({"a": writer("a"), "b": writer("b")}, checkpointer=saver)
+
+        async def calls(state: Any) -> Any:
+            with pytest.raises(StorageError) as refused:
+                await inside.ainvoke({"bar": ["x"]}, at())
+            told.append(refused.value.input_stored)
+            raise refused.value
+
+        told: list[bool | None] = []
+        with pytest.raises(StorageError) as refused:
+            await in_a_row({"a": calls}).ainvoke({"bar": ["y"]})
+
+    assert told == [True]
+    assert refused.value.input_stored is None
+
+
+class OfTheSaver(StorageError):
+    """An error of a saver from elsewhere, with a constructor of its own."""
+
+    def __init__(self, code: int, table: str) -> None:
+        super().__init__(f"code {code} in {table}", do="ask the operator")
+        self.table = table
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_an_error_class_with_any_constructor_is_told(place: Store, number: int):
+    """
+    The run ends with the saver's own error, whatever its class takes.
+    """
+    error = OfTheSaver(7, "runs")
+    error.add_note("by the saver")
+    async with Refusing(place.saver(), number, error) as saver:
+        graph = in_a_row({"a": writer("a"), "b": writer("b")}, checkpointer=saver)
+        with pytest.raises(OfTheSaver, match="code 7 in runs") as refused:
+            await graph.ainvoke({"bar": ["x"]}, at())
+
+    assert (refused.value.table, refused.value.__notes__[0]) == ("runs", "by the saver")
+
+
+async def test_a_run_that_shares_an_error_does_not_see_how_another_had_failed(place: Store):
+    """
+    One error may refuse the saves of many runs; what is added to it for one stays with that one.
+    """
+
+    async def fails(state: Any) -> Any:
+        raise ValueError("of another tenant")
+
+    error = REFUSALS["row"]()
+    error.add_note("by the saver")
+    saver = Refusing(place.saver(), 0, error)
+    async with saver:
+        for thread, node in (("one", fails), ("two", writer("a"))):
+            graph = in_a_row({"a": node}, checkpointer=saver)
+            saver.number = 2
+            with pytest.raises(StorageError) as refused:
+                await graph.ainvoke({"bar": []}, at(thread))
+
+    assert error.__notes__ == ["by the saver"]
+    assert "of another tenant" not in str(getattr(refused.value, "__notes__", ""))
+
+
 class TestStarts:
     @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
     async def test_a_start_that_raises_has_stored_nothing(self, place: Store, if_busy: Any):

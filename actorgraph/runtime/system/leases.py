@@ -151,8 +151,9 @@ class LeaseActor:
                 if time.monotonic() - heartbeat.held_from > self._lease_s:
                     self._give_up()
         finally:
+            # A limiter of its own: this must not wait for the program's threads, however they hang.
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(heartbeat.stop)
+                await anyio.to_thread.run_sync(heartbeat.stop, limiter=anyio.CapacityLimiter(1))
 
     def _give_up(self) -> None:
         log_event("error", "lease.lost", lease_s=self._lease_s)
