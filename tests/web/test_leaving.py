@@ -58,7 +58,11 @@ def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def readers_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """The readers of a run's events are never let go."""
     kept: list[EventReader] = []
-    monkeypatch.setattr(EventReader, "close", lambda self: kept.append(self))
+
+    def close(self: EventReader) -> None:
+        kept.append(self)
+
+    monkeypatch.setattr(EventReader, "close", close)
 
 
 @pytest.mark.parametrize(
