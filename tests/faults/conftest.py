@@ -1,5 +1,7 @@
 """The figures of all fault tests, printed together at the end: tables to paste."""
 
+import pytest
+
 from tests.faults.crashes import FIGURES
 
 HEADS = {
@@ -37,10 +39,26 @@ HEADS = {
 }
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    for table, lines in config.stash.get(FIGURES, {}).items():
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Send the figures along with the test's report, which may come from another process."""
+    report = yield
+    if call.when == "call":
+        figures = item.config.stash.get(FIGURES, {})
+        report.user_properties += [(t, line) for t, lines in figures.items() for line in lines]
+        item.config.stash[FIGURES] = {}
+    return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the tables."""
+    tables: dict[str, list[str]] = {}
+    for report in {id(r): r for kept in terminalreporter.stats.values() for r in kept}.values():
+        for table, line in getattr(report, "user_properties", ()):
+            tables.setdefault(table, []).append(line)
+    for table in HEADS.keys() & tables.keys():
         terminalreporter.section(table)
         terminalreporter.line(f"| {HEADS[table]} |")
         terminalreporter.line("|---" * (HEADS[table].count("|") + 1) + "|")
-        for line in lines:
+        for line in sorted(tables[table]):
             terminalreporter.line(line)

@@ -117,9 +117,9 @@ async def _values(saver):
 
 async def tried_own(read, saver, seen):
     """An answer; None for an error, which is counted."""
-    began = time.perf_counter()
+    began = time.process_time()
     answer = await tried(read, saver)
-    assert time.perf_counter() - began < SECONDS_MAX * 5, SEED
+    assert time.process_time() - began < SECONDS_MAX, SEED
     if isinstance(answer, ActorGraphError):
         seen["told"] += 1
         return None
@@ -133,8 +133,9 @@ async def tried_own(read, saver, seen):
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 async def test_planted_rows(store, tables, request):  # noqa: F811 - the fixture
     """
-    Of 50,000 planted payloads in rows without a checksum each read raises errors of the library's
-    own or answers, in bounded time and memory, and the healthy thread goes on.
+    Of 50,000 planted payloads in rows without a checksum each read of the state, and each other
+    read in turn, raises an error of the library's own or answers, within a second of CPU, and the
+    healthy thread goes on.
     """
     seen = Counter[str]()
     payloads = hostile.mutated(seed=SEED, count=PLANTED)
@@ -145,15 +146,14 @@ async def test_planted_rows(store, tables, request):  # noqa: F811 - the fixture
             db.execute("UPDATE blobs SET crc = NULL")
             db.execute("UPDATE writes SET crc = NULL")
         read = reads_of(VICTIM)["get_state"]
-        listed = reads_of(VICTIM)["list"]
+        others = [*reads_of(VICTIM).values()]
         for number, payload in enumerate(payloads):
             place = PAYLOADS[number % 3]
             made = frame(payload) if place[0] == "ranges" else payload
             chance = random.Random(SEED + number)
             undo = tables.plant(place, lambda _, made=made: made, chance.choice)
             await tried_own(read, saver, seen)
-            if number % 10 == 0:
-                await tried_own(listed, saver, seen)
+            await tried_own(others[number % len(others)], saver, seen)
             if undo is not None:
                 undo()
         assert (await graph(saver).ainvoke({"bar": ["on"]}, at(HEALTHY)))["bar"][-1]
