@@ -154,7 +154,8 @@ def _upgrade(connection: sqlite3.Connection) -> None:
 
 
 def _sum(namespace: str, key: str, expiry: float | None, payload: bytes) -> int:
-    return crc32(payload, crc32(f"{namespace}\n{key}\n{expiry!r}".encode()))
+    end = None if expiry is None else float(expiry)  # as the column holds that of any clock
+    return crc32(payload, crc32(f"{namespace}\n{key}\n{end!r}".encode()))
 
 
 def _with_sum(*row: Any) -> tuple[Any, ...]:

@@ -215,6 +215,14 @@ class TestStores:
         with closing(sqlite3.connect(path)) as db:
             assert db.execute("SELECT count(crc) FROM memory_items").fetchone() == (1,)
 
+    def test_a_clock_of_whole_seconds(self):
+        """
+        An entry that ends at a whole second is as it was kept.
+        """
+        with SqliteCache(":memory:", codec=Codec(), clock=lambda: 100) as cache:
+            cache.set({(("n",), "a"): ("value", 10)})
+            assert cache.get([(("n",), "a")]) == {(("n",), "a"): "value"}
+
     def test_a_damaged_entry_of_a_cache_is_a_miss(self, tmp_path):
         """
         A changed entry counts as none; the others are there.

@@ -45,27 +45,41 @@ def test_a_file_of_checkpoints(tmp_path):
             assert saver.get_tuple(at()) is not None
 
 
-def test_a_schema_of_checkpoints(postgres):
+@pytest.fixture
+def older(postgres):
+    """A schema without checksums, and with the row of a saver that is open."""
+    with postgres.connect("older") as db:
+        db.execute("CREATE SCHEMA older")
+        db.execute(tables.CREATE_LIST)
+        for number, migration in enumerate(tables.MIGRATIONS[: FIRST_WITH_CHECKSUMS - 1], 1):
+            db.execute(migration)
+            db.execute(tables.INSERT_VERSION, (number,))
+        db.execute("INSERT INTO writers (writer) VALUES ('old')")
+    yield "older"
+    postgres.drop("older")
+
+
+def test_a_schema_of_checkpoints(postgres, older):
     """
     Migrating removes the rows of older savers that are open, and they can't add themselves again,
     as they do in the transaction of each batch that finds none.
     """
-    try:
-        with postgres.connect("older") as db:
-            db.execute("CREATE SCHEMA older")
-            db.execute(tables.CREATE_LIST)
-            for number, migration in enumerate(tables.MIGRATIONS[: FIRST_WITH_CHECKSUMS - 1], 1):
-                db.execute(migration)
-                db.execute(tables.INSERT_VERSION, (number,))
-            db.execute("INSERT INTO writers (writer) VALUES ('old')")
-        with PostgresSaver(postgres.url, schema="older") as saver:
-            ab(saver).invoke({}, at())
-            with postgres.connect("older") as db:
-                assert db.execute("SELECT FROM writers WHERE writer = 'old'").fetchall() == []
-                with pytest.raises(psycopg.errors.NotNullViolation):
-                    db.execute("INSERT INTO writers (writer) VALUES ('old')")
-    finally:
-        postgres.drop("older")
+    with PostgresSaver(postgres.url, schema=older) as saver:
+        ab(saver).invoke({}, at())
+        with postgres.connect(older) as db:
+            assert db.execute("SELECT FROM writers WHERE writer = 'old'").fetchall() == []
+            with pytest.raises(psycopg.errors.NotNullViolation):
+                db.execute("INSERT INTO writers (writer) VALUES ('old')")
+
+
+def test_a_schema_that_is_migrated_later(postgres, older):
+    """
+    A saver that migrates nothing opens older tables, and stores once `setup()` has migrated them.
+    """
+    with PostgresSaver(postgres.url, schema=older, migrate=False) as saver:
+        saver.setup()
+        ab(saver).invoke({}, at())
+        assert saver.get_tuple(at()) is not None
 
 
 def test_a_file_of_items(tmp_path):

@@ -14,7 +14,7 @@ from actorgraph.savers.postgres.backup import copy_schema
 from actorgraph.savers.postgres.batch import Settings
 from actorgraph.savers.postgres.columns import teach
 from actorgraph.savers.postgres.failures import translate
-from actorgraph.savers.postgres.migrations import migrate, version_of
+from actorgraph.savers.postgres.migrations import VERSION, migrate, version_of
 from actorgraph.savers.postgres.reading import run_queries
 from actorgraph.savers.postgres.retention import vacuum
 from actorgraph.savers.postgres.systems import apply
@@ -81,7 +81,9 @@ class Engine:
         if self._options.migrate:
             self.set_up()
             self._writer.register()
-        elif self._over(partial(version_of, schema=self._options.schema, limits=self._limits)):
+            return
+        found = self._over(partial(version_of, schema=self._options.schema, limits=self._limits))
+        if found == VERSION:  # else it registers with the first batch, after `setup()`
             self._writer.register()
 
     def set_up(self, *, leave: bool = False) -> None:
