@@ -6,7 +6,8 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.resealing import ThreadResealer
-from actorgraph.errors import CheckpointError, InvalidConfigError, SaverClosedError, StorageError
+from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.errors.storage import fails_all
 from actorgraph.errors.telling import note, together
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
@@ -35,7 +36,7 @@ class KeyMethods:
         Returns: how many threads were changed.
         Raises:
             InvalidConfigError: the codec has no keys.
-            EncryptionError, SerializationError: a value can't be read with the codec's keys; its
+            EncryptionError, SerializationError, DamagedRowError: a value can't be read; its
                 thread stays as it is, and all others are changed. Of several the first is raised,
                 with a note for each other.
         """
@@ -54,9 +55,9 @@ class KeyMethods:
         for thread in threads:
             try:
                 await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
-            except (StorageError, SaverClosedError):
-                raise  # the next thread would fail as well
             except CheckpointError as error:
+                if fails_all(error):
+                    raise
                 note(error, f"thread {thread!r} stays as it is")
                 failed.append(error)
         if getattr(self, "keeps_runs", False):

@@ -13,7 +13,8 @@ from actorgraph.api.materializing import graph_of
 from actorgraph.api.materializing import materialize as materialized
 from actorgraph.api.removals_log import told
 from actorgraph.codec.resealing import ThreadResealer
-from actorgraph.errors import CheckpointError, InvalidConfigError, SaverClosedError, StorageError
+from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.errors.storage import fails_all
 from actorgraph.errors.telling import note, together
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
@@ -173,9 +174,9 @@ class ThreadMethods:
         for thread_id in threads:
             try:
                 await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
-            except (StorageError, SaverClosedError):
-                raise
             except CheckpointError as error:
+                if fails_all(error):
+                    raise
                 note(error, f"thread {thread_id!r} was not pruned")
                 failed.append(error)
             else:

@@ -121,3 +121,8 @@ UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownT
 
 DAMAGED = (DamagedRowError, SerializationError)
 """Why nobody can read what is stored: its bytes are not what a saver has written."""
+
+
+def fails_all(error: BaseException) -> bool:
+    """Whether an error of a saver is about all that it is asked next, and not about one row."""
+    return isinstance(error, StorageError | SaverClosedError) and not isinstance(error, DAMAGED)

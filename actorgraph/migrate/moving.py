@@ -12,7 +12,8 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import ActorGraphError, SaverClosedError, StorageError
+from actorgraph.errors import ActorGraphError
+from actorgraph.errors.storage import fails_all
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import Source, source_of
 from actorgraph.migrate.tasks import hasher
@@ -142,9 +143,9 @@ async def _reported(mover: "_Mover", source: Source, decoder: Decoder) -> Thread
     report = ThreadReport(mover.thread_id, 0, 0)
     try:
         return await mover.move(source, decoder)
-    except (StorageError, SaverClosedError):
-        raise
     except ActorGraphError as error:
+        if fails_all(error):
+            raise
         return _refused(report, [error.what])
     except Exception as error:  # noqa: BLE001 - damaged rows may do anything
         return _refused(report, [f"it is damaged: {error!r}"])

@@ -20,7 +20,7 @@ from actorgraph.values.systems import (
     StoreEvents,
 )
 from tests.codec import hostile
-from tests.graphs import at, history
+from tests.graphs import at, history, side_by_side
 from tests.savers.damage import (
     HEALTHY,
     MOVING,
@@ -314,3 +314,35 @@ class TestRunsOfSystems:
         assert [type(alone), type(events)] == [DamagedRowError] * 2
         assert rows[0].thread_id in str(events)
         assert others == [said[0]]
+
+
+CHANGES = {
+    "value": "UPDATE blobs SET crc = 7",
+    "write": "UPDATE writes SET crc = 7",
+    "checkpoint": "UPDATE checkpoints SET crc = 7",
+}
+
+
+@pytest.mark.parametrize("damage", CHANGES)
+async def test_an_error_that_is_kept_holds_up_no_later_read(damage, tmp_path):
+    """
+    While a program keeps the error of a damaged row, the saver's reads see what is stored then.
+    """
+    async with SqliteSaver(tmp_path / "runs.db") as saver:
+        # At once, so that a checkpoint has several rows of writes.
+        nodes = dict.fromkeys("ab", lambda state: {"bar": ["x"]})
+        compiled = side_by_side(nodes, checkpointer=saver)
+        await compiled.ainvoke({}, at("bad"))
+        with closing(sqlite3.connect(saver.path)) as db, db:
+            assert db.execute(CHANGES[damage]).rowcount > 0
+        kept = []
+        for read in (compiled.aget_state(at("bad")), history(compiled, at("bad"))):
+            try:
+                await read
+            except ActorGraphError as error:
+                kept.append(error)
+        await compiled.ainvoke({}, at("good"))
+        state = await compiled.aget_state(at("good"))
+
+    assert kept
+    assert state.values["bar"] == ["x", "x"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actorgraph import FormatVersionError, JsonlSaver, StorageError
+from actorgraph.errors import DamagedRowError
 from actorgraph.savers.jsonl import systems
 from actorgraph.values.retention import DeleteThread, KeepLast
 from actorgraph.values.systems import ListRuns, SealRun, SetRun, StoreEvents, TrimRuns
@@ -107,7 +108,7 @@ class TestRunsInFiles:
 
         assert isinstance(error, StorageError)
         assert "line" in str(error)
-        assert kinds(outcomes)[0] is StorageError
+        assert kinds(outcomes)[0] is DamagedRowError
 
     async def test_a_later_format_is_refused(self, tmp_path):
         """

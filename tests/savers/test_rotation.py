@@ -1,8 +1,11 @@
 """After a rotation the old key can be dropped, whatever the store holds; on every saver."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
-from actorgraph import ActorSystem, Codec, Command, EncryptionError, interrupt
+from actorgraph import ActorSystem, Codec, Command, EncryptionError, StorageError, interrupt
 from actorgraph.codec.places import input_of
 from actorgraph.codec.restore import open_claim
 from actorgraph.runtime.hosting import host_of
@@ -159,3 +162,41 @@ async def test_a_thread_that_can_not_be_read_holds_up_no_other(store):
         for thread in ("b", "d"):
             with pytest.raises(EncryptionError):
                 await ab(saver).aget_state(at(thread))
+
+
+DAMAGED = {
+    "a value": """UPDATE blobs SET crc = 7
+        WHERE thread = (SELECT thread FROM threads WHERE thread_id = 'b')""",
+    "a write": """UPDATE writes SET crc = 7
+        WHERE thread = (SELECT thread FROM threads WHERE thread_id = 'b')""",
+    "an event": """UPDATE events SET crc = 7
+        WHERE run = (SELECT run FROM system_runs WHERE thread_id = 'b')""",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+async def test_a_damaged_row_holds_up_no_other_thread(damage, tmp_path):
+    """
+    What a checksum refuses stays as it is, and the error names it; everything of other threads
+    is read with the new key alone.
+    """
+    store = Store("sqlite", tmp_path)
+    runs = {}
+    async with keyed(store, old=OLD) as saver:
+        async with ActorSystem({"g": ab(saver)}, saver=saver) as system:
+            for thread in "abc":
+                runs[thread] = await system.start("g", thread, {}, resumable=True)
+                await runs[thread].wait()
+        with closing(sqlite3.connect(saver.path)) as db, db:
+            assert db.execute(DAMAGED[damage]).rowcount > 0
+        saver.codec = keyed(store, new=NEW, old=OLD).codec
+        with pytest.raises(StorageError, match="thread 'b' is damaged") as failed:
+            await saver.arotate_keys()
+        saver.codec = keyed(store, new=NEW).codec
+        async with ActorSystem({"g": ab(saver)}, saver=saver) as system:
+            for thread in "ac":
+                events = [event async for event in (await system.run(runs[thread].id)).events()]
+                assert events[-1].kind == "end"
+                assert (await ab(saver).aget_state(at(thread))).values["bar"] == ["a", "b"]
+
+    assert "thread 'b' stays as it is" in "".join(failed.value.__notes__)

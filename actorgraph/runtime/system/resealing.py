@@ -2,7 +2,8 @@
 
 from actorgraph.codec import Codec
 from actorgraph.codec.places import call_of, event_of
-from actorgraph.errors import CheckpointError, SaverClosedError, StorageError
+from actorgraph.errors import CheckpointError
+from actorgraph.errors.storage import fails_all
 from actorgraph.errors.telling import note
 from actorgraph.runtime.hosting import Host
 from actorgraph.values.ids import as_text
@@ -27,9 +28,9 @@ async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[C
     for row in rows:
         try:
             await _reseal(host, codec, row)
-        except (StorageError, SaverClosedError):
-            raise
         except CheckpointError as error:
+            if fails_all(error):
+                raise
             note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
             failed.append(error)
     return failed

@@ -49,6 +49,9 @@ _COLUMNS = frozenset({"source", "step"})
 def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[Any]:
     """Answer the queries, in order, from one state of the database.
 
+    Rows are fetched before they are looked at: an error about one of them holds the frames that
+    it went through, and an unread cursor there would hold this state for all queries to come.
+
     Raises:
         StorageError: the database refused.
     """
@@ -149,7 +152,7 @@ def _ledger(
 ) -> tuple[LedgerRow, ...]:
     """The rows beside a checkpoint of the thread of `columns`; nothing for None."""
     key, thread_id, namespace = columns[:3]
-    found = connection.execute(sql.SELECT_WRITES, (key, namespace, point))
+    found = connection.execute(sql.SELECT_WRITES, (key, namespace, point)).fetchall()
     return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
 
 
@@ -177,7 +180,7 @@ def _ancestors(
     keys, named = ("thread", "namespace"), {"parent": row.parent, "depth": record.depth}
     where = {**dict(zip(keys, place, strict=True)), **named}
     ledgers: dict[bytes, list[LedgerRow]] = {}
-    for columns in connection.execute(sql.SELECT_ANCESTORS_WRITES, where):
+    for columns in connection.execute(sql.SELECT_ANCESTORS_WRITES, where).fetchall():
         entry = ledger_row(*whose, columns)
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
@@ -205,7 +208,7 @@ def _checkpoint(
     blobs: dict[str, bytes] = {}
     if versions:
         asked = (encode_json(versions), *place)
-        for channel, *found in connection.execute(sql.SELECT_BLOBS, asked):
+        for channel, *found in connection.execute(sql.SELECT_BLOBS, asked).fetchall():
             blobs[channel] = check_blob(*whose, channel, record.version_of(channel), tuple(found))
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}

@@ -60,7 +60,7 @@ def keep(
 def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     """The answer to `ListThreads`."""
     if query.older is not None:
-        found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,))
+        found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
         old = [thread_id for (thread_id,) in found]
         if query.runs is None or not old:
             return old
@@ -68,7 +68,7 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
-        return sound_threads(thread_id for (thread_id,) in connection.execute(text))
+        return sound_threads(thread_id for (thread_id,) in connection.execute(text).fetchall())
     runs = sorted(query.runs)
     named = [run.replace("-", "").upper() for run in runs if len(run) == _UUID_CHARS]
     where = {"texts": encode_json(runs), "runs": encode_json(named)}
@@ -180,7 +180,7 @@ def head_row(thread: ThreadState) -> tuple[object, ...]:
 
 
 def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
-    rows = connection.execute(sql.SELECT_POINTS, (thread.row,))
+    rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
         found = cut(request, points, thread.run)

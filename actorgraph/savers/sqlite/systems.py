@@ -86,7 +86,8 @@ class Owned:
         return (False, None) if found is None else (True, found[0])
 
     def _open_runs(self, connection: sqlite3.Connection, thread_id: str) -> list[OpenRun]:
-        rows = [tuple(row) for row in connection.execute(sql.SELECT_OPEN, (thread_id,))]
+        found = connection.execute(sql.SELECT_OPEN, (thread_id,)).fetchall()
+        rows = [tuple(row) for row in found]
         for row in self._put.get(thread_id, {}).values():
             alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
             rows.append((row.run, row.owner, row.claimed, alive is not None))
@@ -162,9 +163,9 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     """Answer a read."""
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
-        rows = connection.execute(text, (query.run, query.after, query.limit))
+        rows = connection.execute(text, (query.run, query.after, query.limit)).fetchall()
         return [check_event(query, row[:-1], row[-1]) for row in rows]
-    return sound_runs(map(_run_of, connection.execute(*_selected(query))), query)
+    return sound_runs(map(_run_of, connection.execute(*_selected(query)).fetchall()), query)
 
 
 def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
