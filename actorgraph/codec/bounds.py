@@ -6,7 +6,8 @@ Copies    A type that isn't plain data is an extension, and its content is copie
           nothing is stored that can't be read. Smaller ones are bounded by the depth of the stack.
 Crowding  Keys can be chosen so that each meets all others in a hash table, by equal hashes or by
           slots alone. A set or dict that takes far longer to build than other keys of the same
-          number is refused; the time of a slow or busy machine is compared with itself.
+          number is refused; the time of a slow or busy machine is compared with itself. Storing
+          refuses a third of what reading takes: times differ, and what is stored must be read.
 """
 
 from collections import deque
@@ -33,6 +34,7 @@ _SLICE = 1024
 _FLOOR_S = 0.001
 _KEY_S = 2e-6
 _RATIO = 20
+_MARGIN = 3
 
 
 def copies_max(size: int) -> int:
@@ -125,27 +127,32 @@ def check_packed(payload: bytes, stored: int, path: str) -> None:
         raise SerializationError(f"{path} can't be stored: {refused.what}", do=refused.do) from None
 
 
-def distinct(items: Sequence[Any]) -> set[Any]:
+def distinct(items: Sequence[Any], *, storing: bool = False) -> set[Any]:
     """The set of some items.
 
+    Args:
+        storing: whether they are to be stored, and not read.
     Raises: ValueError: they were chosen to collide.
     """
     if len(items) <= _FREE:
         return set(items)
     made: set[Any] = set()
-    _fill(made.update, items, lambda pairs: pairs)
+    _fill(made.update, items, lambda pairs: pairs, _MARGIN if storing else 1)
     return made
 
 
-def mapping(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+def mapping(pairs: Sequence[Sequence[Any]], *, storing: bool = False) -> dict[Any, Any]:
     """The dict of some pairs.
 
+    Args:
+        storing: as for `distinct`.
     Raises: ValueError: their keys were chosen to collide.
     """
     if len(pairs) <= _FREE:
         return {key: value for key, value in pairs}  # noqa: C416 - dict() takes other things too
     made: dict[Any, Any] = {}
-    _fill(made.update, pairs, lambda some: [key for key, _ in some])
+    margin = _MARGIN if storing else 1
+    _fill(made.update, pairs, lambda some: [key for key, _ in some], margin)
     return made
 
 
@@ -153,21 +160,22 @@ def _fill(
     update: Callable[[Any], Any],
     items: Sequence[Any],
     keys_of: Callable[[Sequence[Any]], Sequence[Any]],
+    margin: int,
 ) -> None:
     """Put items into a table slice by slice, with a look at the time after each."""
     judged, began = 0, thread_time()
     for first in range(0, len(items), _SLICE):
         end = first + _SLICE
         update(items[first:end])
-        if end < 2 * judged or thread_time() - began <= _FLOOR_S + end * _KEY_S:
+        if end < 2 * judged or thread_time() - began <= (_FLOOR_S + end * _KEY_S) / margin:
             continue
-        if _are_crowded(keys_of(items[:end])):
+        if _are_crowded(keys_of(items[:end]), margin):
             msg = f"of {len(items):,} keys of a set or dict too many collide"
             raise ValueError(msg)
         judged = end
 
 
-def _are_crowded(keys: Sequence[Any]) -> bool:
+def _are_crowded(keys: Sequence[Any], margin: int) -> bool:
     """Whether a table of these keys takes far longer than hashing them and a table of others.
 
     The least of two times: garbage may have been collected during one.
@@ -176,7 +184,7 @@ def _are_crowded(keys: Sequence[Any]) -> bool:
     others = [chance.random() for _ in keys]
     took = min(_timed(dict.fromkeys, keys) for _ in range(2))
     fair = min(_timed(_hashed, keys) + _timed(dict.fromkeys, others) for _ in range(2))
-    return took > _FLOOR_S + _RATIO * fair
+    return took > (_FLOOR_S + _RATIO * fair) / margin
 
 
 def _hashed(keys: Sequence[Any]) -> None:

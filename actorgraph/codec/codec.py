@@ -407,7 +407,7 @@ class Codec:
             for k, v in value.items()
         ]
         try:
-            mapping(list(value.items()))
+            mapping(list(value.items()), storing=True)
         except ValueError as error:
             raise SerializationError(
                 f"{path} can't be stored: {error}", do="store plain data in the state"

@@ -62,7 +62,7 @@ def _of(kind: type, data: Any) -> Any:
 def _pack_set(value: set[Any] | frozenset[Any]) -> list[Any]:
     """Its items, if the same set can be built of them again."""
     items = list(value)
-    distinct(items)
+    distinct(items, storing=True)
     return items
 
 
