@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import msgspec
 import psycopg
 from psycopg import Connection
 
@@ -20,21 +19,15 @@ from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import OwnConnections, Source
+from actorgraph.storage.postgres.connections import Source
 from actorgraph.storage.postgres.failures import Kind, RowError, kind_of
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.storage.postgres.locks import holder_of
+from actorgraph.storage.postgres.sessions import Replaced
 from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
-
-
-class Session(msgspec.Struct, frozen=True):
-    """A connection as the server knows it, so that another one can end it."""
-
-    pid: int
-    began: Any
 
 
 class Writer:
@@ -49,7 +42,7 @@ class Writer:
         self._settings = settings
         self._schema = schema
         self._number = 0
-        self._session: Session | None = None
+        self._replaced = Replaced(source)
         self._shapes = Shapes()
 
     def register(self) -> None:
@@ -95,7 +88,7 @@ class Writer:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
-                    self._greet(connection)
+                    self._replaced.greet(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = kind_of(error, connection)
@@ -128,18 +121,6 @@ class Writer:
             return ended.rowcount > 0
         return False
 
-    def _greet(self, connection: Connection[Any]) -> None:
-        """End the session that a new connection replaces: its transaction may hold locks."""
-        if not isinstance(self._source, OwnConnections):
-            return
-        known, pid = self._session, connection.info.backend_pid
-        if known is not None and known.pid == pid:
-            return
-        if known is not None:
-            connection.execute(_END_SESSION, (known.pid, known.began))
-        row = connection.execute(_SELECT_SESSION).fetchone()
-        self._session = None if row is None else Session(pid, row[0])
-
     def _use_schema(self, connection: Connection[Any]) -> None:
         connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
 
@@ -155,7 +136,6 @@ def _otherwise(kind: Kind, turn: Turn) -> bool:
     return False
 
 
-_SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_STANDING = """
 SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
 WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
@@ -168,7 +148,4 @@ WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
 schema's threads, and is a saver of the same program by its name: no batch takes that long.
 
 `idle_in_transaction_session_timeout` would not do: in pipelines it does not count.
-"""
-_END_SESSION = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
 """

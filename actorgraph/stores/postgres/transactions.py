@@ -12,6 +12,7 @@ from actorgraph.storage.postgres.connections import source_of
 from actorgraph.storage.postgres.failures import Kind, kind_of, translate
 from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
 from actorgraph.storage.postgres.locks import holder_of
+from actorgraph.storage.postgres.sessions import Replaced
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class Transactions:
             nests=True,
             connections_max=1,
         )
+        self._replaced = Replaced(self._source)
         self._ready = False
 
     def close(self) -> None:
@@ -61,6 +63,7 @@ class Transactions:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
+                    self._replaced.greet(connection)
                     return self._attempt(connection, work, lock)
             except psycopg.Error as error:
                 kind = kind_of(error, connection)
