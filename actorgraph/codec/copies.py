@@ -22,6 +22,7 @@ _UNCHANGING = frozenset(
         *(UUID, Decimal, PosixPath, PurePosixPath),
     )
 )
+_PLAIN = frozenset((dict, list))
 _MODEL_PARTS = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _COPIERS: dict[type, Callable[[Any], Any]] = {}
 
@@ -80,11 +81,15 @@ def _same(value: Any) -> Any:
 
 
 def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
+    made = value.copy()
     for key, item in value.items():
         if type(key) is not str:
             raise UncopiableError
-        made[key] = item if type(item) in _UNCHANGING else copied(item)
+        kind = type(item)
+        if kind in _UNCHANGING:
+            continue
+        # Most dicts and lists in a message are empty, and a call for each is most of its cost.
+        made[key] = kind() if kind in _PLAIN and not item else copied(item)
     return made
 
 
@@ -102,7 +107,7 @@ def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _dataclass(value: Any) -> Any:
     made = object.__new__(type(value))
-    made.__dict__.update(_dict(value.__dict__))
+    made.__dict__ = _dict(value.__dict__)
     return made
 
 

@@ -53,9 +53,24 @@ def converted(messages: Any, like: Iterable[Any] = ()) -> list[Any]:
         InvalidUpdateError: one can't be a message.
     """
     given = as_list(messages)
-    known = [m for m in (*like, *given) if is_message(m)]
-    ours = any(isinstance(m, BaseMessage) for m in known) or langchain() is None
+    kinds = set(map(type, given))
+    if all(map(_is_whole, kinds)):  # the conversation so far, at each update
+        return given
+    kinds.update(map(type, like))
+    ours = langchain() is None or any(issubclass(kind, BaseMessage) for kind in kinds)
     return [_one(value, ours) for value in given]
+
+
+def _is_whole(kind: type) -> bool:
+    """Whether a value of this type is a message already, and no chunk of one."""
+    if issubclass(kind, BaseMessage):
+        return not issubclass(kind, AIMessageChunk)
+    module = langchain()
+    return (
+        module is not None
+        and issubclass(kind, module.BaseMessage)
+        and not issubclass(kind, module.BaseMessageChunk)
+    )
 
 
 def _one(value: Any, ours: bool) -> Any:
