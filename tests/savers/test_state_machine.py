@@ -3,8 +3,14 @@
 `machine/model.py` is the model, made of lists. Longer runs are in tests/faults.
 """
 
+import re
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+from actorgraph.savers.sqlite import schema, system_schema
+from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS
 from tests.savers.machine.running import run_machine
 from tests.stores import Store
@@ -47,3 +53,33 @@ def test_a_planted_bug_is_found(bug, tmp_path):
         )
 
     assert not isinstance(found.value, KeyboardInterrupt | SystemExit)
+
+
+@pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
+def test_a_bug_of_one_saver_can_be_planted(own):
+    """
+    What the bugs of tests/faults change is still there, and what they make of a statement is one.
+    """
+    with planted(own):
+        if own.module != "sqlite.schema":
+            return
+        changed = getattr(schema, own.name)
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(schema.SETUP + system_schema.SETUP)
+            for text in each(changed):
+                database.execute(f"EXPLAIN {text}", nothing_for(text))
+
+
+def each(changed):
+    """The statements that a name stands for."""
+    if isinstance(changed, dict):
+        return changed.values()
+    return [changed] if isinstance(changed, str) else changed
+
+
+def nothing_for(text):
+    """NULL for each parameter."""
+    if names := re.findall(r":([a-z]+)", text):
+        return dict.fromkeys(names)
+    numbered = re.findall(r"\?(\d)", text)
+    return [None] * (max(map(int, numbered)) if numbered else text.count("?"))

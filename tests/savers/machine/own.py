@@ -186,7 +186,10 @@ _SQLITE = {
     ),
     "items put in front": ("EXTEND_RANGE", instead({"payload || ?": "? || payload"})),
     "rows put together backwards": ("SELECT_MERGED", instead({"BY start": "BY start DESC"})),
-    "dangling parents": ("UPDATE_PARENT", instead({"parent = ?": "parent = coalesce(parent, ?)"})),
+    "dangling parents": (
+        "UPDATE_PARENT",
+        instead({"parent = ?1": "parent = coalesce(parent, ?1)"}),
+    ),
     "a deleted thread's writes": ("DELETE_THREAD", less(3)),
 }
 _POSTGRES = {
@@ -206,7 +209,7 @@ _POSTGRES = {
     "any namespace": (
         "queries",
         "SELECT_LOADS",
-        instead({"c.namespace = w.namespace AND c.id": "c.id"}),
+        instead({"AND c.namespace || '' = w.namespace": ""}),
     ),
     "removed writes of any namespace": (
         "removals",
@@ -272,8 +275,8 @@ _JSONL = {
     "dangling parents": ("rewriting", "_left", _no_parents),
     "one task's writes": ("index", "ThreadIndex.add", _ledger_of_a_file_once),
     "any namespace": ("index", "ThreadIndex.add", _ids_of_a_file),
-    "lists read backwards": ("reading", "_Reader._ranges", _backwards),
-    "items read backwards": ("reading", "_Reader._ranges", _items_backwards),
+    "lists read backwards": ("reading", "_Reader._list", _backwards),
+    "items read backwards": ("reading", "_Reader._list", _items_backwards),
 }
 
 OWN = [
