@@ -143,7 +143,8 @@ def events(when_full: Any, buffer: int) -> Any:
 async def running(saver: Any) -> AsyncIterator[tuple[ActorSystem, Any, Turnstile]]:
     """A system whose run waits at a turnstile."""
     slow = Turnstile({"bar": ["slow"]})
-    async with ActorSystem({"g": steps(slow)}, saver=saver) as system:
+    # Collecting garbage holds the loop, and renewals in memory need it.
+    async with ActorSystem({"g": steps(slow)}, saver=saver, lease_s=3600) as system:
         run = await system.start("g", "t", {"bar": []}, resumable=True)
         try:
             await slow.entered.wait()

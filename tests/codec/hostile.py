@@ -34,7 +34,7 @@ SECONDS_MAX = 1.0
 MEMORY_MAX = 64_000_000
 MEMORY_RATIO = 10
 """Decoding may take `MEMORY_MAX` and so many bytes for each that the record has, inflated."""
-HARMLESS = frozenset({"object.__getattr__", "object.__setattr__", "sys._getframe"})
+HARMLESS = frozenset({"object.__getattr__", "object.__setattr__", "sys._getframe", "builtins.id"})
 """Audit events that run nothing and touch nothing outside; every other one is seen."""
 EXPECTED = (
     *(*zoneinfo.TZPATH, "tzdata", "import cryptography.exceptions", "import numpy._core."),
