@@ -11,7 +11,7 @@ from actorgraph.codec.old_layouts import is_old, renewed
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
-from actorgraph.errors import FormatVersionError
+from actorgraph.errors import FormatVersionError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
 from actorgraph.values.constants import HANDLER_MARK, PUSH
@@ -126,6 +126,8 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     try:
         writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+        if row.index < 0 and not writes:
+            raise _empty()
         if any(type(value) is Shared for _, value in writes) and stored.blobs:
             record = decode_record(stored.row.record)
             writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
@@ -135,6 +137,13 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
     except Exception as error:  # noqa: BLE001 - as above
         where = f"row {row.index} of task {as_text(row.task)} beside {point_of(stored)}"
         raise located(error, where) from error.__cause__
+
+
+def _empty() -> SerializationError:
+    """The error of a question, an answer or an error without its value."""
+    return SerializationError(
+        "a control row has no value", do="check the database's integrity, or restore it"
+    )
 
 
 def _path(key: str) -> Path:

@@ -346,3 +346,21 @@ async def test_an_error_that_is_kept_holds_up_no_later_read(damage, tmp_path):
 
     assert kept
     assert state.values["bar"] == ["x", "x"]
+
+
+class TestControlRows:
+    async def test_a_question_without_its_value(self, tmp_path):
+        """
+        A row of a question whose bytes decode to nothing is an error of the library's own.
+        """
+        path = tmp_path / "runs.db"
+        async with SqliteSaver(path) as saver:
+            await fill(saver)
+            with closing(sqlite3.connect(path, isolation_level=None)) as db:
+                done = db.execute("UPDATE writes SET payload = x'90', crc = NULL WHERE idx < 0")
+                assert done.rowcount > 0
+
+            for thread in (VICTIM, HEALTHY):
+                for read in reads_of(thread).values():
+                    answer = await tried(read, saver)
+                    assert not isinstance(answer, Exception) or isinstance(answer, ActorGraphError)
