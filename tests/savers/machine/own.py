@@ -195,7 +195,11 @@ _SQLITE = {
 _POSTGRES = {
     "a copy without writes": ("removals", "COPY_THREAD", less(3)),
     "a copy without values": ("removals", "COPY_THREAD", less(2)),
-    "a page has its bound": ("queries", "SELECT_PAGE", instead({"c.seq < (": "c.seq <= ("})),
+    "a page has its bound": (
+        "queries",
+        "SELECT_PAGE",
+        instead({"c.seq < (": "c.seq <= (", "c.seq < CASE": "c.seq <= CASE"}),
+    ),
     "a page of any namespace": (
         "queries",
         "SELECT_PAGE",
