@@ -5,12 +5,13 @@ Copies    A type that isn't plain data is an extension, and its content is copie
           together have `copies_max` bytes at most. `Codec.encode` refuses what has more, so that
           nothing is stored that can't be read. Smaller ones are bounded by the depth of the stack.
 Crowding  Keys can be chosen so that each meets all others in a hash table, by equal hashes or by
-          slots alone. A set or dict that takes far longer to build than other keys of the same
-          number is refused; the time of a slow or busy machine is compared with itself. Storing
-          refuses a third of what reading takes: times differ, and what is stored must be read.
+          slots alone. A set or dict that is slow to build is looked at: equal hashes are counted,
+          and its time is compared with that of other keys of the same number, which finds the
+          slots. Storing refuses a third of what reading takes: times differ, and what is stored
+          must be read.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -35,6 +36,11 @@ _FLOOR_S = 0.001
 _KEY_S = 2e-6
 _RATIO = 20
 _MARGIN = 3
+
+_EQUAL = 256
+"""Equal hashes per key, on average, that are refused even if the times hide them."""
+_SPARE = 4
+"""How many times longer the table is filled than it took to look at it, until the next look."""
 
 
 def copies_max(size: int) -> int:
@@ -163,16 +169,20 @@ def _fill(
     margin: int,
 ) -> None:
     """Put items into a table slice by slice, with a look at the time after each."""
-    judged, began = 0, thread_time()
+    began, looked_s, until = thread_time(), 0.0, 0.0
     for first in range(0, len(items), _SLICE):
         end = first + _SLICE
         update(items[first:end])
-        if end < 2 * judged or thread_time() - began <= (_FLOOR_S + end * _KEY_S) / margin:
+        now = thread_time()
+        took = now - began - looked_s
+        if now < until or took <= (_FLOOR_S + end * _KEY_S) / margin:
             continue
         if _are_crowded(keys_of(items[:end]), margin):
             msg = f"of {len(items):,} keys of a set or dict too many collide"
             raise ValueError(msg)
-        judged = end
+        after = thread_time()
+        looked_s += after - now
+        until = after + _SPARE * (after - now)
 
 
 def _are_crowded(keys: Sequence[Any], margin: int) -> bool:
@@ -180,6 +190,9 @@ def _are_crowded(keys: Sequence[Any], margin: int) -> bool:
 
     The least of two times: garbage may have been collected during one.
     """
+    alike = Counter(map(hash, keys)).values()
+    if sum(count * count for count in alike) > _EQUAL * len(keys) / margin:
+        return True
     chance = Random(0)  # noqa: S311 - it is for any other keys, not for secrets
     others = [chance.random() for _ in keys]
     took = min(_timed(dict.fromkeys, keys) for _ in range(2))

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
+from actorgraph.codec.bounds import distinct
 from actorgraph.errors import SerializationError
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, same
@@ -113,3 +114,45 @@ def test_what_is_stored_is_read():
         taken += 1
         assert [codec.decode(payload) == keys for _ in range(3)] == [True] * 3
     assert taken >= 1
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A key that takes long to hash, and whose hash is that of all others."""
+
+    number: int
+
+    def __hash__(self) -> int:
+        return sum(range(5_000)) % 7
+
+
+def test_equal_hashes_are_counted_and_not_timed():
+    """
+    Keys with one hash are refused when hashing takes longer than all of their collisions.
+    """
+    with pytest.raises(ValueError, match="too many collide"):
+        distinct([Slow(number) for number in range(1_500)])
+
+
+class Taken(list[Any]):
+    """Keys that remember how many of them were asked for."""
+
+    end = 0
+
+    def __getitem__(self, part: Any) -> Any:
+        self.end = max(self.end, part.stop)
+        return super().__getitem__(part)
+
+
+def test_keys_that_begin_to_collide_late_are_refused():
+    """
+    A set whose first keys are slow but honest and whose later keys collide is refused long before
+    all of them are in it.
+    """
+    prime = sys.hash_info.modulus
+    honest = [Weak(number, 200) for number in range(3_000)]
+    keys = Taken([*honest, *(prime * number for number in range(1, 40_000))])
+
+    with pytest.raises(ValueError, match="too many collide"):
+        distinct(keys)
+    assert keys.end < 12_000
