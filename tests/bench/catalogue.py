@@ -20,7 +20,9 @@ class Unit(Enum):
 
     STEPS = "steps/s"
     TASKS = "tasks/s"
+    TURNS = "turns/s"
     MICROSECONDS = "us"
+    MILLISECONDS = "ms"
     SECONDS = "s"
     MULTIPLE = "x state"
     SHARE = "% of a step"
@@ -28,7 +30,7 @@ class Unit(Enum):
     @property
     def higher_is_better(self) -> bool:
         """Whether the figure is a rate."""
-        return self in {Unit.STEPS, Unit.TASKS}
+        return self in {Unit.STEPS, Unit.TASKS, Unit.TURNS}
 
 
 class Against(Enum):
@@ -85,6 +87,7 @@ _LOOP = {"steps": 3000, "saver": None, "durability": None}
 _THREADS = {"threads": 1000, "steps": 10, "durability": "sync", "synchronous": "FULL"}
 _QUICK_THREADS = {"threads": 50, "steps": 4}
 _FAN_OUT = {"tasks": 1000, "saver": None, "rounds": 3}
+_DIALOGUE = {"turns": 400, "text_chars": 400}
 _ONE = {"steps": 500, "saver": "sqlite", "durability": "sync"}
 
 MEASURES: tuple[Measure, ...] = (
@@ -173,6 +176,35 @@ MEASURES: tuple[Measure, ...] = (
         # Seeded texts: the bytes are nearly the same at each run.
         repetitions=1,
         disk=True,
+    ),
+    Measure(
+        "chat-turns",
+        "a chat of 400 turns, SQLite FULL, sync",
+        "dialogue",
+        Unit.TURNS,
+        _DIALOGUE,
+        {"turns": 20},
+        _versus(5),
+        repetitions=3,
+        disk=True,
+    ),
+    Measure(
+        "history-10",
+        "the newest 10 snapshots of that chat",
+        "history",
+        Unit.MILLISECONDS,
+        {**_DIALOGUE, "limit": 10},
+        {"turns": 20},
+        repetitions=3,
+    ),
+    Measure(
+        "history-all",
+        "all 1,200 snapshots of that chat",
+        "history",
+        Unit.MILLISECONDS,
+        {**_DIALOGUE, "limit": None},
+        {"turns": 20},
+        repetitions=3,
     ),
     Measure(
         "loop-plain-path",

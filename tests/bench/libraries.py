@@ -28,6 +28,7 @@ class Library:
     END: str
     Send: Any
     InMemorySaver: Any
+    add_messages: Any
     open_sqlite: Callable[[Path, str], AbstractAsyncContextManager[Any]]
     statistics: Callable[[Any], dict[str, int] | None]
 
@@ -81,6 +82,7 @@ def _actorgraph() -> Library:
         END=package.END,
         Send=package.Send,
         InMemorySaver=package.InMemorySaver,
+        add_messages=package.add_messages,
         open_sqlite=open_sqlite,
         statistics=_actorgraph_statistics,
     )
@@ -111,6 +113,7 @@ def _langgraph() -> Library:
         END=graph.END,
         Send=import_module("langgraph.types").Send,
         InMemorySaver=import_module("langgraph.checkpoint.memory").InMemorySaver,
+        add_messages=graph.add_messages,
         open_sqlite=open_sqlite,
         statistics=lambda _saver: None,
     )

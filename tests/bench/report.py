@@ -201,7 +201,7 @@ def shown(figure: float | None, unit: Unit) -> str:
     """A figure with its unit."""
     if figure is None:
         return NOTHING
-    digits = {Unit.STEPS: 0, Unit.TASKS: 0, Unit.SECONDS: 3}.get(unit, 1)
+    digits = {Unit.STEPS: 0, Unit.TASKS: 0, Unit.TURNS: 0, Unit.SECONDS: 3}.get(unit, 1)
     return f"{figure:,.{digits}f} {unit.value}"
 
 

@@ -44,10 +44,12 @@ class Outcome:
 def figure_of(run: dict[str, Any], unit: Unit) -> float:
     """One run's figure in a unit."""
     match unit:
-        case Unit.STEPS | Unit.TASKS:
+        case Unit.STEPS | Unit.TASKS | Unit.TURNS:
             return run["units"] / run["seconds"]
         case Unit.MICROSECONDS:
             return run["seconds"] / run["units"] * 1e6
+        case Unit.MILLISECONDS:
+            return run["seconds"] / run["units"] * 1e3
         case Unit.SECONDS:
             return run["seconds"]
         case Unit.MULTIPLE:

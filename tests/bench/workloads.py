@@ -232,6 +232,58 @@ async def chat(library: Library, path: Path, *, turns: int, text_chars: int) -> 
     }
 
 
+async def dialogue(library: Library, path: Path, *, turns: int, text_chars: int) -> dict:
+    """A chat of messages that `add_messages` joins, `turns` turns, each saved before the next."""
+    async with library.open_sqlite(path, "FULL") as opened:
+        graph = _dialogue_graph(library, text_chars, opened)
+        state, figures = await measured(lambda: _talk(graph, turns, text_chars))
+    assert len(state["messages"]) == 2 * turns
+    return {**figures, "units": turns}
+
+
+async def history(
+    library: Library, path: Path, *, turns: int, text_chars: int, limit: int | None
+) -> dict:
+    """Read the newest `limit` snapshots of such a chat (None: all), opened again."""
+    async with library.open_sqlite(path, "FULL") as opened:
+        await _talk(_dialogue_graph(library, text_chars, opened), turns, text_chars)
+    async with library.open_sqlite(path, "FULL") as opened:
+        graph = _dialogue_graph(library, text_chars, opened)
+
+        async def read() -> list[Any]:
+            return [each async for each in graph.aget_state_history(_DIALOGUE, limit=limit)]
+
+        snapshots, figures = await measured(read)
+    assert len(snapshots) == (limit or 3 * turns)
+    assert len(snapshots[0].values["messages"]) == 2 * turns
+    return {**figures, "units": 1}
+
+
+_DIALOGUE = {"configurable": {"thread_id": "dialogue"}}
+
+
+def _dialogue_graph(library: Library, text_chars: int, saver: Any) -> Any:
+    """A graph with one node that answers with `text_chars` characters."""
+    state = TypedDict("Dialogue", {"messages": Annotated[list, library.add_messages]})  # noqa: UP013
+
+    async def answer(_: Any) -> dict:
+        return {"messages": [{"role": "assistant", "content": "x" * text_chars}]}
+
+    builder = library.StateGraph(state)
+    builder.add_node("answer", answer)
+    builder.add_edge(library.START, "answer")
+    builder.add_edge("answer", library.END)
+    return builder.compile(checkpointer=saver)
+
+
+async def _talk(graph: Any, turns: int, text_chars: int) -> dict:
+    """The state after `turns` turns."""
+    update = {"messages": [{"role": "user", "content": "y" * text_chars}]}
+    for _ in range(turns):
+        result = await graph.ainvoke(update, _DIALOGUE, durability="sync")
+    return result
+
+
 def _truncated_size(path: Path) -> int:
     """The bytes of a closed database after its write-ahead log went into it."""
     connection = sqlite3.connect(path)
