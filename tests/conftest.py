@@ -10,8 +10,8 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.postgres import postgres, schema
-from tests.stores import left_out
+from tests.support.every_saver import left_out
+from tests.support.postgres_server import postgres, schema
 
 __all__ = ["postgres", "schema"]
 

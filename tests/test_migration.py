@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.migration import PAGE, known, renewed, rows_in, rules, shown, words
+from tests.support.langgraph_page import PAGE, known, renewed, rows_in, rules, shown, words
 
 
 def test_the_tables_are_fresh():

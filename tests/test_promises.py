@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.promises import PAGE, catalogue, collect, current, ids_in, page, unknown
-from tests.source import snippet, sources
+from tests.support.promises import PAGE, catalogue, collect, current, ids_in, page, unknown
+from tests.support.source_files import snippet, sources
 
 KNOWN = [i for phrases in catalogue().values() for i in phrases]
 

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import InMemorySaver, Latest, SaverRequiredError, SqliteSaver, StateGraph
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
-from tests.graphs import AB, ab, at, chain, history
+from tests.support.graphs import AB, ab, at, chain, history
 
 UNKNOWN = "1f0a0000-0000-6000-8000-000000000000"
 

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import START, StateUpdate
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.graphs import at, chain, compiled, count, history
+from tests.support.graphs import at, chain, compiled, count, history
 
 
 def fan(saver):

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import END, START
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at, chain, count, history
+from tests.support.graphs import ab, at, chain, count, history
 
 FOUR = [
     ({"bar": []}, (START,), "input", -1),

@@ -14,7 +14,7 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import AB, ab, at, chain, count, history, writer
+from tests.support.graphs import AB, ab, at, chain, count, history, writer
 
 
 class Memory(TypedDict, total=False):

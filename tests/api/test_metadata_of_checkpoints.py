@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import Command
-from tests.graphs import AB, ab, at, chain, history, in_a_row
+from tests.support.graphs import AB, ab, at, chain, history, in_a_row
 
 PLACE = {"deep": [1, None, True, {"é": 0.5}], "empty": {}}
 

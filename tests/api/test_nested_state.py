@@ -6,8 +6,8 @@ import pytest
 
 from actorgraph import Command, InMemorySaver
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import AB, at, chain, in_a_row, writer
-from tests.nested import Log, asked, child, namespaces, parent
+from tests.support.graphs import AB, at, chain, in_a_row, writer
+from tests.support.subgraphs import Log, asked, child, namespaces, parent
 
 
 def chain_of(saver: Any, nodes: dict[str, Any]):

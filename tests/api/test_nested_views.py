@@ -4,8 +4,8 @@ import pytest
 
 from actorgraph import Command
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import at, history
-from tests.nested import asked, child, parent
+from tests.support.graphs import at, history
+from tests.support.subgraphs import asked, child, parent
 
 
 class TestViews:

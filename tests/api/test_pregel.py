@@ -21,7 +21,7 @@ from actorgraph import (
 )
 from actorgraph.channels import BinaryOperatorAggregate, EphemeralValue, LastValue, Topic
 from actorgraph.errors import GraphBuildError
-from tests.graphs import AB, at, history
+from tests.support.graphs import AB, at, history
 
 
 def doubled(text):

@@ -10,7 +10,7 @@ from actorgraph import (
     PostgresSaver,
     SqliteSaver,
 )
-from tests.graphs import ab
+from tests.support.graphs import ab
 
 
 def test_savers_say_whether_they_are_durable(tmp_path):

@@ -8,7 +8,7 @@ from actorgraph.api.saver_base import uuid6
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.constants import CHECKPOINT_FORMAT
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.graphs import ab, at, in_a_row, writer
 
 SEVEN = {
     *("v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"),

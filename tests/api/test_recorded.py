@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import Command, interrupt
 from actorgraph.errors import EmptyInputError
-from tests.graphs import at, chain, history, in_a_row, side_by_side, writer
+from tests.support.graphs import at, chain, history, in_a_row, side_by_side, writer
 
 MODES = ["updates", "values", "tasks", "checkpoints"]
 

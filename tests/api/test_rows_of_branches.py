@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import InMemorySaver, interrupt
-from tests.graphs import ab, at, count, history, in_a_row, writer
+from tests.support.graphs import ab, at, count, history, in_a_row, writer
 
 
 async def test_a_replay_in_exit_mode_adds_one_row():

@@ -22,7 +22,7 @@ from actorgraph import (
     uuid6,
 )
 from actorgraph.errors import EmptyChannelError, ForeignSaverWarning
-from tests.graphs import AB, ab, at, in_a_row
+from tests.support.graphs import AB, ab, at, in_a_row
 
 
 class Listed(BaseCheckpointSaver):

@@ -25,7 +25,7 @@ from actorgraph.codec.records import decode_record
 from actorgraph.errors import OtherGraphWarning
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import AB, at, in_a_row, writer
+from tests.support.graphs import AB, at, in_a_row, writer
 
 
 class Renamed(TypedDict, total=False):

@@ -11,7 +11,7 @@ from actorgraph import (
     SimpleSaver,
 )
 from actorgraph.errors import CheckpointNotFoundError
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 
 class TestSimpleSaver:

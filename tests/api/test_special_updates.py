@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import END, START, Command, Runtime, StateGraph, get_config, interrupt
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
 
 
 async def ask(state):

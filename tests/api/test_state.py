@@ -6,7 +6,7 @@ import pytest
 
 from actorgraph import Command, InMemorySaver, interrupt
 from actorgraph.errors import CheckpointNotFoundError, SaverRequiredError
-from tests.graphs import ab, at, chain, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, chain, history, in_a_row, side_by_side, writer
 
 
 async def ask(state):

@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import Command, InMemorySaver, Send, StateGraph, get_stream_writer, interrupt
-from tests.graphs import AB, ab, at, history, in_a_row, side_by_side, writer
+from tests.support.graphs import AB, ab, at, history, in_a_row, side_by_side, writer
 
 
 async def chunks(graph, given, config=None, **options) -> list:

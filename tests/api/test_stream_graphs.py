@@ -10,8 +10,8 @@ from actorgraph import (
     get_message_writer,
     get_stream_writer,
 )
-from tests.gates import patient_group
-from tests.graphs import AB, at, in_a_row
+from tests.support.gates import patient_group
+from tests.support.graphs import AB, at, in_a_row
 
 ALL = ["values", "updates", "custom", "tasks"]
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from actorgraph import Command, get_message_writer
 from actorgraph.errors import OutsideRunError
-from tests.graphs import compiled, in_a_row
+from tests.support.graphs import compiled, in_a_row
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """LangChain's models can be awaited on asyncio only; its sync methods work on trio too."""

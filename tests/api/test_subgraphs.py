@@ -7,8 +7,8 @@ import pytest
 
 from actorgraph import END, START, Command, Send, StateGraph, interrupt
 from actorgraph.errors import InvalidUpdateError
-from tests.graphs import at, compiled, in_a_row
-from tests.nested import Log, asked, child, parent, says
+from tests.support.graphs import at, compiled, in_a_row
+from tests.support.subgraphs import Log, asked, child, parent, says
 
 
 class TestResult:

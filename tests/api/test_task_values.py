@@ -18,7 +18,7 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 @dataclass

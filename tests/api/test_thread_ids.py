@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.api.config import address_of
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 PARTS = ["a", "b", "a:b", "b:c", "c", "a%3Ab", "%", ":", "v2", "a:v2", "Ünï", "\n", "a b", "%25"]
 text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)

@@ -11,7 +11,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import CheckpointNotFoundError
-from tests.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
 
 
 async def ask(state):

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import START, InvalidUpdateError, Send, StateGraph, UnknownChannelWarning
-from tests.graphs import AB, at
+from tests.support.graphs import AB, at
 
 
 class Topic(TypedDict):

@@ -4,8 +4,8 @@ import pytest
 
 from actorgraph import END, START, ConflictError, StateGraph
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
 
 
 class TestUpdate:

@@ -17,7 +17,7 @@ from actorgraph import (
 )
 from actorgraph.channels import MISSING, BaseChannel, Channel, EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
-from tests.graphs import at, history
+from tests.support.graphs import at, history
 
 
 class Votes(BaseChannel[str, str, dict[str, int]]):

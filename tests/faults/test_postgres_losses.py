@@ -14,9 +14,9 @@ import pytest
 
 from actorgraph import PostgresSaver
 from tests.faults.crashes import FIGURES
-from tests.graphs import at, chain
-from tests.postgres import PostgresServer
-from tests.proxy import Proxy, proxied
+from tests.support.graphs import at, chain
+from tests.support.postgres_server import PostgresServer
+from tests.support.tcp_proxy import Proxy, proxied
 
 STEPS = "abcdefgh"
 KILLS = 200

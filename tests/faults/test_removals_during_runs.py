@@ -7,8 +7,8 @@ import pytest
 
 from tests.faults.crashes import FIGURES
 from tests.savers.interleavings import interleave
-from tests.savers.raw import left_of
-from tests.stores import KINDS, store
+from tests.support.every_saver import KINDS, store
+from tests.support.stored_bytes import left_of
 
 __all__ = ["store"]
 INTERLEAVINGS = int(os.environ.get("ACTORGRAPH_INTERLEAVINGS", "200"))

@@ -10,8 +10,8 @@ import pytest
 
 from actorgraph import Codec, JsonlSaver, PostgresSaver, SqliteSaver
 from tests.faults.crashes import report, row
-from tests.postgres import PostgresServer
 from tests.savers.test_postgres_space import SIZES, Chat, Plain, chat
+from tests.support.postgres_server import PostgresServer
 
 TURNS = 400
 AT_MOST = {"sqlite": 6.0, "json lines": 8.0, "postgres": 5.8}

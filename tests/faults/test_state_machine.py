@@ -10,11 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.savers.conftest import store
 from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS, HARD
 from tests.savers.machine.running import run_machine
-from tests.stores import Store
+from tests.support.every_saver import Store, store
 
 SEQUENCES = int(os.environ.get("ACTORGRAPH_SEQUENCES", "200"))
 STEPS = 50

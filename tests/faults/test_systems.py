@@ -1,7 +1,7 @@
 """Two processes with ActorSystems on one database: one is killed, or stands still past its lease.
 
-`tests.system_worker` is the program. What it had told on its standard output when it died is what
-was acknowledged: an update is told after it was delivered.
+`tests.support.system_worker` is the program. What it had written to its standard output when it
+died is what was acknowledged: an update is written after it was delivered.
 """
 
 import random
@@ -15,8 +15,8 @@ import anyio.to_thread
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.graphs import at
-from tests.system_processes import (
+from tests.support.graphs import at
+from tests.support.system_processes import (
     ALL,
     acked,
     come_second,
@@ -30,7 +30,7 @@ from tests.system_processes import (
     take_over,
     worker,
 )
-from tests.system_worker import NODES, RENAMED, system_over
+from tests.support.system_worker import NODES, RENAMED, system_over
 
 RUNS = 40
 ROUNDS = 6

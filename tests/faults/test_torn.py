@@ -12,8 +12,8 @@ from actorgraph import SqliteSaver
 from tests.faults.crashes import report, row
 from tests.faults.kills import RUN_SECONDS_MAX, judge, lines_of, start
 from tests.faults.torn import copy, cut, cuts, sequences
-from tests.graphs import ab, at
-from tests.standing import stop
+from tests.support.graphs import ab, at
+from tests.support.stopped_processes import stop
 
 COPIES = int(os.environ.get("ACTORGRAPH_COPIES", "200"))
 THREADS = 6

@@ -12,7 +12,7 @@ import pytest
 from actorgraph import START, Command, InMemorySaver, RetryPolicy, StateGraph, interrupt
 from actorgraph.runtime.clock import IdSource
 from actorgraph.values.ids import GREGORIAN_OFFSET
-from tests.graphs import AB, ab, at, compiled, in_a_row, writer
+from tests.support.graphs import AB, ab, at, compiled, in_a_row, writer
 
 
 def with_child(child: Any, **options: Any) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
-from tests.graphs import at, in_a_row
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+from tests.support.graphs import at, in_a_row
 
 
 class Errand(TypedDict):

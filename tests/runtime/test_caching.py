@@ -17,8 +17,8 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import AB, at
 from tests.runtime.test_failures import Flaky
+from tests.support.graphs import AB, at
 
 
 class Calls:

@@ -18,9 +18,9 @@ from actorgraph import (
 )
 from actorgraph.runtime.context import CURRENT
 from actorgraph.testing import GatedSaver
-from tests.gates import PATIENCE_S, Box, patient_group
-from tests.graphs import at, chain, in_a_row
-from tests.steps import Slow, plus
+from tests.support.gates import PATIENCE_S, Box, patient_group
+from tests.support.graphs import at, chain, in_a_row
+from tests.support.task_functions import Slow, plus
 
 
 class TestDurability:

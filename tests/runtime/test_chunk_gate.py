@@ -4,8 +4,8 @@ import pytest
 
 from actorgraph import InMemorySaver, get_stream_writer
 from actorgraph.testing import GatedSaver
-from tests.gates import Turnstile, patient_group, settled
-from tests.graphs import at, in_a_row, side_by_side, writer
+from tests.support.gates import Turnstile, patient_group, settled
+from tests.support.graphs import at, in_a_row, side_by_side, writer
 
 
 async def read(graph, modes, chunks, **options):

@@ -13,8 +13,8 @@ from actorgraph import InMemorySaver
 from actorgraph.codec.records import Record, decode_record
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Request
-from tests.gates import Box, patient_group, settled
-from tests.graphs import ab, at, chain, count, history, in_a_row, writer
+from tests.support.gates import Box, patient_group, settled
+from tests.support.graphs import ab, at, chain, count, history, in_a_row, writer
 
 
 def steps(batch: Sequence[Request]) -> list[int]:

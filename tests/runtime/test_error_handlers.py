@@ -13,9 +13,9 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, StoredNodeError
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, at, count, history, writer
 from tests.runtime.test_failures import Flaky
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, at, count, history, writer
 
 MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 

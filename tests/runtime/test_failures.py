@@ -5,8 +5,8 @@ import pytest
 
 from actorgraph import END, START, GraphRecursionError, InMemorySaver, StateGraph
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
 
 ORDERS = [("good", "bad"), ("bad", "good")]
 both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)

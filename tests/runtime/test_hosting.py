@@ -17,8 +17,8 @@ import trio
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import RunningLoopError, SaverClosedError, StorageError
 from actorgraph.testing import GatedSaver
-from tests.gates import patient_group
-from tests.graphs import ab, at, count, in_a_row, writer
+from tests.support.gates import patient_group
+from tests.support.graphs import ab, at, count, in_a_row, writer
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph import Command, InMemorySaver, Interrupt, interrupt
 from actorgraph.errors import SwallowedInterruptWarning, UnknownInterruptError
-from tests.graphs import ab, at, count, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, count, history, in_a_row, side_by_side, writer
 
 
 async def ask(state):

@@ -15,8 +15,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.testing import GatedSaver
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import ab, at, chain, count, in_a_row, writer
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import ab, at, chain, count, in_a_row, writer
 
 RUNS = 20
 

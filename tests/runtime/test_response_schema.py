@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph import Command, InvalidResumeError, interrupt, is_invalid_resume
 from actorgraph.errors import AlreadyResumed
-from tests.graphs import AB, at, history, in_a_row, side_by_side, writer
+from tests.support.graphs import AB, at, history, in_a_row, side_by_side, writer
 
 
 @dataclass

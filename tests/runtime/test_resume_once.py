@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actorgraph import AlreadyResumed, Command, SqliteSaver, interrupt
-from tests.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row
 
 RESUMES = 50
 
@@ -79,7 +79,7 @@ async def test_also_over_several_savers_of_one_file(tmp_path, durability):
 _DIES = """
 import anyio, os, sys
 from actorgraph import Command, SqliteSaver, interrupt
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 async def ask(state):
     answer = interrupt("go on?")

@@ -10,8 +10,8 @@ import pytest
 from actorgraph import SlowReaderError, get_stream_writer
 from actorgraph.runtime import broadcast as broadcasts
 from actorgraph.runtime.broadcast import Broadcast
-from tests.gates import patient_group, settled
-from tests.graphs import in_a_row
+from tests.support.gates import patient_group, settled
+from tests.support.graphs import in_a_row
 
 BUFFER = 4
 

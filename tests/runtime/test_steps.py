@@ -18,8 +18,8 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import InvalidConfigError, OutsideRunError, RunningLoopError
-from tests.gates import patient_group
-from tests.graphs import AB, at, in_a_row
+from tests.support.gates import patient_group
+from tests.support.graphs import AB, at, in_a_row
 
 MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 

@@ -17,9 +17,9 @@ from actorgraph import (
 from actorgraph.api.limits import recursion_limit_in
 from actorgraph.errors import InvalidConfigError, StepTimeoutError
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
-from tests.gates import Turnstile
-from tests.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
-from tests.nested import Log, parent, says
+from tests.support.gates import Turnstile
+from tests.support.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
+from tests.support.subgraphs import Log, parent, says
 
 
 def draining(control: RunControl, name: str = "a"):

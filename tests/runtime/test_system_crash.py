@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.stores import stored_in
-from tests.system_processes import (
+from tests.support.every_saver import stored_in
+from tests.support.system_processes import (
     ALL,
     acked,
     come_second,
@@ -25,7 +25,7 @@ from tests.system_processes import (
     take_over,
     worker,
 )
-from tests.system_worker import ATTEMPTS_MAX, NODES, RENAMED, system_over
+from tests.support.system_worker import ATTEMPTS_MAX, NODES, RENAMED, system_over
 
 RUNS = 10
 ON = [("asyncio", "sqlite"), ("trio", "postgres")]

@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, GraphDrained, InvalidConfigError, SystemClosedError
-from tests.gates import PATIENCE_S, Box, Turnstile, settled
-from tests.graphs import ab, at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Box, Turnstile, settled
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.systems import kinds, place, system_of, turnstile_first
 
 __all__ = ["place"]
 

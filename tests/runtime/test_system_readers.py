@@ -8,11 +8,11 @@ import trio.testing
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, get_stream_writer
 from actorgraph.runtime.system.journal import HELD_S_MAX
-from tests.gates import Turnstile, settled
-from tests.graphs import ab, chain, in_a_row, writer
-from tests.leaving import ours
-from tests.stores import Store
-from tests.systems import kinds, place, system_of
+from tests.support.abandoned_iterators import ours
+from tests.support.every_saver import Store
+from tests.support.gates import Turnstile, settled
+from tests.support.graphs import ab, chain, in_a_row, writer
+from tests.support.systems import kinds, place, system_of
 
 __all__ = ["place"]
 

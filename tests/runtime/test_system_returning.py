@@ -12,10 +12,10 @@ from actorgraph.runtime.system import stored_readers
 from actorgraph.runtime.system.stored_readers import Elsewhere, StoredReader
 from actorgraph.values.commits import Outcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
-from tests.gates import PATIENCE_S, Turnstile, settled
-from tests.graphs import in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import kinds, place
 
 __all__ = ["place"]
 

@@ -19,10 +19,10 @@ from actorgraph import (
 )
 from actorgraph.errors import EncryptionError, InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import Files
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import ab, at, history, in_a_row, writer
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import ab, at, history, in_a_row, writer
 
 
 def opened(store, path, **options):

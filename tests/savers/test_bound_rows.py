@@ -10,7 +10,7 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError, SqliteSaver, interrupt
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 

@@ -9,8 +9,17 @@ from typing_extensions import TypedDict
 
 from actorgraph import START, CachePolicy, Codec, InMemoryCache, Send, StateGraph
 from actorgraph.channels import UntrackedValue
-from tests.canaries import FORMS, KEPT, State, found, graph_of, inputs, run_all, run_in_system
-from tests.graphs import at
+from tests.support.canaries import (
+    FORMS,
+    KEPT,
+    State,
+    found,
+    graph_of,
+    inputs,
+    run_all,
+    run_in_system,
+)
+from tests.support.graphs import at
 
 MODES = ["sync", "async", "exit"]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError, interrupt
-from tests.graphs import at, in_a_row
-from tests.savers.raw import KINDS, bytes_of
+from tests.support.graphs import at, in_a_row
+from tests.support.stored_bytes import KINDS, bytes_of
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 

@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError
-from tests.graphs import at
 from tests.savers.test_bound_rows import FORGET, K1, fill, graph
+from tests.support.graphs import at
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 

@@ -11,11 +11,11 @@ import pytest
 
 from actorgraph import Command, ConflictError, interrupt
 from actorgraph.values.commits import ListCheckpoints
-from tests.gates import Box
-from tests.graphs import at, history, in_a_row, writer
 from tests.savers.test_langgraph_methods import checkpoint, metadata, put
 from tests.savers.test_thread_operations import ids
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.gates import Box
+from tests.support.graphs import at, history, in_a_row, writer
 
 
 async def hashes(saver: Any, thread: str = "t") -> dict[bytes, str]:

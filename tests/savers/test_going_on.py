@@ -18,10 +18,10 @@ from actorgraph.values.commits import CheckpointRow, Commit, ListCheckpoints, Ou
 from tests.codec.test_formats import ALL, text_of
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, NAMED, go_on, run_through
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at
 from tests.savers.test_thread_operations import asking
-from tests.stores import Store, stored_in
+from tests.support.every_saver import Store, stored_in
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at
 
 FAN_OUT = NAMED["fan-out"]
 SENDS = ["work0;", "work1;", "work2;"]

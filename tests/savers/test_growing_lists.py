@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import END, START, SqliteSaver, StateGraph
-from tests.graphs import at, history
+from tests.support.graphs import at, history
 
 
 class Log(TypedDict, total=False):

@@ -7,9 +7,9 @@ import pytest
 
 from actorgraph import InvalidConfigError
 from actorgraph.testing.conformance.bench import at_once
-from tests.graphs import ab, at, history
-from tests.long_term.test_injection import EVIL
 from tests.savers.test_langgraph_methods import put
+from tests.stores.test_injection import EVIL
+from tests.support.graphs import ab, at, history
 
 TABLES = {
     "sqlite": "SELECT sql FROM sqlite_schema ORDER BY name",

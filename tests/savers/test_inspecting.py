@@ -7,9 +7,9 @@ from itertools import starmap
 import pytest
 
 from actorgraph import SqliteSaver, interrupt
-from tests.graphs import ab, at, in_a_row, writer
 from tests.savers.test_sqlite_file import connected
-from tests.source import ROOT
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.source_files import ROOT
 
 STATEMENTS = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/inspecting.md").read_text(), re.DOTALL)
 

@@ -5,9 +5,9 @@ import pytest
 from actorgraph import SqliteSaver
 from actorgraph.testing import GatedSaver
 from actorgraph.values.retention import KeepLatest
-from tests.graphs import at, history
 from tests.savers.interleavings import PAD, check, graph_of, interleave
 from tests.savers.test_removals import rows
+from tests.support.graphs import at, history
 
 
 @pytest.mark.parametrize("seed", range(0, 12, 4))

@@ -12,9 +12,9 @@ from actorgraph import JsonlSaver
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
 from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
-from tests.graphs import ab, at
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import RUN, claim, ident, point, save
+from tests.support.graphs import ab, at
 
 
 class Failing(Unsynced):

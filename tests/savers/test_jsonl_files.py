@@ -16,9 +16,9 @@ from actorgraph.errors import InvalidConfigError, StorageBusyError
 from actorgraph.savers.jsonl.names import file_name
 from actorgraph.values.commits import BlobRow, Commit, ListCheckpoints, Stored
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
+from tests.support.graphs import ab, at
 
 IDS = [
     *("../x", "a/b", "Ünï", "%41", "A", "a", "", ".", "..", "CON", "con", "Alice", "alice"),
@@ -122,7 +122,7 @@ class TestLines:
         program = """
 import os, sys
 from actorgraph import JsonlSaver
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 ab(JsonlSaver(sys.argv[1])).invoke({"foo": "hi", "bar": []}, at())
 os._exit(0)
 """
@@ -327,7 +327,7 @@ class TestLock:
         program = """
 import sys
 from actorgraph import JsonlSaver
-from tests.graphs import at
+from tests.support.graphs import at
 with JsonlSaver(sys.argv[1]) as saver:
     print(saver.get_tuple(at()))
 """

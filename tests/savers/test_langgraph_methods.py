@@ -6,7 +6,7 @@ from actorgraph import InvalidConfigError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.checkpoint import CheckpointTuple
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 
 def checkpoint(step: int, values: dict | None = None, *, version: int = 1):

@@ -11,7 +11,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import EPOCH_ANY, CheckpointRow, Commit, ListCheckpoints
 from actorgraph.values.retention import CopyThread
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 COUNT = 230
 

@@ -10,7 +10,7 @@ import pytest
 
 from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 
 async def use(saver):

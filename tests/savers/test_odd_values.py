@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actorgraph import InvalidConfigError, SerializationError
 from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
 from tests.codec.shapes import CODEC, VALUES, same
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 ODD = {
     "NUL": "a\0b",

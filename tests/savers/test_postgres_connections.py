@@ -9,9 +9,9 @@ import psycopg_pool
 import pytest
 
 from actorgraph import PostgresSaver
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, chain, count, history
 from tests.savers.test_growing_lists import growing
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, chain, count, history
 
 
 class Counting(psycopg.Cursor):

@@ -12,8 +12,8 @@ from actorgraph.errors import FormatVersionError, MissingExtraError, StorageErro
 from actorgraph.savers.postgres import queries
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.migrations import VERSION
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, in_a_row
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, in_a_row
 
 
 @pytest.fixture

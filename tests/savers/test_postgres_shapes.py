@@ -14,8 +14,8 @@ from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
 from actorgraph.storage.postgres.limits import Limits
-from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
+from tests.support.graphs import ab, at, history
 
 ODD = [
     "{}",

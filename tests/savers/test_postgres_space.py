@@ -9,8 +9,8 @@ import pytest
 
 from actorgraph import END, START, Codec, PostgresSaver, StateGraph, add_messages
 from actorgraph.savers.postgres.saver import COMPRESS_ABOVE
-from tests.graphs import at
 from tests.savers.test_growing_lists import growing, item
+from tests.support.graphs import at
 
 CHARS = 400
 ALPHABET = string.ascii_letters + string.digits + "  "

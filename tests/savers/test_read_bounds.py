@@ -13,11 +13,11 @@ from actorgraph.runtime.hosting import host_of
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.sqlite import schema
 from actorgraph.values.commits import LoadCheckpoint
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
 from tests.savers.test_langgraph_methods import put
 from tests.savers.test_sqlite_file import connected
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, history
 
 PAGE = 100
 

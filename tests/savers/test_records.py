@@ -8,7 +8,7 @@ import pytest
 from actorgraph import Command, FormatVersionError, interrupt
 from actorgraph.codec import handoff
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 ALWAYS = {"v", "parts", "graph", "channel_versions", "versions_seen", "updated_channels"}
 WHERE_VALUES_ARE = {"values", "lists", "blobs"}

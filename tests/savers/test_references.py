@@ -17,7 +17,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import SerializationError
-from tests.graphs import at, history
+from tests.support.graphs import at, history
 
 
 class Objects(TypedDict, total=False):

@@ -9,11 +9,11 @@ import pytest
 
 from actorgraph import END, START, ConflictError, SqliteSaver, StateGraph
 from actorgraph.channels import DeltaChannel
-from tests.channels.histories import joined
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import ab, at, compiled, history, writer
 from tests.savers.test_growing_lists import stored
 from tests.savers.test_thread_operations import ids, runs_of, seen
+from tests.support.delta_histories import joined
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import ab, at, compiled, history, writer
 
 
 class Folded(TypedDict, total=False):

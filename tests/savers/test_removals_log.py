@@ -4,8 +4,8 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from tests.graphs import at
 from tests.savers.test_langgraph_methods import put
+from tests.support.graphs import at
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from actorgraph.codec.places import input_of
 from actorgraph.codec.restore import open_claim
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
-from tests.graphs import ab, at, history, in_a_row
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.graphs import ab, at, history, in_a_row
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 

@@ -19,10 +19,10 @@ from actorgraph.codec.records import Record
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import AB, ab, at, compiled, in_a_row
 from tests.savers.test_langgraph_methods import checkpoint, metadata, put
 from tests.savers.test_sqlite_file import connected
-from tests.source import ROOT
+from tests.support.graphs import AB, ab, at, compiled, in_a_row
+from tests.support.source_files import ROOT
 
 
 class TestMemory:

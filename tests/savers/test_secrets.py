@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from tests.graphs import at, in_a_row, writer
 from tests.runtime.test_spans import traces
-from tests.savers.raw import KINDS, bytes_of, modes_of
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.stored_bytes import KINDS, bytes_of, modes_of
 
 __all__ = ["traces"]
 CANARY = "canary-7f3a"

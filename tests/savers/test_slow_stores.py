@@ -9,10 +9,10 @@ import pytest
 from actorgraph.savers.jsonl import saver as jsonl
 from actorgraph.savers.postgres.engine import Engine
 from actorgraph.savers.sqlite import saver as sqlite
-from tests.gates import PATIENCE_S, patient_group
-from tests.graphs import at
 from tests.savers.test_langgraph_methods import put
-from tests.stores import stored_in
+from tests.support.every_saver import stored_in
+from tests.support.gates import PATIENCE_S, patient_group
+from tests.support.graphs import at
 
 CALLS = {
     "sqlite": {"put": (sqlite, "run_batch"), "get": (sqlite, "run_queries")},

@@ -17,8 +17,8 @@ import pytest
 
 from actorgraph import Codec, InvalidConfigError, SqliteSaver, interrupt
 from actorgraph.errors import FormatVersionError, StorageBusyError, StorageError
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, count, history, in_a_row, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, count, history, in_a_row, writer
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import pytest
 from actorgraph import Codec, SqliteSaver
 from actorgraph.codec.frames import frames
 from actorgraph.savers.sqlite import schema
-from tests.graphs import ab, at
 from tests.savers.test_sqlite_file import connected, path
+from tests.support.graphs import ab, at
 
 __all__ = ["path"]
 

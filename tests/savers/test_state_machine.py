@@ -13,7 +13,7 @@ from actorgraph.savers.sqlite import schema, system_schema
 from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS
 from tests.savers.machine.running import run_machine
-from tests.stores import Store
+from tests.support.every_saver import Store
 
 SEQUENCES, STEPS = 16, 50
 

@@ -25,7 +25,7 @@ from actorgraph.values.systems import (
     TrimRuns,
 )
 from tests.savers.test_contract import claim, point, port, save
-from tests.systems import SYSTEM_KINDS, place
+from tests.support.systems import SYSTEM_KINDS, place
 
 __all__ = ["port"]
 

@@ -14,8 +14,8 @@ from actorgraph import (
     StateSnapshot,
     interrupt,
 )
-from tests.graphs import AB, ab, at, chain, compiled, count, history, writer
 from tests.savers.test_langgraph_methods import put
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, writer
 
 
 async def ids(graph, config) -> list[str]:

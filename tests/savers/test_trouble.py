@@ -15,11 +15,11 @@ from actorgraph.errors import CheckpointSizeError, StorageBusyError, StorageErro
 from actorgraph.runtime.clock import IDS
 from actorgraph.savers.sqlite.drivers import HopConnection
 from actorgraph.testing import GatedSaver
-from tests.gates import PATIENCE_S, Box, patient_group
-from tests.graphs import ab, at, history
 from tests.savers.full_disk import SIZES
 from tests.savers.test_wrapped import noise
-from tests.source import ROOT
+from tests.support.gates import PATIENCE_S, Box, patient_group
+from tests.support.graphs import ab, at, history
+from tests.support.source_files import ROOT
 
 TOGETHER = 64
 BYTES_MAX = 50_000

@@ -17,12 +17,12 @@ from actorgraph.errors import (
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.node_policies import RetryPolicy
-from tests.gates import PATIENCE_S, patient_group, settled
-from tests.graphs import ab, at, chain, count
-from tests.savers.raw import KINDS
 from tests.savers.test_langgraph_methods import put
 from tests.savers.test_postgres_connections import waiting
 from tests.savers.test_removals_log import log
+from tests.support.gates import PATIENCE_S, patient_group, settled
+from tests.support.graphs import ab, at, chain, count
+from tests.support.stored_bytes import KINDS
 
 __all__ = ["log"]
 AT_ONCE = RetryPolicy(0, 1, 0, 3, jitter=False, retry_on=StorageBusyError)

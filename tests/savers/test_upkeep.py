@@ -12,12 +12,12 @@ from actorgraph import InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.errors import NotSupportedError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.ids import as_text, ticks_of, uuid6
-from tests.gates import Turnstile
-from tests.graphs import ab, at, chain, compiled, history, in_a_row, writer
-from tests.savers.raw import KINDS, bytes_of
 from tests.savers.test_langgraph_methods import checkpoint, metadata
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
+from tests.support.gates import Turnstile
+from tests.support.graphs import ab, at, chain, compiled, history, in_a_row, writer
+from tests.support.stored_bytes import KINDS, bytes_of
 
 HOUR_S = 3600.0
 CANARY = "5ecre7-va1ue"

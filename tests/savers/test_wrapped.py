@@ -22,9 +22,9 @@ from actorgraph import (
     verify_audit_log,
 )
 from actorgraph.errors import AccessDeniedError, AuditError, CheckpointSizeError, NotSupportedError
-from tests.graphs import ab, at, compiled, history, writer
 from tests.savers.test_langgraph_methods import checkpoint, put
 from tests.savers.test_thread_operations import asking
+from tests.support.graphs import ab, at, compiled, history, writer
 
 
 def noise(size: int) -> str:

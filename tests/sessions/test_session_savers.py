@@ -19,8 +19,8 @@ from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError, Seria
 from actorgraph.runtime.clock import IDS
 from actorgraph.sessions import Checkpoint, CheckpointSaver, SessionSaver
 from actorgraph.testing import session_saver_checks
-from tests.graphs import ab, at
 from tests.sessions.engines import Journal
+from tests.support.graphs import ab, at
 
 CHECKS = session_saver_checks()
 

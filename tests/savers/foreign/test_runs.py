@@ -16,8 +16,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.channels import DeltaChannel
-from tests.graphs import AB, ab, at, chain, compiled, history, in_a_row
 from tests.savers.foreign.plain import quietly
+from tests.support.graphs import AB, ab, at, chain, compiled, history, in_a_row
 
 
 class Log(TypedDict, total=False):

@@ -25,8 +25,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.api.adopting import adopted
-from tests.graphs import ab, at, history, in_a_row
 from tests.savers.foreign.plain import DictSaver, quietly, shut
+from tests.support.graphs import ab, at, history, in_a_row
 
 
 class Log(TypedDict, total=False):
