@@ -6,6 +6,8 @@ from actorgraph import InMemorySaver, Latest, SaverRequiredError, SqliteSaver, S
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from tests.support.graphs import AB, ab, at, chain, history
 
+pytestmark = pytest.mark.every_saver
+
 UNKNOWN = "1f0a0000-0000-6000-8000-000000000000"
 
 

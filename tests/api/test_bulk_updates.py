@@ -15,6 +15,7 @@ def fan(saver):
 
 
 class TestBulk:
+    @pytest.mark.every_saver
     async def test_a_superstep_may_have_several_nodes(self, saver):
         """
         One checkpoint per superstep, folded in the order given. A join counts all its nodes, and
@@ -60,6 +61,7 @@ class TestBulk:
         assert [t.result for t in found[1].tasks] == [{"bar": ["P"]}, {"bar": ["Q"]}]
         assert result["bar"] == ["i", "P", "Q", "z", "y"]
 
+    @pytest.mark.every_saver
     @pytest.mark.parametrize(
         "flat",
         [
@@ -80,6 +82,7 @@ class TestBulk:
         assert (state.values["bar"], state.next) == (["1", "2"], ("c",))
         assert await count(graph, at()) == 2
 
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("empty", [[], [[]], [[StateUpdate({"bar": ["x"]}, "a")], []]])
     async def test_nothing_to_apply_is_an_error(self, saver, empty):
         """
@@ -109,6 +112,7 @@ class TestBulk:
         with pytest.raises(InvalidUpdateError, match="superstep of its own"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [updates])
 
+    @pytest.mark.every_saver
     async def test_all_or_nothing(self, saver):
         """
         When the second superstep is refused, the first is not stored either. Promise: S158.

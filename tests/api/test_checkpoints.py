@@ -15,6 +15,7 @@ FOUR = [
 
 
 class TestTheFourCheckpoints:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async"])
     async def test_two_nodes_leave_exactly_four(self, saver, durability):
         """
@@ -34,6 +35,7 @@ class TestTheFourCheckpoints:
         assert found[1] == ({"foo": "", **second[0]}, *second[1:])
         assert found[2:] == rest
 
+    @pytest.mark.every_saver
     async def test_a_chain_of_n_nodes_leaves_n_plus_two(self, saver):
         """
         Each superstep stores one checkpoint, the input and START one each. Promise: S002.
@@ -44,6 +46,7 @@ class TestTheFourCheckpoints:
 
         assert await count(graph, at()) == 9
 
+    @pytest.mark.every_saver
     async def test_each_is_the_child_of_the_one_before(self, saver):
         """
         Walking the parents from the newest checkpoint reaches the root. Promise: S039, S138.
@@ -56,6 +59,7 @@ class TestTheFourCheckpoints:
         assert [s.parent_config for s in found[:-1]] == [s.config for s in found[1:]]
         assert found[-1].parent_config is None
 
+    @pytest.mark.every_saver
     async def test_one_run_stamps_all_of_them(self, saver):
         """
         The checkpoints of one call share a run id, and a second call has its own. Promise: S028.
@@ -71,6 +75,7 @@ class TestTheFourCheckpoints:
         assert len(both) == 2
         assert first < both
 
+    @pytest.mark.every_saver
     async def test_metadata_names_what_each_node_wrote(self, saver):
         """
         `writes` beside source and step is what the superstep's nodes returned. Promise: S044.
@@ -99,6 +104,7 @@ class TestTheFourCheckpoints:
         assert await history(graph, at(), filter={"user": "bob"}) == []
 
 
+@pytest.mark.every_saver
 class TestThreads:
     async def test_a_second_run_goes_on_from_the_first(self, saver):
         """

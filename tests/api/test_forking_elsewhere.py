@@ -16,6 +16,8 @@ from actorgraph import (
 )
 from tests.support.graphs import AB, ab, at, chain, count, history, writer
 
+pytestmark = pytest.mark.every_saver
+
 
 class Memory(TypedDict, total=False):
     """What the graph inside remembers."""

@@ -9,6 +9,7 @@ PLACE = {"deep": [1, None, True, {"é": 0.5}], "empty": {}}
 
 
 class TestSources:
+    @pytest.mark.every_saver
     async def test_each_kind_of_checkpoint_says_what_made_it(self, saver):
         """
         An input, a superstep, an update from outside and a branch. Promise: S040, S043.
@@ -23,6 +24,7 @@ class TestSources:
 
         assert sources == ["input", "loop", "loop", "loop", "update", "fork", "loop"]
 
+    @pytest.mark.every_saver
     async def test_source_step_run_and_parents_are_always_there(self, saver):
         """
         Runs, updates, branches and copies have the same keys. Promise: S043, C16.
@@ -58,6 +60,7 @@ class TestSources:
         assert steps == [-1, 0, 1, 2, 2, 3]
 
 
+@pytest.mark.every_saver
 class TestWrites:
     async def test_a_branch_does_not_show_the_work_of_the_other(self, saver):
         """

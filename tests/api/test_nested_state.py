@@ -9,6 +9,8 @@ from actorgraph.errors import InvalidConfigError
 from tests.support.graphs import AB, at, chain, in_a_row, writer
 from tests.support.subgraphs import Log, asked, child, namespaces, parent
 
+pytestmark = pytest.mark.every_saver
+
 
 def chain_of(saver: Any, nodes: dict[str, Any]):
     return in_a_row(nodes, schema=Log, checkpointer=saver)

@@ -9,6 +9,7 @@ from tests.support.subgraphs import asked, child, parent
 
 
 class TestViews:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True])
     async def test_the_state_below_a_waiting_task(self, saver, mode):
         """
@@ -52,6 +53,7 @@ class TestViews:
 
         assert nexts == [("child",), ("child",), ("c2",)]
 
+    @pytest.mark.every_saver
     async def test_the_history_of_a_child(self, saver):
         """
         The config of a child's snapshot addresses that child's own history, which names the

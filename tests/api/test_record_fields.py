@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
+
 from actorgraph.api.saver_base import uuid6
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.values.commits import ListCheckpoints
@@ -20,6 +22,7 @@ async def oldest_first(saver, thread: str = "t"):
     return [c async for c in saver.alist(at(thread))][::-1]
 
 
+@pytest.mark.every_saver
 class TestWhatEachSays:
     async def test_its_shape_its_thread_and_its_step(self, saver):
         """

@@ -24,6 +24,8 @@ from actorgraph import (
 from actorgraph.errors import EmptyChannelError, ForeignSaverWarning
 from tests.support.graphs import AB, ab, at, in_a_row
 
+pytestmark = pytest.mark.every_saver
+
 
 class Listed(BaseCheckpointSaver):
     """A saver of primitives: `get`, `list`, `put`, `put_writes`, over its serializer's bytes."""

@@ -76,6 +76,7 @@ class TestAdditions:
                 "notes": [],
             }
 
+    @pytest.mark.every_saver
     async def test_a_graph_of_other_nodes_is_warned_of(self, store):
         """
         Each row names the graph's id, and a graph without any of its nodes says so.

@@ -15,6 +15,7 @@ from tests.support.graphs import ab, at
 
 
 class TestSimpleSaver:
+    @pytest.mark.every_saver
     async def test_put_get_list(self, saver, monkeypatch):
         """
         What was put comes back by its id, and the newest without one; a listing has no values.
@@ -87,6 +88,7 @@ class TestSources:
         assert CheckpointSource.parse("x") is None
         assert msgspec.json.encode([*CheckpointSource]) == b'["input","loop","update","fork"]'
 
+    @pytest.mark.every_saver
     async def test_the_latest(self, saver):
         """
         The latest of a thread is the newest of its own graph, though a nested one's is younger.

@@ -52,6 +52,7 @@ class TestTheEnd:
 
         assert (state.values["bar"], state.next) == (["a"], ("z",))
 
+    @pytest.mark.every_saver
     async def test_with_values_it_is_no_node(self, saver):
         """
         Nobody can write as the end. Promise: S150. LangGraph: F-G14.
@@ -147,6 +148,7 @@ class TestACopy:
 
 
 class TestWhoseItIs:
+    @pytest.mark.every_saver
     async def test_it_is_the_result_of_the_task_that_was_due(self, saver):
         """
         The base's history shows the update as the result of its node's task, which is not run.
@@ -165,6 +167,7 @@ class TestWhoseItIs:
         assert [(t.id, t.result) for t in base.tasks] == [(task.id, {"bar": ["instead"]})]
         assert newest.metadata["writes"] == {"b": {"bar": ["instead"]}}
 
+    @pytest.mark.every_saver
     async def test_a_tasks_id_says_the_node(self, saver):
         """
         With `task_id` alone the update is that pending task's. Promise: S146. LangGraph: F-G13.
@@ -178,6 +181,7 @@ class TestWhoseItIs:
 
         assert (state.metadata["as_node"], state.next) == ("ask", ())
 
+    @pytest.mark.every_saver
     async def test_a_task_id_must_be_one(self, saver):
         """
         What can't be the id of a task is refused. Promise: S146.
@@ -188,6 +192,7 @@ class TestWhoseItIs:
         with pytest.raises(InvalidUpdateError, match="'nonsense' is no task's id"):
             await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
 
+    @pytest.mark.every_saver
     async def test_an_old_checkpoints_history_is_not_touched(self, saver):
         """
         An update of a checkpoint with other children leaves no result beside it.
@@ -214,6 +219,7 @@ class TestWhoseItIs:
 
         assert (state.next, state.values["bar"]) == ((), ["edit"])
 
+    @pytest.mark.every_saver
     async def test_none_writes_nothing_and_routes(self, saver):
         """
         As a node without values only the node's edges count. Promise: S151. LangGraph: F-G12.
@@ -253,6 +259,7 @@ class TestWhoseItIs:
 
 
 class TestEdges:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("is_async", [True, False])
     async def test_an_updates_edges_get_what_a_runs_edges_get(self, saver, is_async):
         """
@@ -345,6 +352,7 @@ class TestAStuckThread:
 
 
 class TestUpdatesOfPausedThreads:
+    @pytest.mark.every_saver
     async def test_an_edit_then_an_answer(self, saver):
         """
         An update that keeps what is due asks the question again on the edited state.

@@ -14,6 +14,7 @@ async def ask(state):
 
 
 class TestSnapshot:
+    @pytest.mark.every_saver
     async def test_the_latest_and_the_named_checkpoint(self, saver):
         """
         Without an id the newest checkpoint, with one that one. Promise: S007, S126, S133, S135.
@@ -29,6 +30,7 @@ class TestSnapshot:
             assert await graph.aget_state(snapshot.config) == snapshot
         assert found[1].values == {"foo": "a", "bar": ["a"]}
 
+    @pytest.mark.every_saver
     async def test_its_parts(self, saver):
         """
         A snapshot names values, next, config, metadata, time, parent and tasks.
@@ -111,6 +113,7 @@ class TestSnapshot:
         with pytest.raises(ValueError, match="thread_id"):
             await ab(InMemorySaver()).ainvoke({}, at(bad))
 
+    @pytest.mark.every_saver
     async def test_snapshots_are_the_readers_own(self, saver):
         """
         Changing a snapshot's values changes nothing that is stored. Promise: S065.
@@ -124,6 +127,7 @@ class TestSnapshot:
 
 
 class TestLiveAndRecord:
+    @pytest.mark.every_saver
     async def test_a_finished_sibling_shows_in_the_live_view_only(self, saver):
         """
         Without an id finished tasks of the unfinished step are counted, with it they are not.
@@ -175,6 +179,7 @@ class TestLiveAndRecord:
 
 
 class TestHistory:
+    @pytest.mark.every_saver
     async def test_newest_first(self, saver):
         """
         The whole thread, newest first. Promise: S130. LangGraph: F-G6.
@@ -187,6 +192,7 @@ class TestHistory:
 
         assert steps == [8, 7, 6, 5, 4, 3, 2, 1, 0, -1]
 
+    @pytest.mark.every_saver
     async def test_filter_before_and_limit(self, saver):
         """
         Each narrows the history, alone and together. Promise: S012, S128, S131, S132.
@@ -210,6 +216,7 @@ class TestHistory:
             assert await steps(filter={"step": odd}) == []
             assert await steps(filter={"source": odd}) == []
 
+    @pytest.mark.every_saver
     async def test_pages_are_seamless(self, saver):
         """
         A history longer than a page is complete and in order. Promise: S216.
@@ -236,6 +243,7 @@ class TestHistory:
 
         assert first.metadata["step"] == 2
 
+    @pytest.mark.every_saver
     async def test_each_snapshot_has_its_own_ledger(self, saver):
         """
         Tasks of a past step show what they wrote then. Promise: D3.

@@ -11,6 +11,7 @@ async def chunks(graph, given, config=None, **options) -> list:
     return [chunk async for chunk in graph.astream(given, config, **options)]
 
 
+@pytest.mark.every_saver
 class TestModes:
     """
     Each mode that can be asked for tells what it should. Promise: D12.
@@ -147,6 +148,7 @@ class TestModes:
 
 
 class TestInterruptsAndErrors:
+    @pytest.mark.every_saver
     async def test_an_interrupt_is_a_chunk_and_the_end(self, saver):
         """
         A question ends the stream with an `__interrupt__` chunk; a resume streams on.
@@ -166,6 +168,7 @@ class TestInterruptsAndErrors:
         assert question.value == "sure?"
         assert second == [{"ask": {"bar": ["yes"]}}]
 
+    @pytest.mark.every_saver
     async def test_a_stop_before_a_node_is_an_empty_question(self, saver):
         """
         `interrupt_before` ends the stream with an `__interrupt__` chunk without questions.

@@ -12,6 +12,7 @@ from tests.support.subgraphs import Log, asked, child, parent, says
 
 
 class TestResult:
+    @pytest.mark.every_saver
     async def test_a_graph_is_a_node(self, saver):
         """
         What a graph returns is an update of the graph that has it as a node.
@@ -82,6 +83,7 @@ class TestResult:
 
 
 class TestQuestions:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True, False])
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_question_below_pauses_and_resumes_the_parent(self, saver, mode, durability):
@@ -103,6 +105,7 @@ class TestQuestions:
         assert seen == [*again, *again, "after"]
         assert third["log"] == ["in", "before", "in", "before", "c1", "c2:A+B", "after"]
 
+    @pytest.mark.every_saver
     async def test_each_mode_stores_what_it_says(self, saver):
         """
         None stores the child under its task, True under its node, False not at all.
@@ -257,6 +260,7 @@ def routed_by(inner: Any, target: Any, saver: Any):
 
 
 class TestRouteToTheParent:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_command_for_the_parent(self, saver, durability):
         """

@@ -20,6 +20,8 @@ from actorgraph import (
 )
 from tests.support.graphs import at
 
+pytestmark = pytest.mark.every_saver
+
 
 @dataclass
 class Verdict:

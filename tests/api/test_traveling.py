@@ -13,6 +13,8 @@ from actorgraph import (
 from actorgraph.errors import CheckpointNotFoundError
 from tests.support.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
 
+pytestmark = pytest.mark.every_saver
+
 
 async def ask(state):
     return {"bar": [interrupt("?")]}

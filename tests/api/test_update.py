@@ -9,6 +9,7 @@ from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in
 
 
 class TestUpdate:
+    @pytest.mark.every_saver
     async def test_an_update_goes_through_the_reducers(self, saver):
         """
         {foo: 1, bar: [a]} + {foo: 2, bar: [b]} = {foo: 2, bar: [a, b]}.
@@ -27,6 +28,7 @@ class TestUpdate:
         assert after.parent_config == before.config
         assert (await graph.aget_state(before.config)).values == before.values
 
+    @pytest.mark.every_saver
     async def test_as_node_routes_as_that_node(self, saver):
         """
         After an update as a node, its successors are due. Promise: S151. LangGraph: F-G12, L74.
@@ -40,6 +42,7 @@ class TestUpdate:
         assert state.next == ("b",)
         assert result["bar"] == ["x", "b"]
 
+    @pytest.mark.every_saver
     async def test_as_node_asks_its_conditional_edges(self, saver):
         """
         A router sees the edited state. Promise: S151, C6.
@@ -57,6 +60,7 @@ class TestUpdate:
 
         assert (there, nowhere) == (("b",), ())
 
+    @pytest.mark.every_saver
     async def test_the_last_updater_is_inferred(self, saver):
         """
         Without as_node the update counts as the node's that wrote last. Promise: S153, C6.
@@ -72,6 +76,7 @@ class TestUpdate:
         assert state.metadata["as_node"] == "a"
         assert state.metadata["as_node_inferred"] is True
 
+    @pytest.mark.every_saver
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
         After a parallel step nobody is the last updater: what was due stays due.
@@ -93,6 +98,7 @@ class TestUpdate:
         assert (state.next, state.metadata["as_node"]) == (("c",), None)
         assert result == {"foo": "edited", "bar": ["a", "b", "c"]}
 
+    @pytest.mark.every_saver
     async def test_an_unknown_node_is_refused(self, saver):
         """
         `as_node` must name a node; nothing is written otherwise. Promise: S150.
@@ -130,6 +136,7 @@ class TestUpdate:
         assert (state.values, state.parent_config) == ({"bar": ["seed"]}, None)
         assert result["bar"] == ["seed", "a", "b"]
 
+    @pytest.mark.every_saver
     async def test_inspect_edit_and_resume(self, saver):
         """
         Pause, get_state, update_state, resume: the node sees the edit. Promise: S172.
@@ -153,6 +160,7 @@ class TestUpdate:
         assert seen == ["edited"]
         assert result["bar"] == ["draft", "reviewed"]
 
+    @pytest.mark.every_saver
     async def test_an_update_during_a_run_loses_or_the_run_does(self, saver):
         """
         Of an update and a run at once on a thread one conflicts; none is lost in silence.
@@ -186,6 +194,7 @@ class TestUpdate:
 
 
 class TestForks:
+    @pytest.mark.every_saver
     async def test_going_on_from_an_old_checkpoint(self, saver):
         """
         From history[k] exactly the nodes after k run, on a branch. Promise: S162, S163, S164, S167.
@@ -208,6 +217,7 @@ class TestForks:
         assert (marker.metadata["source"], marker.parent_config) == ("fork", after_b.config)
         assert newest[3:] == found
 
+    @pytest.mark.every_saver
     async def test_updating_an_old_checkpoint_branches(self, saver):
         """
         An update with a checkpoint_id makes a child of it, which is then the latest.

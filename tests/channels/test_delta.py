@@ -19,6 +19,8 @@ from actorgraph.messages import AIMessage, HumanMessage, RemoveMessage, messages
 from tests.support.delta_histories import joined
 from tests.support.graphs import at, history
 
+pytestmark = pytest.mark.every_saver
+
 Counters = dict[str, tuple[int, int]]
 
 

@@ -122,6 +122,7 @@ def poll(checkpointer: Any = None, **votes: str) -> Any:
 
 
 class TestBaseChannel:
+    @pytest.mark.every_saver
     async def test_a_channel_written_for_langgraph(self, saver):
         """
         Each checkpoint has the channel's value of its time, although the channel changes and

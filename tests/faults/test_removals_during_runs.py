@@ -10,10 +10,13 @@ from tests.savers.interleavings import interleave
 from tests.support.every_saver import KINDS, store
 from tests.support.stored_bytes import left_of
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["store"]
 INTERLEAVINGS = int(os.environ.get("ACTORGRAPH_INTERLEAVINGS", "200"))
 
 
+@pytest.mark.every_loop("jsonl", "postgres")
 @pytest.mark.parametrize("store", KINDS, indirect=True)
 async def test_two_hundred_interleavings(store, request, anyio_backend):
     """

@@ -22,6 +22,8 @@ from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import at, chain, in_a_row
 from tests.support.task_functions import Slow, plus
 
+pytestmark = pytest.mark.every_saver
+
 
 class TestDurability:
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])

@@ -16,6 +16,8 @@ from actorgraph.values.commits import Commit, Request
 from tests.support.gates import Box, patient_group, settled
 from tests.support.graphs import ab, at, chain, count, history, in_a_row, writer
 
+pytestmark = pytest.mark.every_saver
+
 
 def steps(batch: Sequence[Request]) -> list[int]:
     """The steps of the checkpoints in a batch."""

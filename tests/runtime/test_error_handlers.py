@@ -53,6 +53,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarni
 
 
 class TestInItsPlace:
+    @pytest.mark.every_saver
     @MODES
     async def test_its_update_stands_for_the_nodes(self, saver, durability):
         """

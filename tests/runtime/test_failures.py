@@ -47,6 +47,7 @@ class Good:
 
 
 class TestSiblings:
+    @pytest.mark.every_saver
     @both_orders
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_finished_sibling_is_not_run_again(self, saver, order, durability):
@@ -86,6 +87,7 @@ class TestSiblings:
         assert (closed, slow.calls) == (1, 2)
         assert sorted(result["bar"]) == ["mended", "slow"]
 
+    @pytest.mark.every_saver
     async def test_the_state_shows_the_error_and_the_result(self, saver):
         """
         After a failure each task of the step has its error or its result; what the finished ones
@@ -144,6 +146,7 @@ class TestSiblings:
 
 
 class TestResuming:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_the_last_successful_step_is_where_it_goes_on(self, saver, durability):
         """
@@ -162,6 +165,7 @@ class TestResuming:
         assert (stored.values["bar"], stored.next) == (["a"], ("bad",))
         assert result["bar"] == ["a", "mended"]
 
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_the_recursion_limit_leaves_a_thread_that_goes_on(self, saver, durability):
         """
@@ -182,6 +186,7 @@ class TestResuming:
         assert (len(first), len(second)) == (3, 6)
         assert rows == (1 if durability == "exit" else 5)
 
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_reducer_that_fails_leaves_the_writes(self, saver, durability):
         """
@@ -247,6 +252,7 @@ class TestGroups:
 
         assert any("'bad'" in note for note in raised.value.__notes__)
 
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_conditional_edge_that_fails_fails_its_node(self, saver, durability):
         """

@@ -20,6 +20,8 @@ from actorgraph.testing import GatedSaver
 from tests.support.gates import patient_group
 from tests.support.graphs import ab, at, count, in_a_row, writer
 
+pytestmark = pytest.mark.every_saver
+
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 

@@ -9,6 +9,8 @@ from actorgraph import Command, InMemorySaver, Interrupt, interrupt
 from actorgraph.errors import SwallowedInterruptWarning, UnknownInterruptError
 from tests.support.graphs import ab, at, count, history, in_a_row, side_by_side, writer
 
+pytestmark = pytest.mark.every_saver
+
 
 async def ask(state):
     return {"bar": [interrupt("sure?")]}

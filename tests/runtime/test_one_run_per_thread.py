@@ -18,6 +18,8 @@ from actorgraph.testing import GatedSaver
 from tests.support.gates import Box, Turnstile, patient_group
 from tests.support.graphs import ab, at, chain, count, in_a_row, writer
 
+pytestmark = pytest.mark.every_saver
+
 RUNS = 20
 
 

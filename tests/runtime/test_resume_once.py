@@ -11,6 +11,8 @@ import pytest
 from actorgraph import AlreadyResumed, Command, SqliteSaver, interrupt
 from tests.support.graphs import AB, at, in_a_row
 
+pytestmark = pytest.mark.every_saver
+
 RESUMES = 50
 
 

@@ -156,6 +156,7 @@ class TestDrain:
 
 
 class TestDeadline:
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_no_superstep_begins_after_it(self, saver, durability):
         """

@@ -25,6 +25,8 @@ from tests.support.gates import Box, Turnstile, patient_group
 from tests.support.graphs import at, in_a_row, writer
 from tests.support.systems import place, system_of, turnstile_first
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["place"]
 
 DURABILITIES = ["sync", "async", "exit"]

@@ -21,6 +21,8 @@ from tests.support.gates import Turnstile
 from tests.support.graphs import ab, at, chain, count, in_a_row, writer
 from tests.support.systems import kinds, place, system_of, turnstile_first
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["place"]
 
 

@@ -13,6 +13,8 @@ from tests.support.gates import PATIENCE_S, Box, Turnstile, settled
 from tests.support.graphs import ab, at, in_a_row, writer
 from tests.support.systems import kinds, place, system_of, turnstile_first
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["place"]
 
 

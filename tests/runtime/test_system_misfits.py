@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import pytest
 
 from actorgraph import ActorSystem
 from actorgraph.values.systems import NOBODY, ListRuns
@@ -10,6 +11,8 @@ from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import in_a_row, writer
 from tests.support.systems import kinds, place, system_of
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

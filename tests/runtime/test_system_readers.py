@@ -14,6 +14,8 @@ from tests.support.gates import Turnstile, settled
 from tests.support.graphs import ab, chain, in_a_row, writer
 from tests.support.systems import kinds, place, system_of
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["place"]
 
 

@@ -17,6 +17,8 @@ from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, in_a_row, writer
 from tests.support.systems import place, system_of, turnstile_first
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["place"]
 
 

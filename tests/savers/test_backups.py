@@ -24,6 +24,8 @@ from tests.savers.test_thread_operations import asking
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import ab, at, history, in_a_row, writer
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 def opened(store, path, **options):
     """A saver over a backup of a store."""

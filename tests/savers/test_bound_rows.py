@@ -12,6 +12,8 @@ import pytest
 from actorgraph import Codec, Command, EncryptionError, SqliteSaver, interrupt
 from tests.support.graphs import at, in_a_row
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 K1, K2 = b"1" * 32, b"2" * 32

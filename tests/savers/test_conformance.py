@@ -4,6 +4,8 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 @pytest.mark.parametrize("capability", [c.value for c in Capability])
 async def test_a_capability(store, capability):

@@ -19,6 +19,8 @@ from actorgraph.values.commits import (
     Stored,
 )
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 RUN, OTHER = b"r" * 16, b"o" * 16
 TASK = b"t" * 16
 

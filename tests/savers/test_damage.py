@@ -35,6 +35,8 @@ from tests.savers.damage import (
 )
 from tests.support.graphs import at, history, side_by_side
 
+pytestmark = pytest.mark.every_saver
+
 SEED = 15
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))
 TEXTS = (("checkpoints", "metadata"), ("checkpoints", "record"), ("checkpoints", "next"))

@@ -6,6 +6,8 @@ from actorgraph import Codec, Command, EncryptionError, interrupt
 from tests.support.graphs import at, in_a_row
 from tests.support.stored_bytes import KINDS, bytes_of
 
+pytestmark = pytest.mark.every_saver
+
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 K1, K2 = b"1" * 32, b"2" * 32
@@ -120,6 +122,7 @@ async def test_a_number_is_no_exception(store):
     assert b"1234567890123" not in bytes_of(store)
 
 
+@pytest.mark.every_loop("sqlite-memory")
 async def test_compression_may_be_switched_at_any_time(store):
     """
     Compressed and other values of one thread are read together, with compression on or off.

@@ -12,6 +12,8 @@ from actorgraph import Codec, Command, EncryptionError
 from tests.savers.test_bound_rows import FORGET, K1, fill, graph
 from tests.support.graphs import at
 
+pytestmark = pytest.mark.every_saver
+
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 

@@ -17,6 +17,8 @@ from tests.support.every_saver import Store
 from tests.support.gates import Box
 from tests.support.graphs import at, history, in_a_row, writer
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 async def hashes(saver: Any, thread: str = "t") -> dict[bytes, str]:
     """Checkpoint id -> a hash of the whole row and of the values, as any reader gets them."""

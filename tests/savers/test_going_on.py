@@ -23,6 +23,8 @@ from tests.support.every_saver import Store, stored_in
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import ab, at
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 FAN_OUT = NAMED["fan-out"]
 SENDS = ["work0;", "work1;", "work2;"]
 

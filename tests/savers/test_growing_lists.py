@@ -9,6 +9,8 @@ import pytest
 from actorgraph import END, START, SqliteSaver, StateGraph
 from tests.support.graphs import at, history
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 class Log(TypedDict, total=False):
     """A list that grows by items of a hundred characters."""

@@ -11,6 +11,8 @@ from tests.savers.test_langgraph_methods import put
 from tests.stores.test_injection import EVIL
 from tests.support.graphs import ab, at, history
 
+pytestmark = pytest.mark.every_saver
+
 TABLES = {
     "sqlite": "SELECT sql FROM sqlite_schema ORDER BY name",
     "postgres": "SELECT table_name, column_name FROM information_schema.columns "
@@ -29,6 +31,7 @@ def tables(store, request):
     return []
 
 
+@pytest.mark.every_loop("sqlite-memory")
 async def test_filters_are_data(saver, store, request):
     """
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
@@ -53,6 +56,7 @@ async def test_filters_are_data(saver, store, request):
     assert (await saver.aget_tuple(at("other"))).metadata["word"] == "x"
 
 
+@pytest.mark.every_loop("sqlite-memory")
 async def test_ids_and_bounds_are_data(saver):
     """
     As thread, namespace or checkpoint they address nothing that is there, or are refused; a limit

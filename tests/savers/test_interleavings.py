@@ -9,6 +9,8 @@ from tests.savers.interleavings import PAD, check, graph_of, interleave
 from tests.savers.test_removals import rows
 from tests.support.graphs import at, history
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 @pytest.mark.parametrize("seed", range(0, 12, 4))
 async def test_whatever_happens_in_a_run(saver, seed):
@@ -57,6 +59,7 @@ class Removing(GatedSaver):
         return answers
 
 
+@pytest.mark.every_loop("sqlite-memory")
 async def test_what_a_replay_is_about_to_read_may_go(store):
     """
     A replay whose graph inside finds a checkpoint, and reads it when it has been pruned, looks

@@ -8,6 +8,8 @@ from actorgraph.values.checkpoint import CheckpointTuple
 from actorgraph.values.ids import as_text
 from tests.support.graphs import ab, at
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 def checkpoint(step: int, values: dict | None = None, *, version: int = 1):
     """A checkpoint in LangGraph's shape."""

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import anyio.to_thread
 import msgspec
+import pytest
 
 from actorgraph.codec.records import Record, encode_json, encode_record
 from actorgraph.runtime.clock import IDS
@@ -12,6 +13,8 @@ from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import EPOCH_ANY, CheckpointRow, Commit, ListCheckpoints
 from actorgraph.values.retention import CopyThread
 from tests.support.graphs import ab, at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 COUNT = 230
 

@@ -28,6 +28,8 @@ from actorgraph.values.retention import (
 )
 from tests.savers.test_contract import TASK, port
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["port"]
 
 RUN = b"r" * 16

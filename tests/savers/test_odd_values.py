@@ -12,6 +12,8 @@ from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
 from tests.codec.shapes import CODEC, VALUES, same
 from tests.support.graphs import at, in_a_row
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 ODD = {
     "NUL": "a\0b",
     "NaN": math.nan,
@@ -65,6 +67,7 @@ def test_any_value_is_the_same_on_every_saver(store):
         check()
 
 
+@pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
 async def test_what_is_refused_is_refused_everywhere(saver, value):
     """

@@ -19,6 +19,8 @@ from tests.savers.test_sqlite_file import connected
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import ab, at, history
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 PAGE = 100
 
 

@@ -10,6 +10,8 @@ from actorgraph.codec import handoff
 from actorgraph.values.commits import ListCheckpoints
 from tests.support.graphs import at, in_a_row
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 ALWAYS = {"v", "parts", "graph", "channel_versions", "versions_seen", "updated_channels"}
 WHERE_VALUES_ARE = {"values", "lists", "blobs"}
 FOR_RESUMING = {"v", "channel_versions", "versions_seen", *WHERE_VALUES_ARE}

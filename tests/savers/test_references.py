@@ -19,6 +19,8 @@ from actorgraph import (
 from actorgraph.errors import SerializationError
 from tests.support.graphs import at, history
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 class Objects(TypedDict, total=False):
     """What no database takes."""

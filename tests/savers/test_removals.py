@@ -15,6 +15,8 @@ from tests.support.delta_histories import joined
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import ab, at, compiled, history, writer
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 class Folded(TypedDict, total=False):
     """A list whose checkpoints hold it whole every sixth time."""
@@ -198,6 +200,7 @@ def mixed(saver) -> Any:
 
 
 class TestRandomThreads:
+    @pytest.mark.every_loop("sqlite-memory")
     @pytest.mark.parametrize("seed", range(4))
     async def test_what_is_left_is_as_it_was(self, saver, seed):
         """

@@ -7,6 +7,8 @@ from structlog.testing import LogCapture
 from tests.savers.test_langgraph_methods import put
 from tests.support.graphs import at
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 @pytest.fixture
 def log():

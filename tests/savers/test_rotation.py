@@ -13,6 +13,8 @@ from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
 from tests.support.every_saver import Store
 from tests.support.graphs import ab, at, history, in_a_row
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
 OLD, NEW = b"1" * 32, b"2" * 32

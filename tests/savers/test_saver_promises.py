@@ -24,6 +24,8 @@ from tests.savers.test_sqlite_file import connected
 from tests.support.graphs import AB, ab, at, compiled, in_a_row
 from tests.support.source_files import ROOT
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 class TestMemory:
     async def test_a_clone_shares_what_is_stored(self):

@@ -8,6 +8,8 @@ from tests.runtime.test_spans import traces
 from tests.support.graphs import at, in_a_row, writer
 from tests.support.stored_bytes import KINDS, bytes_of, modes_of
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["traces"]
 CANARY = "canary-7f3a"
 

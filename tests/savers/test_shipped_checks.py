@@ -11,6 +11,8 @@ from actorgraph.values.commits import Stored
 from actorgraph.values.retention import DeleteThread
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_a_check(store, check):

@@ -14,6 +14,8 @@ from tests.support.every_saver import stored_in
 from tests.support.gates import PATIENCE_S, patient_group
 from tests.support.graphs import at
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 CALLS = {
     "sqlite": {"put": (sqlite, "run_batch"), "get": (sqlite, "run_queries")},
     "jsonl": {"put": (jsonl, "run_batch"), "get": (jsonl, "run_queries")},

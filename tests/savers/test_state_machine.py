@@ -15,6 +15,8 @@ from tests.savers.machine.planted import BUGS
 from tests.savers.machine.running import run_machine
 from tests.support.every_saver import Store
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 SEQUENCES, STEPS = 16, 50
 
 

@@ -27,6 +27,8 @@ from actorgraph.values.systems import (
 from tests.savers.test_contract import claim, point, port, save
 from tests.support.systems import SYSTEM_KINDS, place
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["port"]
 
 RUN, LATER = b"r" * 16, b"s" * 16

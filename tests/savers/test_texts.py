@@ -11,6 +11,8 @@ from actorgraph.errors.texts import storable
 from actorgraph.values.constants import START
 from tests.support.every_saver import Store
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 TEXTS = {
     "surrogate": "caf\udce9.txt",
     "nul": "a\0b",

@@ -17,6 +17,8 @@ from actorgraph import (
 from tests.savers.test_langgraph_methods import put
 from tests.support.graphs import AB, ab, at, chain, compiled, count, history, writer
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 async def ids(graph, config) -> list[str]:
     """The thread's checkpoint ids, oldest first."""

@@ -21,6 +21,8 @@ from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import ab, at, history
 from tests.support.source_files import ROOT
 
+pytestmark = pytest.mark.every_saver
+
 TOGETHER = 64
 BYTES_MAX = 50_000
 
@@ -85,6 +87,7 @@ async def refusing(store, request):
 
 
 class TestPoison:
+    @pytest.mark.every_loop("sqlite-memory")
     async def test_two_messages_among_64(self, store, request, capsys):
         """
         Of 64 runs at once only those fail whose message is too large for the store, or can't be
@@ -166,6 +169,7 @@ JUMPS = {"an hour back": -HOUR, "ten years on": 10 * 365 * 24 * HOUR, "frozen": 
 
 
 class TestClocks:
+    @pytest.mark.every_loop
     @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
     async def test_order_is_the_stores(self, saver, monkeypatch, jump):
         """

@@ -24,6 +24,8 @@ from tests.support.gates import PATIENCE_S, patient_group, settled
 from tests.support.graphs import ab, at, chain, count
 from tests.support.stored_bytes import KINDS
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["log"]
 AT_ONCE = RetryPolicy(0, 1, 0, 3, jitter=False, retry_on=StorageBusyError)
 LOST = "1f000000-0000-6000-8000-000000000000"

@@ -19,6 +19,8 @@ from tests.support.gates import Turnstile
 from tests.support.graphs import ab, at, chain, compiled, history, in_a_row, writer
 from tests.support.stored_bytes import KINDS, bytes_of
 
+pytestmark = pytest.mark.every_saver
+
 HOUR_S = 3600.0
 CANARY = "5ecre7-va1ue"
 
@@ -30,6 +32,7 @@ async def put_old(saver, thread: str, age_s: float, step: int = 0, **place) -> N
     await saver.aput(at(thread, **place), point, metadata(step), point["channel_versions"])
 
 
+@pytest.mark.every_loop
 class TestListings:
     async def test_metadata_in_the_order_of_storing(self, saver):
         """
@@ -100,6 +103,7 @@ class TestListings:
         assert size > 0
 
 
+@pytest.mark.every_loop
 class TestRetention:
     async def test_old_ones_go(self, saver):
         """
@@ -157,6 +161,7 @@ class TestRetention:
             await saver.aretention(age, keep)
 
 
+@pytest.mark.every_loop
 class TestMaterializing:
     def graph(self, saver, *names):
         return in_a_row(
@@ -268,6 +273,7 @@ class TestVacuum:
 
             assert secret.encode() not in _bytes(tmp_path)
 
+    @pytest.mark.every_loop
     async def test_it_frees_what_nothing_names(self, saver):
         """
         Writes beside checkpoints that don't exist are freed, and counted; nothing live is.
@@ -281,6 +287,7 @@ class TestVacuum:
         assert [await saver.avacuum(), await saver.avacuum()] == [1, 0]
         assert [p async for p in saver.alist(at())] == before
 
+    @pytest.mark.every_loop
     async def test_while_a_run_goes_on(self, saver):
         """
         A run under which a vacuum comes ends as it would have.
@@ -294,6 +301,7 @@ class TestVacuum:
 
 
 class TestBackup:
+    @pytest.mark.every_loop
     async def test_what_is_refused(self, store, tmp_path):
         """
         A path where something is, and a folder that doesn't exist; nothing is left behind.

@@ -26,6 +26,8 @@ from tests.savers.test_langgraph_methods import checkpoint, put
 from tests.savers.test_thread_operations import asking
 from tests.support.graphs import ab, at, compiled, history, writer
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 
 def noise(size: int) -> str:
     """Text that takes about as much as it is long, wherever values are compressed."""

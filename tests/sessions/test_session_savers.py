@@ -22,6 +22,8 @@ from actorgraph.testing import session_saver_checks
 from tests.sessions.engines import Journal
 from tests.support.graphs import ab, at
 
+pytestmark = pytest.mark.every_saver
+
 CHECKS = session_saver_checks()
 
 

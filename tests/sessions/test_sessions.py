@@ -14,6 +14,8 @@ from actorgraph.errors import ConflictError, InvalidConfigError, SerializationEr
 from actorgraph.sessions import Session, SessionSaver, session
 from tests.sessions.engines import Journal
 
+pytestmark = pytest.mark.every_saver
+
 TWO_TURNS = """
 import os, sys
 from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver

@@ -22,6 +22,8 @@ from actorgraph.errors import (
 from actorgraph.stores import AsyncPostgresStore, PostgresStore, SqliteStore
 from tests.support.graphs import ab, at
 
+pytestmark = pytest.mark.every_loop
+
 
 class TestEveryKind:
     def test_what_is_stored_outlives_the_store(self, shelf):

@@ -15,6 +15,8 @@ from tests.support.every_saver import saver, store
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
+pytestmark = pytest.mark.every_saver
+
 __all__ = ["saver", "store"]
 
 
