@@ -17,10 +17,11 @@ def chain_of(saver: Any, nodes: dict[str, Any]):
 
 
 class TestState:
+    @pytest.mark.promise("S176")
     async def test_a_stateful_child_remembers(self, saver):
         """
         checkpointer=True keeps the child's state from one task to the next; None starts anew.
-        Promise: S176. LangGraph: F-H2, F-H6.
+        LangGraph: F-H2, F-H6.
         """
         counts: dict[Any, list[int]] = {}
         for mode in (None, True):
@@ -89,10 +90,11 @@ class TestState:
         assert (await other.aget_state(at("other"))).next == ()
         assert await namespaces(saver) == {""}
 
+    @pytest.mark.promise("S176")
     async def test_a_saver_of_its_own(self, saver):
         """
         A child with its own saver is stored there, under the parent's thread, and resumes from it.
-        Promise: S176. LangGraph: F-H4.
+        LangGraph: F-H4.
         """
         own = InMemorySaver()
         seen: list[str] = []

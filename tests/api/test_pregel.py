@@ -88,10 +88,11 @@ class TestRuns:
 
         assert await graph.ainvoke("x") == {"c": ["xx", "xxxx"]}
 
+    @pytest.mark.promise("S060")
     async def test_a_node_may_feed_itself(self):
         """
         It runs again for as long as it writes to the channel that it subscribes to, and not when
-        its thread is looked at or gone on with later. Promise: S060. LangGraph: F-A18.
+        its thread is looked at or gone on with later. LangGraph: F-A18.
         """
 
         def grow(text):

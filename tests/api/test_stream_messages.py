@@ -78,9 +78,10 @@ class TestModels:
         assert texts(chunks) == WORDS  # and the whole message, streamed already, not again
         assert {message.id for message, _ in chunks} == {"a1"}
 
+    @pytest.mark.promise("D12")
     async def test_a_sync_node_streams_its_models_tokens(self):
         """
-        The same for a node in a worker thread. Promise: D12.
+        The same for a node in a worker thread.
         LangGraph: F-D3.
         """
         speaker = model()

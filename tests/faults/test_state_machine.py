@@ -27,10 +27,11 @@ def _server(store, request):
     return request.getfixturevalue("postgres") if store.kind == "postgres" else None
 
 
+@pytest.mark.promise("S081", "B1")
 @pytest.mark.every_loop("jsonl", "postgres")
 def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     """
-    In so many sequences of steps no saver differs from the model. Promise: S081, B1.
+    In so many sequences of steps no saver differs from the model.
     """
     steps = run_machine(
         store,

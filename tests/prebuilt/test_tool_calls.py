@@ -195,11 +195,12 @@ class TestQuestions:
 
 
 class TestStream:
+    @pytest.mark.promise("D12")
     async def test_readers_see_each_call(self):
         """
         A call starts, sends parts of its output, and finishes or fails.
 
-        Promise: D12. LangGraph: F-D8.
+        LangGraph: F-D8.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:

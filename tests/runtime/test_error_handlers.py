@@ -53,12 +53,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarni
 
 
 class TestInItsPlace:
+    @pytest.mark.promise("D12")
     @pytest.mark.every_saver
     @MODES
     async def test_its_update_stands_for_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
-        Promise: D12. LangGraph: F-C12, L44.
+        LangGraph: F-C12, L44.
         """
         handler = Handler()
         graph = handled(Flaky(9), handler, saver=saver)

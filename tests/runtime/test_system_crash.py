@@ -48,12 +48,13 @@ def on(pairs):
 
 
 class TestTwoProcesses:
+    @pytest.mark.promise("E10")
     @on([*ON, ("asyncio", "jsonl")])
     async def test_what_a_killed_process_left_is_ended_by_another(
         self, database, anyio_backend, capfd
     ):
         """
-        Every run ends in the other process, and no acknowledged task runs again. Promise: E10.
+        Every run ends in the other process, and no acknowledged task runs again.
         """
         with worker(anyio_backend, "g", database, RUNS) as process:
             said = await threaded(partial(lines_until, process, RUNS, started=True))

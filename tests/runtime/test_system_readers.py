@@ -116,10 +116,10 @@ class TestReaders:
 
         assert run.status == "success"
 
+    @pytest.mark.promise("E9")
     async def test_a_resumable_run_has_all_its_events(self, place: Store):
         """
         They come out of the store where memory has them no more, each once.
-        Promise: E9.
         """
         async with system_of(place, chain("abcdef"), keep_events_in_memory=1) as system:
             run = await system.start("g", "t", {"bar": []}, resumable=True)

@@ -96,12 +96,13 @@ async def nothing_is_accepted(store):
             [found async for found in saver.alist(at("mine"))]
 
 
+@pytest.mark.promise("T33")
 @pytest.mark.parametrize("store", ["jsonl"], indirect=True)
 @pytest.mark.parametrize("attack", LINES)
 async def test_no_changed_line_is_accepted(store, attack):
     """
     A value that was moved, replayed, cut or written without the key into a line, whose checksum
-    fits, is refused by every reader. Promise: T33.
+    fits, is refused by every reader.
     """
     async with sealed(store) as saver:
         await fill(saver)
@@ -120,11 +121,12 @@ def _line(line):
     return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
+@pytest.mark.promise("T33")
 @pytest.mark.parametrize("store", ["postgres"], indirect=True)
 @pytest.mark.parametrize("attack", ROWS)
 async def test_no_changed_row_is_accepted(store, postgres, attack):
     """
-    The same for rows of PostgreSQL. Promise: T33.
+    The same for rows of PostgreSQL.
     """
     async with sealed(store) as saver:
         await fill(saver)

@@ -31,11 +31,12 @@ def tables(store, request):
     return []
 
 
+@pytest.mark.promise("T32")
 @pytest.mark.every_loop("sqlite-memory")
 async def test_filters_are_data(saver, store, request):
     """
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
-    hundred texts finds somebody else's row or changes a table. Promise: T32.
+    hundred texts finds somebody else's row or changes a table.
     """
     await put(saver, at("other"), 0, word="x", n=1)
     before = tables(store, request)
@@ -56,11 +57,12 @@ async def test_filters_are_data(saver, store, request):
     assert (await saver.aget_tuple(at("other"))).metadata["word"] == "x"
 
 
+@pytest.mark.promise("T32")
 @pytest.mark.every_loop("sqlite-memory")
 async def test_ids_and_bounds_are_data(saver):
     """
     As thread, namespace or checkpoint they address nothing that is there, or are refused; a limit
-    or a bound that is text is refused. Promise: T32.
+    or a bound that is text is refused.
     """
     kept, graph = await put(saver, at("other"), 0), ab(saver)
 

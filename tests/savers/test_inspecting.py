@@ -42,10 +42,10 @@ def test_a_statement_of_the_page(path, statement):
     assert all(isinstance(cell, (str, int, type(None))) for row in rows for cell in row)
 
 
+@pytest.mark.promise("S095", "S096", "S106")
 def test_checkpoints_tell_their_story(path):
     """
     Thread, step, source, next nodes and metadata of each checkpoint are there as text, in order.
-    Promise: S095, S096, S106.
     """
     with connected(path) as db:
         rows = db.execute(STATEMENTS[0]).fetchall()

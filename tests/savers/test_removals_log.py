@@ -19,10 +19,11 @@ def log():
     structlog.reset_defaults()
 
 
+@pytest.mark.promise("S213")
 async def test_removals_are_logged_with_counts(saver, log):
     """
     Each deletion, prune and copy that is done is one event with the thread and the number of
-    checkpoints. Promise: S213.
+    checkpoints.
     """
     for step in range(3):
         last = await put(saver, at(), step)

@@ -31,11 +31,12 @@ def store(request, tmp_path):
         yield made
 
 
+@pytest.mark.promise("D14", "D16")
 @pytest.mark.parametrize("what", ["put", "get"])
 async def test_the_loop_goes_on(store, what, monkeypatch):
     """
     While a put, or a read, waits for the disk or the server, other tasks of the loop run, and it
-    is they who let it go on. Promise: D14, D16.
+    is they who let it go on.
     """
     entered, out = threading.Event(), threading.Event()
     place, name = CALLS[store.kind][what]

@@ -24,10 +24,11 @@ def _server(store, request):
     return request.getfixturevalue("postgres") if store.kind == "postgres" else None
 
 
+@pytest.mark.promise("S081", "S117", "D9", "D13", "B1")
 def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     """
     Puts, writes, reads, runs, answers, updates, forks, removals, copies, crashes and failing
-    batches in any order leave every saver as the model. Promise: S081, S117, D9, D13, B1.
+    batches in any order leave every saver as the model.
     """
     run_machine(
         store,

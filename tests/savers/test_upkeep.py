@@ -34,10 +34,10 @@ async def put_old(saver, thread: str, age_s: float, step: int = 0, **place) -> N
 
 @pytest.mark.every_loop
 class TestListings:
+    @pytest.mark.promise("S110", "C3")
     async def test_metadata_in_the_order_of_storing(self, saver):
         """
         Every checkpoint of all namespaces is listed as it was stored, or newest first.
-        Promise: S110, C3.
         """
         graph = asking(saver)
         await graph.ainvoke({"foo": "x"}, at() | {"metadata": {"user": "ada"}})
@@ -55,9 +55,10 @@ class TestListings:
         assert [s.next for s in root] == [("inner",), ("a",)]
         assert root[0].parent_id == root[1].checkpoint_id
 
+    @pytest.mark.promise("S018", "S020", "S097", "S211")
     async def test_no_value_is_decoded(self, saver, monkeypatch):
         """
-        A listing of metadata and a count read no values. Promise: S018, S020, S097, S211.
+        A listing of metadata and a count read no values.
         """
         await ab(saver).ainvoke({"foo": "x"}, at())
         monkeypatch.setattr(saver.codec, "decode", None)
@@ -72,9 +73,10 @@ class TestListings:
         with pytest.raises(InvalidConfigError, match="insertion, newest"):
             await saver.alist_metadata("t", order="oldest")
 
+    @pytest.mark.promise("S200")
     async def test_the_size_of_a_checkpoint(self, store, saver):
         """
-        A checkpoint's bytes grow with its values. Promise: S200.
+        A checkpoint's bytes grow with its values.
         """
         graph = ab(saver)
         await graph.ainvoke({"bar": ["x"]}, at("small"))
@@ -87,9 +89,10 @@ class TestListings:
         assert least <= large - small < 10_020
         assert await saver.acheckpoint_bytes(at("unknown")) == 0
 
+    @pytest.mark.promise("S189")
     def test_blocking_twins(self, store, tmp_path):
         """
-        Each operation does the same without a loop. Promise: S189.
+        Each operation does the same without a loop.
         """
         with store.saver() as saver:
             ab(saver).invoke({"foo": "x"}, at())
@@ -105,10 +108,11 @@ class TestListings:
 
 @pytest.mark.every_loop
 class TestRetention:
+    @pytest.mark.promise("S198", "S209")
     async def test_old_ones_go(self, saver):
         """
         What is older goes, in every thread, but for the newest; threads idle for that long may go
-        altogether. Promise: S198, S209.
+        altogether.
         """
         for step in range(3):
             await put_old(saver, "idle", 9 * HOUR_S - step, step)
@@ -170,10 +174,11 @@ class TestMaterializing:
             checkpointer=saver,
         )
 
+    @pytest.mark.promise("S122", "S124", "C2")
     async def test_one_checkpoint_is_left(self, saver):
         """
         With its graph a prune leaves one checkpoint of a thread whose values are folded from
-        several, and it says the same. Promise: S122, S124, C2.
+        several, and it says the same.
         """
         graph = self.graph(saver, *"abc")
         await graph.ainvoke({"log": ["in"]}, at())
@@ -225,12 +230,13 @@ class TestMaterializing:
 
 
 class TestVacuum:
+    @pytest.mark.promise("S209")
     @pytest.mark.parametrize("store", KINDS, indirect=True)
     @pytest.mark.parametrize("how", ["delete", "retention", "run", "checkpoints"])
     async def test_nothing_deleted_is_left_on_the_disk(self, store, how):
         """
         After a vacuum the files have none of a deleted thread's bytes, its id neither; other
-        threads are as they were. Promise: S209.
+        threads are as they were.
         """
         secret = CANARY
         async with store.saver() as saver:
@@ -254,10 +260,11 @@ class TestVacuum:
             if how != "retention":
                 assert await history(graph, at("other")) == before
 
+    @pytest.mark.promise("S209")
     async def test_a_reader_that_holds_the_log(self, tmp_path):
         """
         While another process reads an older state the file can't be rid of it: that is an error,
-        and works later. Promise: S209.
+        and works later.
         """
         path, secret = tmp_path / "runs.db", "5ecre7-va1ue"
         async with SqliteSaver(path, busy_timeout_s=0) as saver:

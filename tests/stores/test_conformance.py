@@ -14,11 +14,12 @@ EVERY = store_checks()
 CONTRACT = store_checks("contract")
 
 
+@pytest.mark.promise("S180", "S181")
 @pytest.mark.parametrize("check", EVERY, ids=lambda check: check.__name__)
 async def test_every_store_passes(check, store):
     """
     Items, searches, filters, namespaces, batches, exact values, expiry: the same everywhere.
-    Promise: S180, S181. LangGraph: F-I1, F-I2, F-I3, F-I4, F-I5, L104.
+    LangGraph: F-I1, F-I2, F-I3, F-I4, F-I5, L104.
     """
     await check(store)
 

@@ -49,10 +49,11 @@ async def remember(state, *, store: BaseStore):
 
 
 class TestSeparation:
+    @pytest.mark.promise("S179")
     async def test_items_are_of_no_thread(self, store):
         """
         What a run of one thread stores, one of another reads; deleting a thread leaves it.
-        Promise: S179. LangGraph: F-I11.
+        LangGraph: F-I11.
         """
         saver = InMemorySaver()
         graph = in_a_row({"remember": remember}, checkpointer=saver, store=store)
@@ -64,11 +65,11 @@ class TestSeparation:
         assert (await store.aget(("visits",), "n")).value == {"n": 2}
         assert (await graph.ainvoke({}, at("A")))["foo"] == "3"
 
+    @pytest.mark.promise("S001")
     async def test_a_saver_needs_no_store_and_a_store_is_no_saver(self):
         """
         With a saver alone a run is resumed; with a store alone nothing can be inspected, and the
         store holds nothing but what nodes put there.
-        Promise: S001.
         """
 
         def ask(state):
@@ -85,10 +86,10 @@ class TestSeparation:
             await alone.aget_state(at("t"))
         assert spy.list_namespaces() == [("visits",)]
 
+    @pytest.mark.promise("S183")
     async def test_either_may_lose_everything(self, store, tmp_path):
         """
         Without its items a run resumes exactly; without its checkpoints the items are there.
-        Promise: S183.
         """
 
         def ask(state):
@@ -109,10 +110,10 @@ class TestSeparation:
 
         assert (await store.aget(("facts",), "k")).value == {"n": 1}
 
+    @pytest.mark.promise("S185")
     async def test_the_executor_asks_a_store_for_nothing(self):
         """
         Runs with branches, retries, questions, nested graphs, tasks and updates: no operation.
-        Promise: S185.
         """
         spy, failed = Spy(), []
 
@@ -215,10 +216,10 @@ class TestAccess:
 
 
 class TestRegistry:
+    @pytest.mark.promise("S184")
     async def test_a_call_overrides_what_was_compiled(self):
         """
         Nodes read stores by name; the call's come before the graph's, name by name.
-        Promise: S184.
         """
         first, second, facts = InMemoryStore(), InMemoryStore(), InMemoryStore()
         seen: list[Any] = []
@@ -240,10 +241,10 @@ class TestRegistry:
         ]
         assert len(second.search(())) == 1
 
+    @pytest.mark.promise("S184")
     def test_in_blocking_calls_and_in_functions(self):
         """
         `invoke` takes a registry too, and so does an entrypoint.
-        Promise: S184.
         """
         store, seen = InMemoryStore(), []
 
@@ -255,10 +256,10 @@ class TestRegistry:
 
         assert seen == [store]
 
+    @pytest.mark.promise("S184")
     async def test_graphs_below_inherit_it(self):
         """
         A nested graph has the names of the one above, and its own before them.
-        Promise: S184.
         """
         above, below, seen = InMemoryStore(), InMemoryStore(), []
 

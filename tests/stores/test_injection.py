@@ -41,9 +41,10 @@ def test_the_list_is_long():
     assert len(set(EVIL)) >= 300
 
 
+@pytest.mark.promise("T32")
 def test_filters_are_data(store):
     """
-    As field or operand of a filter, none of them finds an item that hasn't got it. Promise: T32.
+    As field or operand of a filter, none of them finds an item that hasn't got it.
     """
     store.put(("other",), "row", {"secret": "x", "n": 1})
 
@@ -57,9 +58,10 @@ def test_filters_are_data(store):
     assert [item.value for item in store.search(())] == [{"secret": "x", "n": 1}]
 
 
+@pytest.mark.promise("T32")
 def test_keys_fields_and_labels_are_data(store):
     """
-    Each of them is a key, a field and a label as any other: found again, and alone. Promise: T32.
+    Each of them is a key, a field and a label as any other: found again, and alone.
     """
     labels = [text for text in dict.fromkeys(EVIL) if "." not in text]
     store.batch([PutOp(("l", label), label, {label: label}) for label in labels])
@@ -72,20 +74,21 @@ def test_keys_fields_and_labels_are_data(store):
     assert store.list_namespaces(prefix=("l", "*"), limit=9999) == sorted(("l", x) for x in labels)
 
 
+@pytest.mark.promise("T32")
 @pytest.mark.parametrize("field", ["limit", "offset"])
 def test_numbers_are_numbers(store, field):
     """
-    A limit or an offset that is text is refused. Promise: T32.
+    A limit or an offset that is text is refused.
     """
     for text in EVIL[:20]:
         with pytest.raises(StoreError):
             store.batch([SearchOp((), **{field: text})])
 
 
+@pytest.mark.promise("T32")
 def test_the_schema_is_as_it_was(shelf):
     """
     After all of them as label, key, field and value, tables and rows of others are there.
-    Promise: T32.
     """
     store = shelf.open()
     store.put(("other",), "row", {"secret": "x"})

@@ -55,11 +55,12 @@ def keys(found):
 
 
 class TestSearch:
+    @pytest.mark.promise("S182")
     @pytest.mark.parametrize("function", [embed, aembed, Langchain()])
     async def test_the_nearest_come_first(self, shelf, function):
         """
         With an embedding function of either kind, or an object, the nearest item is the first.
-        Promise: S182. LangGraph: F-I4, F-I6.
+        LangGraph: F-I4, F-I6.
         """
         store = shelf.open(index=INDEX | {"embed": function})
         await fill(store)
@@ -111,10 +112,10 @@ class TestSearch:
 
         assert sorted(keys(found)) == ["other", "rex", "tom", "vw"]
 
+    @pytest.mark.promise("S182")
     async def test_without_an_index_a_query_changes_nothing(self, shelf):
         """
         All items are found, without scores; `index=` of a put is no error.
-        Promise: S182.
         """
         store = shelf.open()
         await fill(store)

@@ -1,10 +1,11 @@
-"""Generate the tables of docs/langgraph.md: what of LangGraph is here, and which tests show it.
+"""Write the tables of docs/langgraph.md: what of LangGraph is here, and which tests show it.
 
 The words come from langgraph.toml beside this file, the tests from docstrings that say
 "LangGraph: F-C9.", the names from the codemod's table. The page's own text stays as it is: a table
 stands between `<!-- table: NAME -->` and `<!-- end -->`.
 """
 
+import ast
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,12 +14,12 @@ from typing import Any
 
 from actorgraph.cli.codemod import exists
 from actorgraph.cli.names import NAMES
-from tests.support.promises import collect, ids_in, mention
+from tests.support.promises import Subject, collect, numbers_of
 from tests.support.source_files import ROOT, sources
 
 PAGE = ROOT / "docs" / "langgraph.md"
 ONE_ROW = r"(?:F-[A-Z]\d+|L\d+)"
-MENTION = mention("LangGraph", ONE_ROW)
+MENTION = re.compile(rf"\bLangGraph:\s*({ONE_ROW}(?:\s*,\s*{ONE_ROW})*)")
 PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -28,14 +29,19 @@ def words() -> dict[str, Any]:
 
 
 def rows_in(docstring: str | None) -> list[str]:
-    """The rows that a docstring claims to show, also the rules that stand among promises."""
-    claimed = [i for c in MENTION.findall(docstring or "") for i in re.findall(ONE_ROW, c)]
-    return claimed + [i for i in ids_in(docstring) if re.fullmatch(r"L\d+", i)]
+    """The rows that a docstring claims to show."""
+    return [i for claim in MENTION.findall(docstring or "") for i in re.findall(ONE_ROW, claim)]
+
+
+def rows_of(subject: Subject) -> list[str]:
+    """The rows that a test, class or file shows, also the rules among its promises."""
+    rules = [number for number in numbers_of(subject) if re.fullmatch(r"L\d+", number)]
+    return rows_in(ast.get_docstring(subject)) + rules
 
 
 def shown() -> dict[str, list[str]]:
     """Row -> the tests that show it."""
-    return collect(sources("tests"), rows_in)
+    return collect(sources("tests"), rows_of)
 
 
 def known(data: Mapping[str, Any]) -> list[str]:

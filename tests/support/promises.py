@@ -1,7 +1,7 @@
-"""Generate docs/promises.md: which tests show which promise, and where a gap is.
+"""Write docs/promises.md: which tests show which promise, and where a gap is.
 
-A docstring of a test (or of a class or file of tests) that says "Promise: S074, S079." is
-counted. `make promises` writes the page; tests/test_promises.py fails when it is stale.
+A test, a class or a file of tests marked `@pytest.mark.promise("S074", "S079")` shows these
+promises. `make promises` writes the page.
 """
 
 import ast
@@ -12,19 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.support import decision_list
-from tests.support.source_files import FUNCTIONS, ROOT, Source, sources
+from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, sources
 
 PAGE = ROOT / "docs" / "promises.md"
-ONE_ID = r"[A-Z]+\d+"
-Read = Callable[[str | None], list[str]]
-
-
-def mention(word: str, one_id: str) -> re.Pattern[str]:
-    """Matches a claim: a word, a colon, and ids; one group for all of the ids."""
-    return re.compile(rf"\b{word}:\s*({one_id}(?:\s*,\s*{one_id})*)")
-
-
-MENTION = mention("Promises?", ONE_ID)
+NUMBER = re.compile(r"([A-Z]+)(\d+)([a-z]?)")
+Subject = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+"""What can be marked: a file, a class or a function."""
+Read = Callable[[Subject], list[str]]
 
 HEAD = """\
 # Promises, and the tests that show them
@@ -44,26 +38,50 @@ def catalogue() -> dict[str, dict[str, str]]:
     return tomllib.loads(Path(__file__).with_name("promises.toml").read_text("utf-8"))
 
 
-def ids_in(docstring: str | None) -> list[str]:
-    """The ids that a docstring claims to show."""
-    return [i for claim in MENTION.findall(docstring or "") for i in re.findall(ONE_ID, claim)]
+def numbers_of(subject: Subject) -> list[str]:
+    """The arguments of the marker `promise` on a function or class, or in a file's `pytestmark`.
+
+    Raises: ValueError when an argument is no string such as "S074".
+    """
+    numbers: list[str] = []
+    for mark in _marks_of(subject):
+        if isinstance(mark, ast.Call) and dotted(mark.func) == "pytest.mark.promise":
+            numbers += [str(getattr(argument, "value", argument)) for argument in mark.args]
+    if wrong := [number for number in numbers if not NUMBER.fullmatch(number)]:
+        raise ValueError(f"not the number of a promise: {', '.join(wrong)}")
+    return numbers
 
 
-def claims(source: Source, read: Read = ids_in) -> Iterator[tuple[str, str]]:
+def _marks_of(subject: Subject) -> list[ast.expr]:
+    if not isinstance(subject, ast.Module):
+        return subject.decorator_list
+    values = [
+        node.value
+        for node in subject.body
+        if isinstance(node, ast.Assign) and dotted(node.targets[0]) == "pytestmark"
+    ]
+    return [
+        mark
+        for value in values
+        for mark in (value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value])
+    ]
+
+
+def claims(source: Source, read: Read = numbers_of) -> Iterator[tuple[str, str]]:
     """Each (id, test) of one file; a test is named as pytest would take it."""
-    yield from ((i, source.path) for i in read(ast.get_docstring(source.tree)))
+    yield from ((i, source.path) for i in read(source.tree))
     nodes: list[tuple[str, ast.stmt]] = [(source.path, s) for s in source.tree.body]
     while nodes:
         where, node = nodes.pop(0)
         if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
             name = f"{where}::{node.name}"
-            yield from ((i, name) for i in read(ast.get_docstring(node)))
+            yield from ((i, name) for i in read(node))
             if isinstance(node, ast.ClassDef):
                 nodes += [(name, s) for s in node.body]
 
 
-def collect(files: Iterable[Source], read: Read = ids_in) -> dict[str, list[str]]:
-    """Id -> the tests that show it, sorted; `read` finds the ids in a docstring."""
+def collect(files: Iterable[Source], read: Read = numbers_of) -> dict[str, list[str]]:
+    """Id -> the tests that show it, sorted; `read` finds the ids of a file, class or function."""
     found = defaultdict[str, set[str]](set)
     for file in files:
         if file.is_test:
@@ -73,15 +91,15 @@ def collect(files: Iterable[Source], read: Read = ids_in) -> dict[str, list[str]
 
 
 def unknown(found: Mapping[str, list[str]], known: Iterable[str]) -> dict[str, list[str]]:
-    """Claimed S ids that are not in the catalogue: misspelt, most likely."""
+    """Numbers that are not in the catalogues of promises (S) and defects (D): misspelt, likely."""
     names = set(known)
-    return {i: tests for i, tests in found.items() if i.startswith("S") and i not in names}
+    return {i: tests for i, tests in found.items() if i[0] in "SD" and i not in names}
 
 
-def by_number(promise: str) -> tuple[str, int]:
-    """C4 before C32: the letter, then the number."""
-    letters = promise.rstrip("0123456789")
-    return letters, int(promise.removeprefix(letters))
+def by_number(promise: str) -> tuple[str, int, str]:
+    """C4 before C32: the letters, then the number."""
+    letters, number, part = NUMBER.fullmatch(promise).groups()  # type: ignore[union-attr]
+    return letters, int(number), part
 
 
 def row(promise: str, phrase: str, tests: Iterable[str]) -> str:
