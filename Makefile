@@ -60,8 +60,8 @@ faults: $(DEV)
 	$(BIN)/python -m pytest tests/faults $(ARGS)
 
 promises: $(DEV)
-	$(BIN)/python -m tests.promises
-	$(BIN)/python -m tests.migration
+	$(BIN)/python -m tests.support.promises
+	$(BIN)/python -m tests.support.langgraph_page
 
 clean:
 	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache

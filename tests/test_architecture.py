@@ -6,13 +6,13 @@ import tomllib
 
 import pytest
 
-from tests import decisions
-from tests.source import ROOT
+from tests.support import decision_list
+from tests.support.source_files import ROOT
 from tests.test_layers import ORDER
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-DEPENDENCIES = next(decisions.FOLDER.glob("0015-*.md")).read_text("utf-8")
+DEPENDENCIES = next(decision_list.FOLDER.glob("0015-*.md")).read_text("utf-8")
 
 IMPORTED_AS = {
     "uuid-utils": "uuid_utils",
@@ -91,14 +91,14 @@ class TestDecisions:
         """
         The list of decisions is what `make promises` would write now.
         """
-        assert decisions.PAGE.read_text("utf-8") == decisions.current()
+        assert decision_list.PAGE.read_text("utf-8") == decision_list.current()
 
     def test_each_has_a_number_of_its_own(self):
         """
         A decision begins with the number of its file, which no other one has.
         """
-        numbers = [path.name[:4] for path in decisions.files()]
-        first = [path.read_text("utf-8").partition(".")[0] for path in decisions.files()]
+        numbers = [path.name[:4] for path in decision_list.files()]
+        first = [path.read_text("utf-8").partition(".")[0] for path in decision_list.files()]
 
         assert len(set(numbers)) == len(numbers)
         assert first == [f"# {int(number)}" for number in numbers]

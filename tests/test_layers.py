@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source import ROOT, Place, Source, call_name, hold, snippet, sources
+from tests.support.source_files import ROOT, Place, Source, call_name, hold, snippet, sources
 
 # A layer may import those above it in this list. Layers in one row know nothing of each other.
 ORDER = [

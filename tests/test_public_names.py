@@ -11,7 +11,7 @@ import pytest
 
 import actorgraph
 from actorgraph.errors import ActorGraphError, EmptyChannelError, InvalidUpdateError
-from tests.source import call_name, sources
+from tests.support.source_files import call_name, sources
 
 RAISED_BY_CHANNELS = (EmptyChannelError, InvalidUpdateError)
 PUBLIC = {name: getattr(actorgraph, name) for name in sorted(actorgraph.__all__)}

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source import FUNCTIONS, Place, Rule, Source, call_name, hold, snippet, sources
+from tests.support.source_files import (
+    FUNCTIONS,
+    Place,
+    Rule,
+    Source,
+    call_name,
+    hold,
+    snippet,
+    sources,
+)
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 50

@@ -37,8 +37,8 @@ from actorgraph import (
 from actorgraph.api.overriding import RUN_METHODS
 from actorgraph.api.savers import HostedSaver
 from actorgraph.messages import AIMessage
-from tests.graphs import at
-from tests.subclasses import cases, is_data, kinds, overriding, public_classes
+from tests.support.graphs import at
+from tests.support.recording_subclasses import cases, is_data, kinds, overriding, public_classes
 
 OTHERS = {
     *("ActorSystem", "AuditLog", "AesCipher", "CompiledStateGraph", "Pregel", "StateGraph"),

@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import GraphRecursionError, InMemorySaver, InvalidConfigError, get_config
-from tests.graphs import ab, at, history, in_a_row, writer
+from tests.support.graphs import ab, at, history, in_a_row, writer
 
 
 def seeing(seen, **options):

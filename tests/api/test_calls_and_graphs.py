@@ -6,8 +6,8 @@ import pytest
 
 from actorgraph import START, Command, RetryPolicy, Send, StateGraph, interrupt, task
 from actorgraph.errors import ConflictError
-from tests.graphs import at, in_a_row
-from tests.nested import Log, asked
+from tests.support.graphs import at, in_a_row
+from tests.support.subgraphs import Log, asked
 
 AGAIN = RetryPolicy(initial_interval=0.0, jitter=False)
 

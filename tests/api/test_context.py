@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from actorgraph import START, InMemorySaver, InvalidContextError, StateGraph
-from tests.graphs import AB, at
+from tests.support.graphs import AB, at
 
 
 @dataclass

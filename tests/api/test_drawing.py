@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import END, START, StateGraph
 from actorgraph.errors import MissingExtraError
-from tests.graphs import ab, in_a_row, writer
+from tests.support.graphs import ab, in_a_row, writer
 
 
 class Words(TypedDict):

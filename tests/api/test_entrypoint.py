@@ -12,7 +12,7 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import GraphBuildError, OutsideRunError, RunningLoopError
-from tests.graphs import AB, at, history, in_a_row
+from tests.support.graphs import AB, at, history, in_a_row
 
 
 class TestEntrypoint:

@@ -13,7 +13,7 @@ from actorgraph import (
     task,
 )
 from actorgraph.messages import AIMessage
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class TestStreams:

@@ -8,8 +8,8 @@ import pytest
 
 from actorgraph import StreamTransformer, UpdatesTransformer
 from tests.api.test_event_plugins import Counter
-from tests.gates import PATIENCE_S, settled
-from tests.graphs import ab
+from tests.support.gates import PATIENCE_S, settled
+from tests.support.graphs import ab
 
 
 class Slow(StreamTransformer):

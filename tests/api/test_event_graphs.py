@@ -7,7 +7,7 @@ import pytest
 from actorgraph import InMemorySaver, RunControl, interrupt
 from actorgraph.errors import GraphDrained, NestedRunError
 from tests.api.test_events import Talk, collect, items, outer, speak
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.graphs import ab, at, in_a_row, writer
 
 
 class TestGraphsInside:

@@ -12,7 +12,7 @@ from actorgraph import (
     get_stream_writer,
 )
 from tests.api.test_events import items, outer
-from tests.graphs import ab, in_a_row, writer
+from tests.support.graphs import ab, in_a_row, writer
 
 
 class Counter(StreamTransformer):

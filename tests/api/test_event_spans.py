@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import InMemorySaver, get_message_writer
-from tests.gates import Turnstile, patient_group
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import ab, at, in_a_row, writer
 
 A = {"foo": "a", "bar": ["a"]}
 

@@ -18,8 +18,8 @@ from actorgraph import (
     get_stream_writer,
     interrupt,
 )
-from tests.gates import Turnstile, patient_group
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import ab, at, in_a_row, writer
 
 
 class Piece:

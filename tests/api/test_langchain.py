@@ -9,7 +9,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from actorgraph import Command, InMemorySaver, StateGraph, interrupt
-from tests.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row
 
 only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """Async chains of LangChain run on asyncio only."""

@@ -17,8 +17,8 @@ import trio
 from actorgraph import START, InMemorySaver, get_stream_writer
 from actorgraph.errors import OtherLoopError, TwoReadersError
 from actorgraph.runtime.broadcast import BUFFER_MAX
-from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import ab, at, compiled, in_a_row, writer
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.support.graphs import ab, at, compiled, in_a_row, writer
 
 
 def tasks() -> int:

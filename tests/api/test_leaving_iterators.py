@@ -10,10 +10,10 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.runtime import portal
 from actorgraph.sessions import session
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, in_a_row, writer
-from tests.iterators import iterators
-from tests.leaving import SAME, SCENES, TRANSFORMERS, WAYS, tasks
+from tests.support.abandoned_iterators import SAME, SCENES, TRANSFORMERS, WAYS, tasks
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.public_iterators import iterators
 
 
 def every_stream(graph):
@@ -40,7 +40,7 @@ def test_every_iterator_of_the_public_api_is_left_here():
     """
     left = {name for scene in SCENES for name in scene.covers} | set(BLOCKING) | set(SAME)
 
-    assert iterators() - left == set(), "add a scene to tests/leaving.py"
+    assert iterators() - left == set(), "add a scene to tests/support/abandoned_iterators.py"
     assert left - iterators() == set(), "these are gone"
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import at, history, in_a_row
-from tests.nested import Log, says
+from tests.support.graphs import at, history, in_a_row
+from tests.support.subgraphs import Log, says
 
 
 def counting(seen: list[str], mode: Any):

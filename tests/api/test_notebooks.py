@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import RunningLoopError
-from tests.graphs import ab, at, in_a_row
+from tests.support.graphs import ab, at, in_a_row
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 

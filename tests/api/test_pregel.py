@@ -21,7 +21,7 @@ from actorgraph import (
 )
 from actorgraph.channels import BinaryOperatorAggregate, EphemeralValue, LastValue, Topic
 from actorgraph.errors import GraphBuildError
-from tests.graphs import AB, at, history
+from tests.support.graphs import AB, at, history
 
 
 def doubled(text):
@@ -88,10 +88,11 @@ class TestRuns:
 
         assert await graph.ainvoke("x") == {"c": ["xx", "xxxx"]}
 
+    @pytest.mark.promise("S060")
     async def test_a_node_may_feed_itself(self):
         """
         It runs again for as long as it writes to the channel that it subscribes to, and not when
-        its thread is looked at or gone on with later. Promise: S060. LangGraph: F-A18.
+        its thread is looked at or gone on with later. LangGraph: F-A18.
         """
 
         def grow(text):

@@ -10,8 +10,8 @@ from actorgraph import (
     get_message_writer,
     get_stream_writer,
 )
-from tests.gates import patient_group
-from tests.graphs import AB, at, in_a_row
+from tests.support.gates import patient_group
+from tests.support.graphs import AB, at, in_a_row
 
 ALL = ["values", "updates", "custom", "tasks"]
 
@@ -100,9 +100,10 @@ class TestLevels:
         assert {mode for mode, _ in told} == {"values", "updates", "tasks"}
         assert [c for mode, c in told if mode == "updates"] == [{"sub": {"foo": "leaf", "bar": []}}]
 
+    @pytest.mark.promise("D12")
     async def test_custom_chunks_come_from_below_when_asked_for(self):
         """
-        With `subgraphs` a child's custom chunks carry its namespace. Promise: D12.
+        With `subgraphs` a child's custom chunks carry its namespace.
         LangGraph: F-D4, L100.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, stream_mode="custom", subgraphs=True)

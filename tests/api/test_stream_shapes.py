@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from actorgraph import InMemorySaver, InvalidConfigError, interrupt
-from tests.graphs import ab, at, in_a_row
+from tests.support.graphs import ab, at, in_a_row
 
 LAST = {"b": {"foo": "b", "bar": ["b"]}}
 

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import Command, UnknownInterruptError, interrupt
 from actorgraph.errors import AlreadyResumed
-from tests.graphs import at, count, in_a_row, side_by_side, writer
+from tests.support.graphs import at, count, in_a_row, side_by_side, writer
 
 NOBODY = "0" * 32
 STRICT = {"__pregel_strict_resume": True}

@@ -16,8 +16,8 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import OutsideRunError, RunningLoopError
-from tests.gates import PATIENCE_S
-from tests.steps import Slow, plus
+from tests.support.gates import PATIENCE_S
+from tests.support.task_functions import Slow, plus
 
 asyncio_only = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 

@@ -14,8 +14,8 @@ from actorgraph import (
     task,
 )
 from actorgraph.runtime.calls import thread_limiter
-from tests.gates import PATIENCE_S
-from tests.steps import Slow, plus, plus_in_a_thread
+from tests.support.gates import PATIENCE_S
+from tests.support.task_functions import Slow, plus, plus_in_a_thread
 
 
 class TestInThreads:

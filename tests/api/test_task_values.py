@@ -18,7 +18,9 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.graphs import at
+from tests.support.graphs import at
+
+pytestmark = pytest.mark.every_saver
 
 
 @dataclass

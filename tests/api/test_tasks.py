@@ -15,7 +15,7 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row
 
 
 def asked(result: Any) -> list[Any]:

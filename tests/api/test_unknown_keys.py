@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import START, InvalidUpdateError, Send, StateGraph, UnknownChannelWarning
-from tests.graphs import AB, at
+from tests.support.graphs import AB, at
 
 
 class Topic(TypedDict):
@@ -52,19 +52,20 @@ def graph(*, conditional=False, **options):
 
 @pytest.mark.parametrize("conditional", [False, True], ids=["edge", "path"])
 class TestKeysOfAnInput:
+    @pytest.mark.promise("C29")
     async def test_an_unknown_key_is_warned_of(self, conditional):
         """
         A key that is no channel is left out, and a warning names it and the nearest one.
-        Promise: C29.
         """
         with pytest.warns(UnknownChannelWarning, match="input has 'baar'.*did you mean 'bar'"):
             result = await graph(conditional=conditional).ainvoke({"baar": 1, "bar": ["a"]})
 
         assert result == {"bar": ["a", "b"]}
 
+    @pytest.mark.promise("C29")
     async def test_a_strict_graph_refuses_it(self, conditional, saver):
         """
-        Under strict it is an error, and no state is made of the rest. Promise: C29.
+        Under strict it is an error, and no state is made of the rest.
         """
         strict = graph(conditional=conditional, checkpointer=saver, strict=True)
         with pytest.raises(InvalidUpdateError, match="input has 'baar'") as refused:

@@ -16,8 +16,10 @@ from actorgraph.errors import (
     SerializationError,
 )
 from actorgraph.messages import AIMessage, HumanMessage, RemoveMessage, messages_delta_reducer
-from tests.channels.histories import joined
-from tests.graphs import at, history
+from tests.support.delta_histories import joined
+from tests.support.graphs import at, history
+
+pytestmark = pytest.mark.every_saver
 
 Counters = dict[str, tuple[int, int]]
 

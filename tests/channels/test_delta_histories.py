@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorgraph import InMemorySaver, SqliteSaver
-from tests.channels.histories import OPS, Op, Thread
+from tests.support.delta_histories import OPS, Op, Thread
 
 
 async def differences(saver: Any, ops: list[Op]) -> list[Any]:

@@ -21,10 +21,11 @@ RECORD = Record(
 )
 
 
+@pytest.mark.promise("S023")
 @pytest.mark.parametrize("record", [Record(), RECORD])
 def test_a_record_is_json_that_says_its_version(record):
     """
-    A record is plain JSON with its format version, and reads back as it was. Promise: S023.
+    A record is plain JSON with its format version, and reads back as it was.
     LangGraph: L10.
     """
     text = encode_record(record)
@@ -44,9 +45,10 @@ def test_a_damaged_record_is_refused(text):
     assert refused.value.do
 
 
+@pytest.mark.promise("S070")
 def test_a_newer_record_is_refused():
     """
-    A record of a later format names both formats and asks for an upgrade. Promise: S070.
+    A record of a later format names both formats and asks for an upgrade.
     """
     with pytest.raises(FormatVersionError, match="format 9; this version reads 1 to 5") as refused:
         decode_record('{"v":9,"whatever":1}')

@@ -5,7 +5,7 @@ import subprocess
 from typing import Any, NamedTuple
 
 from tests.differential.rules import Spec, Trace
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 
 class Worker:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 PROGRAMS = sorted((ROOT / "examples" / "from_langgraph").glob("*.py"))
 EXPECTED = ROOT / "tests" / "examples" / "from_langgraph"

@@ -15,7 +15,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 SECONDS_MAX = 120
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+) *(?P<info>.*)$")

@@ -26,8 +26,8 @@ from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.stores import AsyncBatchedBaseStore, BaseStore, InMemoryStore, SqliteStore
 from tests.faults.cancels import cancel_at, tasks_alive
 from tests.faults.stores import numbers
-from tests.gates import PATIENCE_S
-from tests.graphs import AB, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import AB, writer
 
 Call = Callable[[], Coroutine[Any, Any, Any]]
 After = Callable[[], Awaitable[None]]

@@ -11,7 +11,7 @@ from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 from tests.faults.stores import recorded
 from tests.faults.worker import build, expected, finish, names, read, saver_of
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 POLL_SECONDS = 0.0005
 DELAY_SECONDS_MAX = 0.004

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.audits import RUN_SECONDS_MAX, Place, parsed_again
+from tests.support.audit_example import RUN_SECONDS_MAX, Place, parsed_again
 
 WHOLE_LIBRARY = ()
 # About 150 files, for the modes besides the default one.

@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.canaries import KEPT, found, inputs, run_all, run_in_system
 from tests.faults.crashes import report, row
-from tests.stores import KINDS, stored_in
+from tests.support.canaries import KEPT, found, inputs, run_all, run_in_system
+from tests.support.every_saver import KINDS, stored_in
 
 
 @pytest.fixture

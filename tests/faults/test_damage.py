@@ -19,7 +19,6 @@ from actorgraph.codec.frames import frame
 from actorgraph.errors import ActorGraphError
 from tests.codec import hostile
 from tests.faults.crashes import report, row
-from tests.graphs import at
 from tests.savers.damage import (
     HEALTHY,
     MOVING,
@@ -33,7 +32,8 @@ from tests.savers.damage import (
     reads_of,
     tried,
 )
-from tests.stores import store  # noqa: F401 - a fixture
+from tests.support.every_saver import store  # noqa: F401 - a fixture
+from tests.support.graphs import at
 
 SEED = int(os.environ.get("ACTORGRAPH_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
 FLIPS = int(os.environ.get("ACTORGRAPH_FLIPS", "1000"))
@@ -41,7 +41,7 @@ PLANTED = int(os.environ.get("ACTORGRAPH_PLANTED", "50000"))
 SECONDS_MAX = 1.0
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))
 
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.every_saver]
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.gates import PATIENCE_S
-from tests.leaving import SCENES, WAYS, ours, tasks
+from tests.support.abandoned_iterators import SCENES, WAYS, ours, tasks
+from tests.support.gates import PATIENCE_S
 
 TIMES = {"by_cancelling": 20, "by_garbage": 50}
 """Default 200; to wait until nothing else happens takes time, and so does to collect garbage."""

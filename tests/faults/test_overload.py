@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, PostgresSaver
 from tests.faults.crashes import report, row
-from tests.graphs import chain
+from tests.support.graphs import chain
 
 THREADS = 4_000
 LEASE_S = 15.0

@@ -13,8 +13,8 @@ import pytest
 from actorgraph import PostgresSaver
 from actorgraph.stores import PostgresStore
 from tests.faults.crashes import report, row
-from tests.peers import WAIT_MAX_S, of_a_saver, of_a_store, outcome_of, works
-from tests.proxy import proxied
+from tests.support.storage_operations import WAIT_MAX_S, of_a_saver, of_a_store, outcome_of, works
+from tests.support.tcp_proxy import proxied
 
 PHASES = {
     "connecting": None,

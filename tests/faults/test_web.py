@@ -36,11 +36,12 @@ TABLE = "web"
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
 
+@pytest.mark.promise("E9")
 def test_streams_over_many_kills(kind, tmp_path, request):
     """
     However often a server is killed, clients that come back know of every step, are told each
     event once, and of every gap: of each that may be where events are stored, of each that there
-    is where they are not. Promise: E9.
+    is where they are not.
     """
     kept, other = (Client(n, resumable=n == "kept", steps=10**6) for n in ("kept", "other"))
     chance = random.Random(kind)

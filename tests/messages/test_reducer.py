@@ -21,7 +21,7 @@ from actorgraph import messages as ours
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
 from actorgraph.messages.reducer import stamp
-from tests.graphs import at, history, in_a_row
+from tests.support.graphs import at, history, in_a_row
 
 FAMILIES = [ours, lc]
 

@@ -8,7 +8,7 @@ from langgraph import graph as lg
 from langgraph import types as lg_types
 
 import actorgraph as ag
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class Log(TypedDict, total=False):

@@ -18,8 +18,8 @@ from actorgraph import Command, InMemorySaver, InvalidConfigError, SqliteSaver, 
 from actorgraph.channels import DeltaChannel
 from actorgraph.migrate import amigrate, migrate
 from actorgraph.migrate.__main__ import main
-from tests.graphs import ab, at, history
 from tests.migrate.programs import ANSWERS, OURS, STATES, THEIRS, Log, program, says, shown
+from tests.support.graphs import ab, at, history
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph import START, Command, StateGraph
 from actorgraph.plan.calls import command_destinations, first_schema, is_async, literal_returns
-from tests.graphs import AB
+from tests.support.graphs import AB
 
 
 class View(TypedDict):

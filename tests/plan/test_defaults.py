@@ -14,7 +14,7 @@ from actorgraph import (
 )
 from actorgraph.errors import GraphBuildError
 from actorgraph.values.node_policies import CachePolicy
-from tests.graphs import AB
+from tests.support.graphs import AB
 
 TWICE = RetryPolicy(max_attempts=2)
 THRICE = RetryPolicy(max_attempts=3)

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph import START, StateGraph
 from actorgraph.plan.injection import injected, needs_store
-from tests.graphs import AB
+from tests.support.graphs import AB
 
 
 class BaseStore:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import END, START, InMemorySaver, StateGraph
-from tests.instructions import instructions
+from tests.support.instruction_counts import instructions
 
 FEW, MANY = 24, 96
 LINEAR_MAX = 5.0

@@ -13,8 +13,8 @@ from actorgraph.prebuilt import (
     ToolNode,
     create_react_agent,
 )
-from tests.graphs import at
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
+from tests.support.graphs import at
 
 
 class TestLoop:

@@ -8,8 +8,8 @@ from actorgraph.prebuilt import (
     InvalidChatHistoryError,
     create_react_agent,
 )
-from tests.graphs import at
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
+from tests.support.graphs import at
 
 
 class TestPrompt:

@@ -8,8 +8,8 @@ import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
-from tests.graphs import at, in_a_row
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+from tests.support.graphs import at, in_a_row
 
 
 class Errand(TypedDict):
@@ -195,11 +195,12 @@ class TestQuestions:
 
 
 class TestStream:
+    @pytest.mark.promise("D12")
     async def test_readers_see_each_call(self):
         """
         A call starts, sends parts of its output, and finishes or fails.
 
-        Promise: D12. LangGraph: F-D8.
+        LangGraph: F-D8.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from actorgraph import InMemorySaver, StateGraph, step, task
 from actorgraph.errors import NodeCancelledError, OutsideRunError
-from tests.graphs import at, in_a_row
-from tests.nested import Log
+from tests.support.graphs import at, in_a_row
+from tests.support.subgraphs import Log
 
 
 @task

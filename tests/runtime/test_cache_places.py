@@ -15,9 +15,9 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import CacheWarning, GraphBuildError, InvalidConfigError
-from tests.graphs import AB
 from tests.runtime.test_caching import Calls, cache, one
 from tests.runtime.test_failures import Flaky
+from tests.support.graphs import AB
 
 __all__ = ["cache"]
 

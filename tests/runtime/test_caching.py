@@ -17,8 +17,8 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import AB, at
 from tests.runtime.test_failures import Flaky
+from tests.support.graphs import AB, at
 
 
 class Calls:
@@ -56,10 +56,11 @@ def cache(request, tmp_path):
 
 
 class TestHits:
+    @pytest.mark.promise("D12")
     async def test_the_same_input_is_not_computed_again(self, cache):
         """
         A second run with the same input takes the first one's result; another input does not.
-        Promise: D12. LangGraph: F-K1, F-K2.
+        LangGraph: F-K1, F-K2.
         """
         calls = Calls()
         graph = one(calls.node(), cache)

@@ -13,9 +13,9 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, StoredNodeError
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, at, count, history, writer
 from tests.runtime.test_failures import Flaky
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, at, count, history, writer
 
 MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
@@ -53,11 +53,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarni
 
 
 class TestInItsPlace:
+    @pytest.mark.promise("D12")
+    @pytest.mark.every_saver
     @MODES
     async def test_its_update_stands_for_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
-        Promise: D12. LangGraph: F-C12, L44.
+        LangGraph: F-C12, L44.
         """
         handler = Handler()
         graph = handled(Flaky(9), handler, saver=saver)

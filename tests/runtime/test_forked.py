@@ -10,7 +10,7 @@ PROGRAM = """
 import os, sys
 import anyio
 from actorgraph import ActorGraphError, InMemorySaver, SqliteSaver
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 def told(call, *args):
     try:

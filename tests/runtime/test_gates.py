@@ -7,7 +7,7 @@ import anyio
 
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
 from actorgraph.runtime.system.journal import Journal
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 
 
 def boxes() -> int:

@@ -8,8 +8,8 @@ import anyio.from_thread
 import pytest
 
 from actorgraph import END, START, ActorSystem, Command, InMemorySaver, RetryPolicy, StateGraph
-from tests.gates import PATIENCE_S
-from tests.graphs import AB, at, compiled, in_a_row, side_by_side, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import AB, at, compiled, in_a_row, side_by_side, writer
 
 only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 

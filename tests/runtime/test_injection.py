@@ -21,7 +21,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, OutsideRunError
-from tests.graphs import AB, at, compiled, in_a_row
+from tests.support.graphs import AB, at, compiled, in_a_row
 
 
 class Shelf:

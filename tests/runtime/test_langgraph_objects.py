@@ -30,7 +30,7 @@ from actorgraph import (
 from actorgraph.messages import AIMessage, ToolMessage
 from actorgraph.prebuilt import ToolNode
 from actorgraph.values.interop import own
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class Log(TypedDict, total=False):

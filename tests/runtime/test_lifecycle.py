@@ -7,8 +7,8 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.runnables import RunnableLambda
 
 from actorgraph import Command, GraphCallbackHandler, interrupt
-from tests.graphs import at, in_a_row, writer
-from tests.nested import Log, child, parent
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.subgraphs import Log, child, parent
 
 
 class Hears(GraphCallbackHandler):

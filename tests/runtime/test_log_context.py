@@ -10,8 +10,8 @@ import structlog
 from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InMemorySaver, RetryPolicy, StateGraph
-from tests.graphs import AB, ab, at, in_a_row
-from tests.logs import configured
+from tests.support.graphs import AB, ab, at, in_a_row
+from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 

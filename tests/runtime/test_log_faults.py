@@ -10,9 +10,9 @@ import structlog
 
 from actorgraph import InMemorySaver
 from actorgraph.runtime import log
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at
-from tests.logs import configured
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at
+from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 

@@ -11,8 +11,8 @@ from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.pace import AT_ONCE_MAX, Pace
-from tests.gates import PATIENCE_S
-from tests.graphs import in_a_row
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import in_a_row
 
 THREADS = 300
 

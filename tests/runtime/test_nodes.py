@@ -19,8 +19,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, NodeCancelledError, OutsideRunError
-from tests.gates import PATIENCE_S, ThreadTurnstile, Turnstile, patient_group, settled
-from tests.graphs import AB, at, in_a_row, side_by_side, writer
+from tests.support.gates import PATIENCE_S, ThreadTurnstile, Turnstile, patient_group, settled
+from tests.support.graphs import AB, at, in_a_row, side_by_side, writer
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 

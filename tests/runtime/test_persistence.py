@@ -14,8 +14,8 @@ from actorgraph.savers.sqlite.drivers import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.commits import Claim, Commit, DeleteThread
 from actorgraph.values.run import Saved, SaveFailed
-from tests.gates import Box, patient_group, settled
-from tests.graphs import ab, at, chain, count, in_a_row, writer
+from tests.support.gates import Box, patient_group, settled
+from tests.support.graphs import ab, at, chain, count, in_a_row, writer
 
 
 def claim(thread: str, run: bytes, number: int = 1, **more) -> Commit:

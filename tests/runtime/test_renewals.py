@@ -20,10 +20,10 @@ from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Claim, Commit, Stored
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
-from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import in_a_row, writer
-from tests.stores import stored_in
-from tests.systems import system_of, turnstile_first
+from tests.support.every_saver import stored_in
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import system_of, turnstile_first
 
 OWNER = b"o" * 16
 SAVES = 1_500

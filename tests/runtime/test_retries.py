@@ -17,10 +17,10 @@ from actorgraph import (
 )
 from actorgraph.errors import GraphBuildError
 from actorgraph.runtime.context import CURRENT
-from tests.gates import Box, patient_group
-from tests.graphs import AB, at
-from tests.nested import Log, asks, says
 from tests.runtime.test_failures import Flaky
+from tests.support.gates import Box, patient_group
+from tests.support.graphs import AB, at
+from tests.support.subgraphs import Log, asks, says
 
 COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)

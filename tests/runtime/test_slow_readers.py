@@ -10,8 +10,8 @@ import pytest
 from actorgraph import SlowReaderError, get_stream_writer
 from actorgraph.runtime import broadcast as broadcasts
 from actorgraph.runtime.broadcast import Broadcast
-from tests.gates import patient_group, settled
-from tests.graphs import in_a_row
+from tests.support.gates import patient_group, settled
+from tests.support.graphs import in_a_row
 
 BUFFER = 4
 
@@ -30,10 +30,11 @@ def numbers(count: int, written: list[int]):
 
 
 class TestBlock:
+    @pytest.mark.promise("S187")
     async def test_an_async_node_waits_at_its_next_await(self):
         """
         A node that writes with a plain writer gets no more than a buffer ahead of its reader.
-        Promise: S187. LangGraph: F-D4.
+        LangGraph: F-D4.
         """
         written: list[int] = []
         stream = numbers(100, written).astream({}, stream_mode="custom", buffer=BUFFER)

@@ -26,10 +26,10 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, in_a_row, side_by_side, writer
-from tests.logs import configured
-from tests.systems import turnstile_first
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, in_a_row, side_by_side, writer
+from tests.support.structlog_setup import configured
+from tests.support.systems import turnstile_first
 
 __all__ = ["configured"]
 

@@ -20,10 +20,12 @@ from actorgraph.errors import (
 from actorgraph.superstep.inputs import GO_ON, may_begin_again
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Refused
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.systems import place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

@@ -16,10 +16,12 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import OtherLoopError
-from tests.gates import Turnstile
-from tests.graphs import ab, at, chain, count, in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import Turnstile
+from tests.support.graphs import ab, at, chain, count, in_a_row, writer
+from tests.support.systems import kinds, place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.stores import stored_in
-from tests.system_processes import (
+from tests.support.every_saver import stored_in
+from tests.support.system_processes import (
     ALL,
     acked,
     come_second,
@@ -25,7 +25,7 @@ from tests.system_processes import (
     take_over,
     worker,
 )
-from tests.system_worker import ATTEMPTS_MAX, NODES, RENAMED, system_over
+from tests.support.system_worker import ATTEMPTS_MAX, NODES, RENAMED, system_over
 
 RUNS = 10
 ON = [("asyncio", "sqlite"), ("trio", "postgres")]
@@ -48,12 +48,13 @@ def on(pairs):
 
 
 class TestTwoProcesses:
+    @pytest.mark.promise("E10")
     @on([*ON, ("asyncio", "jsonl")])
     async def test_what_a_killed_process_left_is_ended_by_another(
         self, database, anyio_backend, capfd
     ):
         """
-        Every run ends in the other process, and no acknowledged task runs again. Promise: E10.
+        Every run ends in the other process, and no acknowledged task runs again.
         """
         with worker(anyio_backend, "g", database, RUNS) as process:
             said = await threaded(partial(lines_until, process, RUNS, started=True))

@@ -8,19 +8,21 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, GraphDrained, InvalidConfigError, SystemClosedError
-from tests.gates import PATIENCE_S, Box, Turnstile, settled
-from tests.graphs import ab, at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Box, Turnstile, settled
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.systems import kinds, place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 
 
 class TestDrain:
+    @pytest.mark.promise("E11")
     async def test_supersteps_are_finished_and_the_rest_is_left(self, place: Store):
         """
         A draining system refuses runs, finishes supersteps, tells readers, and leaves the rest.
-        Promise: E11.
         """
         slow = Turnstile({"bar": ["a"]})
         async with system_of(place, turnstile_first(slow)) as system:
@@ -53,10 +55,10 @@ class TestDrain:
 
         assert (run.status, stuck.closed) == ("pending", 1)
 
+    @pytest.mark.promise("E10")
     async def test_the_next_system_goes_on(self, place: Store):
         """
         What one system left in good order the next one ends, queued runs in their order.
-        Promise: E10.
         """
         slow, log = Turnstile({"bar": ["a"]}), []
         graph = in_a_row({"a": slow, "b": writer("b", log)})

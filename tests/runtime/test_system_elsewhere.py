@@ -10,10 +10,12 @@ import pytest
 from actorgraph import ThreadBusyError
 from actorgraph.runtime.system import cancels
 from actorgraph.values.systems import ListRuns
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.systems import place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

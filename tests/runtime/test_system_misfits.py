@@ -3,13 +3,16 @@
 from typing import Any
 
 import anyio
+import pytest
 
 from actorgraph import ActorSystem
 from actorgraph.values.systems import NOBODY, ListRuns
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place, system_of
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import kinds, place, system_of
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InvalidConfigError, SystemBusyError
 from actorgraph.api.system_metrics import metrics_registry
-from tests.gates import Turnstile
-from tests.graphs import ab, in_a_row, writer
-from tests.logs import configured
+from tests.support.gates import Turnstile
+from tests.support.graphs import ab, in_a_row, writer
+from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 

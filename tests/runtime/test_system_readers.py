@@ -8,11 +8,13 @@ import trio.testing
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, get_stream_writer
 from actorgraph.runtime.system.journal import HELD_S_MAX
-from tests.gates import Turnstile, settled
-from tests.graphs import ab, chain, in_a_row, writer
-from tests.leaving import ours
-from tests.stores import Store
-from tests.systems import kinds, place, system_of
+from tests.support.abandoned_iterators import ours
+from tests.support.every_saver import Store
+from tests.support.gates import Turnstile, settled
+from tests.support.graphs import ab, chain, in_a_row, writer
+from tests.support.systems import kinds, place, system_of
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 
@@ -114,10 +116,10 @@ class TestReaders:
 
         assert run.status == "success"
 
+    @pytest.mark.promise("E9")
     async def test_a_resumable_run_has_all_its_events(self, place: Store):
         """
         They come out of the store where memory has them no more, each once.
-        Promise: E9.
         """
         async with system_of(place, chain("abcdef"), keep_events_in_memory=1) as system:
             run = await system.start("g", "t", {"bar": []}, resumable=True)

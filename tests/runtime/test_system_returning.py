@@ -12,10 +12,10 @@ from actorgraph.runtime.system import stored_readers
 from actorgraph.runtime.system.stored_readers import Elsewhere, StoredReader
 from actorgraph.values.commits import Outcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
-from tests.gates import PATIENCE_S, Turnstile, settled
-from tests.graphs import in_a_row, writer
-from tests.stores import Store
-from tests.systems import kinds, place
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import kinds, place
 
 __all__ = ["place"]
 
@@ -70,11 +70,12 @@ async def following(events: Any, count: int) -> list[RunEvent]:
 
 
 class TestTakenUp:
+    @pytest.mark.promise("E9")
     @pytest.mark.parametrize("resumable", [True, False])
     async def test_a_reader_that_came_before_the_run_sees_it_live(self, place: Store, resumable):
         """
         Who reads a dead process's run where nobody has it yet is told of the gap, and of all that
-        happens from the moment at which it is taken up. Promise: E9.
+        happens from the moment at which it is taken up.
         """
         lives = Lives(place.again)
         async with lives.system("b") as first:

@@ -6,9 +6,9 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, StorageError, ThreadBusyError
 from actorgraph.testing import GatedSaver
 from actorgraph.values.retention import DeleteRuns
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import in_a_row, writer
-from tests.systems import kinds, turnstile_first
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import kinds, turnstile_first
 
 
 class Unremovable(GatedSaver):

@@ -12,10 +12,12 @@ from actorgraph import RunCancelledError
 from actorgraph.runtime.system import cancels
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import PutRun
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.systems import place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 

@@ -18,8 +18,8 @@ from actorgraph import (
 )
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
 from actorgraph.runtime.context import CURRENT
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import AB, at, in_a_row, writer
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import AB, at, in_a_row, writer
 
 SHORT_S = 0.02
 BEAT_S = 0.06

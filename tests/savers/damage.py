@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict
 
 from actorgraph import Command, interrupt
 from actorgraph.errors import ActorGraphError
-from tests.graphs import at, in_a_row
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.graphs import at, in_a_row
 
 VICTIM, HEALTHY = "victim", "healthy"
 UNSUMMED = {

@@ -1,4 +1,4 @@
-"""Places for the shipped checks: each kind of `tests/stores.py`, and savers of third parties."""
+"""Places for the shipped checks: savers of every kind, and of third parties."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from actorgraph.savers.memory import MemoryBackend
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
 from actorgraph.testing.conformance import Place
 from actorgraph.values.commits import Outcome, Query, Request
-from tests.stores import Store
+from tests.support.every_saver import Store
 
 
 class Savers:

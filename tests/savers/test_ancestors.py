@@ -16,6 +16,8 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CONTROL_INDEX, ERROR
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 RUN, TASK = b"r" * 16, b"t" * 16
 
 

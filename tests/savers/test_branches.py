@@ -9,7 +9,9 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.testing import GatedSaver
 from actorgraph.testing.conformance.points import checkpoint, metadata
 from actorgraph.values.ids import as_text
-from tests.graphs import AB, at, history, in_a_row
+from tests.support.graphs import AB, at, history, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 async def test_a_branch_that_fails_at_once_hides_no_version(saver):

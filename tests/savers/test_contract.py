@@ -19,6 +19,8 @@ from actorgraph.values.commits import (
     Stored,
 )
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 RUN, OTHER = b"r" * 16, b"o" * 16
 TASK = b"t" * 16
 
@@ -75,9 +77,10 @@ async def load(port, number: int | None = None, thread: str = "t"):
 
 
 class TestClaims:
+    @pytest.mark.promise("S068", "C18")
     async def test_the_head_is_compared_and_set(self, port):
         """
-        A claim, or a save, with another head than the thread's is refused. Promise: S068, C18.
+        A claim, or a save, with another head than the thread's is refused.
         """
         outcomes = await port.commit(
             [
@@ -138,10 +141,10 @@ class TestClaims:
 
 
 class TestEpochs:
+    @pytest.mark.promise("S111")
     async def test_a_delete_ends_the_epoch(self, port):
         """
         After a delete, saves that know the old epoch are refused and nothing comes back.
-        Promise: S111.
         """
         await port.commit([claim(RUN, None, point(1))])
         outcomes = await port.commit([DeleteThread("t"), save(RUN, 1, point(2, 1))])
@@ -178,9 +181,10 @@ class TestEpochs:
 
 
 class TestLedger:
+    @pytest.mark.promise("S014", "C17")
     async def test_rows_are_stored_once(self, port):
         """
-        A ledger row that is there already is left as it is. Promise: S014, C17.
+        A ledger row that is there already is left as it is.
         LangGraph: F-E6, L37.
         """
         rows = [LedgerRow(ident(1), TASK, "", 0, 0, payload) for payload in (b"\x90", b"\x91\x01")]
@@ -190,9 +194,10 @@ class TestLedger:
 
         assert [r.payload for r in (await load(port)).checkpoint.ledger] == [b"\x90"]
 
+    @pytest.mark.promise("C17")
     async def test_generations_stand_side_by_side(self, port):
         """
-        A control row of a later generation is added; readers take the highest. Promise: C17.
+        A control row of a later generation is added; readers take the highest.
         LangGraph: L37.
         """
         rows = tuple(LedgerRow(ident(1), TASK, "~x", -3, g, b"%d" % g, asks=True) for g in (2, 1))
@@ -214,9 +219,10 @@ class TestLedger:
 
 
 class TestSequences:
+    @pytest.mark.promise("C11", "D13")
     async def test_order_is_the_stores(self, port):
         """
-        The newest is what was stored last, whatever its id or its clock. Promise: C11, D13.
+        The newest is what was stored last, whatever its id or its clock.
         """
         await port.commit([claim(RUN, None, point(5))])
         await port.commit([save(RUN, 5, point(3, 5))])
@@ -237,9 +243,10 @@ class TestSequences:
 
         assert [outcome.sequence for outcome in outcomes] == [2, 0, 3]
 
+    @pytest.mark.promise("S225", "D16")
     async def test_a_read_sees_whole_checkpoints(self, port):
         """
-        Reads during writes give checkpoints with all their rows. Promise: S225, D16.
+        Reads during writes give checkpoints with all their rows.
         """
         torn: list = []
         done = anyio.Event()

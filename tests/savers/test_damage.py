@@ -20,7 +20,6 @@ from actorgraph.values.systems import (
     StoreEvents,
 )
 from tests.codec import hostile
-from tests.graphs import at, history, side_by_side
 from tests.savers.damage import (
     HEALTHY,
     MOVING,
@@ -34,6 +33,9 @@ from tests.savers.damage import (
     reads_of,
     tried,
 )
+from tests.support.graphs import at, history, side_by_side
+
+pytestmark = pytest.mark.every_saver
 
 SEED = 15
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))

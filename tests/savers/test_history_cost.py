@@ -17,8 +17,8 @@ from actorgraph.codec import Codec
 from actorgraph.codec.restore import restore
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded
-from tests.instructions import instructions
 from tests.savers.jsonl_folders import Direct
+from tests.support.instruction_counts import instructions
 
 CODEC = {JsonlSaver: Codec(form="json"), SqliteSaver: Codec()}
 SHORT, LONG = 60, 480

@@ -37,11 +37,11 @@ def listed(direct):
     return direct.ask(ListCheckpoints("t"))
 
 
+@pytest.mark.promise("T4", "D2")
 def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
     """
     Cut at every byte of its last three lines, none of which was acknowledged, the file shows the
     saves before the cut, a read changes nothing, and the next save is read after them.
-    Promise: T4, D2.
     """
     marks = path.with_name(".marks")
     whole = path.read_bytes()
@@ -104,10 +104,11 @@ def test_torn_marks_say_nothing(path):
         assert "acknowledged" in str(listed(direct))
 
 
+@pytest.mark.promise("T4")
 def test_a_changed_bit_is_always_named(path):
     """
     Whichever bit changes, the line that has it is named, or everything is read all the same;
-    a save that was acknowledged never goes missing silently. Promise: T4.
+    a save that was acknowledged never goes missing silently.
     """
     whole = path.read_bytes()
     ends = [0, *(m.end() for m in re.finditer(b"\n", whole))]
@@ -148,6 +149,7 @@ def test_damage_refuses_the_thread_and_no_other(path):
         assert rows(direct.ask(ListCheckpoints("u"))) == [1]
 
 
+@pytest.mark.promise("T4")
 @pytest.mark.parametrize(
     ("change", "number"),
     [
@@ -161,7 +163,7 @@ def test_damage_refuses_the_thread_and_no_other(path):
 )
 def test_lines_out_of_order_are_named(path, change, number):
     """
-    A line that stands twice, elsewhere, or is missing is found by the line's number. Promise: T4.
+    A line that stands twice, elsewhere, or is missing is found by the line's number.
     """
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
@@ -169,9 +171,10 @@ def test_lines_out_of_order_are_named(path, change, number):
         assert f"line {number} of" in str(listed(direct))
 
 
+@pytest.mark.promise("T4")
 def test_blank_lines_say_nothing(path):
     """
-    Blank lines between, before and after the others are passed over, and kept. Promise: T4.
+    Blank lines between, before and after the others are passed over, and kept.
     """
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"\n" + b"\n \n".join(lines) + b"\n\n")

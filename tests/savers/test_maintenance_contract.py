@@ -28,6 +28,8 @@ from actorgraph.values.retention import (
 )
 from tests.savers.test_contract import TASK, port
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["port"]
 
 RUN = b"r" * 16
@@ -72,10 +74,10 @@ async def seconds(port, thread: str = "t", **options) -> list[int]:
 
 
 class TestQueries:
+    @pytest.mark.promise("S110", "S020", "C3")
     async def test_a_listing_may_be_bare(self, port):
         """
         A bare listing has rows and neither values nor writes; oldest first is the order of storing.
-        Promise: S110, S020, C3.
         """
         await port.commit([put(row(2), row(1, 2), row(3, 1), ledger=(writes(3),))])
 
@@ -87,9 +89,10 @@ class TestQueries:
         assert await seconds(port, bare=True, oldest_first=True, limit=2) == [2, 1]
         assert await seconds(port, namespace="", oldest_first=True) == [2, 1, 3]
 
+    @pytest.mark.promise("S211")
     async def test_counts(self, port):
         """
-        A count is of one namespace or of all, and 0 for an unknown thread. Promise: S211.
+        A count is of one namespace or of all, and 0 for an unknown thread.
         """
         await port.commit([put(row(1), row(2)), put(row(3), namespace="n")])
         queries = [CountCheckpoints(*w) for w in (("t",), ("t", ""), ("t", "n"), ("u",))]
@@ -107,6 +110,7 @@ class TestQueries:
 
 
 class TestExpiring:
+    @pytest.mark.promise("S198")
     @pytest.mark.parametrize(
         ("before", "count", "left"),
         [(3, 0, [3, 4, 5]), (9, 1, [5]), (9, 2, [4, 5]), (9, 0, []), (0, 0, [1, 2, 3, 4, 5])],
@@ -114,7 +118,6 @@ class TestExpiring:
     async def test_what_is_old_goes(self, port, before, count, left):
         """
         Older checkpoints go but for the newest; with none of these an idle thread goes altogether.
-        Promise: S198.
         """
         await port.commit([put(*(row(s, s - 1 or None) for s in range(1, 6)))])
 
@@ -123,9 +126,10 @@ class TestExpiring:
         assert done == Stored(removed=5 - len(left))
         assert await seconds(port, oldest_first=True) == left
 
+    @pytest.mark.promise("S198", "S124")
     async def test_what_is_needed_stays(self, port):
         """
-        An old checkpoint that a young one's value is folded from stays. Promise: S198, S124.
+        An old checkpoint that a young one's value is folded from stays.
         """
         await port.commit([put(row(1), row(2, 1), row(3, 2, delta=1), row(9, 3, delta=2))])
 
@@ -204,10 +208,10 @@ class TestSweeping:
 
 
 class TestHoldingWhole:
+    @pytest.mark.promise("C2")
     async def test_ancestors_are_not_needed_any_more(self, port):
         """
         A checkpoint that was given its values whole says the same, and outlives its ancestors.
-        Promise: C2.
         """
         await port.commit([put(row(1), row(2, 1, delta=1), row(3, 2, delta=2))])
         before = (await port.query([LoadCheckpoint("t", "")]))[0].checkpoint

@@ -10,7 +10,7 @@ import msgspec
 from actorgraph.savers.memory import MemoryBackend
 from actorgraph.testing import FaultySaver, check_saver
 from actorgraph.values.commits import Request
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 KINDS = {kind.__name__: kind for kind in get_args(Request)}
 

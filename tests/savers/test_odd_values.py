@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from actorgraph import InvalidConfigError, SerializationError
 from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
 from tests.codec.shapes import CODEC, VALUES, same
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 ODD = {
     "NUL": "a\0b",
@@ -42,10 +44,11 @@ async def test_what_is_read_back_is_what_was_written(store, name):
     assert repr(found) == repr({"foo": value, "bar": [value]})  # NaN isn't equal to itself
 
 
+@pytest.mark.promise("T30")
 def test_any_value_is_the_same_on_every_saver(store):
     """
     Whatever a program puts together of the types that it allows comes back equal and of the same
-    type, as a value and as a write. Promise: T30.
+    type, as a value and as a write.
     """
 
     @given(st.lists(VALUES, max_size=4))
@@ -65,10 +68,12 @@ def test_any_value_is_the_same_on_every_saver(store):
         check()
 
 
+@pytest.mark.promise("T30")
+@pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
 async def test_what_is_refused_is_refused_everywhere(saver, value):
     """
-    What can't be stored exactly fails its node with the path, on every saver alike. Promise: T30.
+    What can't be stored exactly fails its node with the path, on every saver alike.
     """
     graph = in_a_row({"node": lambda _: {"foo": value}}, checkpointer=saver)
 
@@ -85,10 +90,11 @@ ARRAYS = [
 ]
 
 
+@pytest.mark.promise("T30")
 async def test_arrays_are_the_same_on_every_saver(store):
     """
     Arrays and scalars of numpy come back exactly; one of objects is refused with its path, and
-    nothing of it is stored. Promise: T30.
+    nothing of it is stored.
     """
 
     async def node(state):

@@ -11,8 +11,8 @@ from actorgraph.savers.postgres import schema as tables
 from actorgraph.stores.postgres import schema as items
 from actorgraph.stores.postgres.store import PostgresStore
 from actorgraph.stores.sqlite.store import SqliteStore
-from tests.graphs import ab, at
 from tests.savers.test_damage import OLDER
+from tests.support.graphs import ab, at
 
 FIRST_WITH_CHECKSUMS = 7
 PUT = """

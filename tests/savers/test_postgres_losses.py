@@ -9,9 +9,9 @@ import pytest
 
 from actorgraph import PostgresSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
-from tests.gates import PATIENCE_S
-from tests.graphs import at, chain
-from tests.proxy import proxied
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, chain
+from tests.support.tcp_proxy import proxied
 
 STEPS = "abcdef"
 TERMINATE = """

@@ -27,10 +27,10 @@ from actorgraph.values.systems import (
     SealRun,
     SetRun,
 )
-from tests.gates import PATIENCE_S
-from tests.graphs import at, chain, history, in_a_row, writer
-from tests.nested import child, parent
 from tests.savers.test_growing_lists import growing
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, chain, history, in_a_row, writer
+from tests.support.subgraphs import child, parent
 
 READ = """
 SELECT (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE schemaname = %(s)s)

@@ -14,8 +14,8 @@ from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
 from actorgraph.storage.postgres.limits import Limits
-from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
+from tests.support.graphs import ab, at, history
 
 ODD = [
     "{}",
@@ -193,10 +193,11 @@ class TestOlderTables:
         postgres.drop("older")
         postgres.drop("newer")
 
+    @pytest.mark.promise("S100")
     async def test_threads_of_the_version_before_go_on(self, postgres, older):
         """
         Opening brings tables of version 4 to this one: their checkpoints read as before, and a run
-        goes on behind them. Promise: S100.
+        goes on behind them.
         """
 
         async def told(graph):

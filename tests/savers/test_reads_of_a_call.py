@@ -2,8 +2,12 @@
 
 from typing import Any, TypedDict
 
+import pytest
+
 from actorgraph import END, START, StateGraph
 from actorgraph.api.compiled import CompiledBase
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class State(TypedDict, total=False):

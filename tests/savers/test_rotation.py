@@ -10,8 +10,10 @@ from actorgraph.codec.places import input_of
 from actorgraph.codec.restore import open_claim
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
-from tests.graphs import ab, at, history, in_a_row
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.graphs import ab, at, history, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -60,10 +62,11 @@ async def rotate(store, saver) -> None:
     saver.codec = keyed(store, new=NEW).codec
 
 
+@pytest.mark.promise("S206")
 async def test_a_run_that_left_its_input_only(store):
     """
     A thread of a dead run in exit mode, which has nothing but its input, is read with the new key
-    alone, and its run goes on from that input; it is no listed thread. Promise: S206.
+    alone, and its run goes on from that input; it is no listed thread.
     """
     async with keyed(store, old=OLD) as saver:
         await dead_run(saver, "t")
@@ -89,10 +92,11 @@ async def test_without_a_rotation_the_input_needs_the_old_key(tmp_path):
             await claim_of(saver)
 
 
+@pytest.mark.promise("S206")
 async def test_everything_of_a_thread(store):
     """
     Values, growing lists, questions, answers, history and copies of a thread are read with the new
-    key alone. Promise: S206.
+    key alone.
     """
     async with keyed(store, old=OLD) as saver:
         await asking(saver).ainvoke({"foo": "x"}, at())
@@ -107,10 +111,10 @@ async def test_everything_of_a_thread(store):
     assert ended["bar"] == [*["secret"] * 20, "first", *["secret"] * 20, "second"]
 
 
+@pytest.mark.promise("S206")
 async def test_the_runs_of_a_system(store):
     """
     The events of a system's runs are read with the new key alone, more than a page of them too.
-    Promise: S206.
     """
     if not getattr(store.saver(), "keeps_runs", False):
         pytest.skip("it keeps no runs")

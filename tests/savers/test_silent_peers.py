@@ -12,9 +12,16 @@ import pytest
 from actorgraph import PostgresSaver, SqliteSaver
 from actorgraph.caches import SqliteCache
 from actorgraph.stores import PostgresStore, SqliteStore
-from tests.graphs import ab, at
-from tests.peers import LIMITS, WAIT_MAX_S, all_work, of_a_saver, of_a_store, together
-from tests.proxy import mute, proxied
+from tests.support.graphs import ab, at
+from tests.support.storage_operations import (
+    LIMITS,
+    WAIT_MAX_S,
+    all_work,
+    of_a_saver,
+    of_a_store,
+    together,
+)
+from tests.support.tcp_proxy import mute, proxied
 
 LONGER = {"reconnect_timeout_s": 10.0}
 PHASES = [(b"BEGIN\0", True), (b"quiet", False), (b"COMMIT\0", True)]

@@ -9,10 +9,12 @@ import pytest
 from actorgraph.savers.jsonl import saver as jsonl
 from actorgraph.savers.postgres.engine import Engine
 from actorgraph.savers.sqlite import saver as sqlite
-from tests.gates import PATIENCE_S, patient_group
-from tests.graphs import at
 from tests.savers.test_langgraph_methods import put
-from tests.stores import stored_in
+from tests.support.every_saver import stored_in
+from tests.support.gates import PATIENCE_S, patient_group
+from tests.support.graphs import at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 CALLS = {
     "sqlite": {"put": (sqlite, "run_batch"), "get": (sqlite, "run_queries")},
@@ -29,11 +31,12 @@ def store(request, tmp_path):
         yield made
 
 
+@pytest.mark.promise("D14", "D16")
 @pytest.mark.parametrize("what", ["put", "get"])
 async def test_the_loop_goes_on(store, what, monkeypatch):
     """
     While a put, or a read, waits for the disk or the server, other tasks of the loop run, and it
-    is they who let it go on. Promise: D14, D16.
+    is they who let it go on.
     """
     entered, out = threading.Event(), threading.Event()
     place, name = CALLS[store.kind][what]

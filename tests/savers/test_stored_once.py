@@ -10,6 +10,8 @@ import pytest
 from actorgraph import END, START, Codec, SqliteSaver, StateGraph
 from actorgraph.values.commits import ListCheckpoints
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 STEPS = 8
 CHARS = 300_000
 ROOM = 100_000

@@ -25,7 +25,9 @@ from actorgraph.values.systems import (
     TrimRuns,
 )
 from tests.savers.test_contract import claim, point, port, save
-from tests.systems import SYSTEM_KINDS, place
+from tests.support.systems import SYSTEM_KINDS, place
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 __all__ = ["port"]
 

@@ -9,7 +9,9 @@ from structlog.testing import capture_logs
 from actorgraph import ActorGraphError, ActorSystem, RunControl, StateGraph
 from actorgraph.errors.texts import storable
 from actorgraph.values.constants import START
-from tests.stores import Store
+from tests.support.every_saver import Store
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 TEXTS = {
     "surrogate": "caf\udce9.txt",

@@ -17,8 +17,8 @@ from actorgraph import (
     RetryingSaver,
     SqliteSaver,
 )
-from tests.gates import PATIENCE_S, Turnstile
-from tests.systems import turnstile_first
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.systems import turnstile_first
 
 
 def wrapped(kind: str, path: Any, log: AuditLog) -> Any:

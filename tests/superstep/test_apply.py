@@ -43,10 +43,11 @@ A = Ran("a", ("branch:to:a",), (("text", "y"), ("branch:to:b", None), ("branch:t
 
 
 class TestVersions:
+    @pytest.mark.promise("S031", "S055", "L1")
     def test_all_channels_of_a_superstep_get_one_version(self):
         """
         Whatever changes in a superstep gets the same new version, one above the highest; the
-        rest keeps its own. Promise: S031, S055, L1.
+        rest keeps its own.
         """
         state = fresh()
         before = dict(state.versions)
@@ -58,10 +59,11 @@ class TestVersions:
             c: v for c, v in before.items() if c not in changed
         }
 
+    @pytest.mark.promise("S032", "L2", "C12")
     def test_a_node_has_seen_the_versions_that_made_it_due(self):
         """
         A node that writes its own trigger runs again: what it has seen is the version before
-        its writes. Promise: S032, L2, C12.
+        its writes.
         """
         state = fresh()
         old = state.versions["branch:to:a"]
@@ -71,10 +73,10 @@ class TestVersions:
         assert state.versions["branch:to:a"] == old + 1
         assert names_of(due_tasks(state, None)) == ["a"]
 
+    @pytest.mark.promise("S058", "L2")
     def test_only_triggers_are_seen(self):
         """
         Channels that a node merely reads are no part of what it has seen; an input sees nothing.
-        Promise: S058, L2.
         """
         state = fresh()
         apply(state, [A])
@@ -85,10 +87,10 @@ class TestVersions:
             "a": {"branch:to:a"},
         }
 
+    @pytest.mark.promise("L3", "L4")
     def test_a_cleared_cell_gets_a_version_but_makes_nobody_due(self):
         """
         A cleared ephemeral changes its version, is not available, and is not in the answer.
-        Promise: L3, L4.
         """
         state = fresh()
         before = state.versions["branch:to:a"]
@@ -100,9 +102,10 @@ class TestVersions:
         assert "branch:to:a" in state.dirty
         assert due_tasks(state, None) == []
 
+    @pytest.mark.promise("L3")
     def test_a_superstep_that_changes_nothing_raises_no_version(self):
         """
-        Versions rise with changes, not with supersteps. Promise: L3.
+        Versions rise with changes, not with supersteps.
         """
         state = fresh()
         apply(state, [Ran("a", ("branch:to:a",), ())])
@@ -111,6 +114,7 @@ class TestVersions:
         assert apply(state, [Ran("a", ("branch:to:a",), ())]) == set()
         assert (state.versions, state.max_version, state.dirty) == before
 
+    @pytest.mark.promise("S056", "S057", "S059", "C20")
     @pytest.mark.parametrize(
         ("version", "seen", "runs"),
         [
@@ -130,13 +134,14 @@ class TestVersions:
     def test_the_trigger_rule(self, version, seen, runs):
         """
         A trigger counts when its version is above the one seen, or above the null of its own
-        type when none was. Promise: S056, S057, S059, C20.
+        type when none was.
         """
         assert is_newer(version, seen) is runs
 
+    @pytest.mark.promise("S054", "C20")
     def test_channels_may_have_versions_of_different_types(self):
         """
-        One channel counts in text and another in numbers, and both trigger. Promise: S054, C20.
+        One channel counts in text and another in numbers, and both trigger.
         """
         state = fresh()
         apply(state, [A])
@@ -147,10 +152,11 @@ class TestVersions:
 
 
 class TestAging:
+    @pytest.mark.promise("L17")
     @pytest.mark.parametrize("cell", ["flash", "any"])
     def test_a_short_lived_cell_lives_for_one_superstep(self, cell):
         """
-        A written ephemeral is there in the next superstep and gone in the one after. Promise: L17.
+        A written ephemeral is there in the next superstep and gone in the one after.
         """
         state = fresh()
         apply(state, [Ran("a", ("branch:to:a",), ((cell, 1), ("branch:to:b", None)))])
@@ -159,10 +165,11 @@ class TestAging:
 
         assert cell not in state.values
 
+    @pytest.mark.promise("L16")
     @pytest.mark.parametrize("cell", ["flash", "any", "branch:to:a"])
     def test_writes_that_no_node_made_age_nothing(self, cell):
         """
-        An input or a Command's update clears no ephemeral, so pending tasks stay. Promise: L16.
+        An input or a Command's update clears no ephemeral, so pending tasks stay.
         """
         state = fresh()
         apply(state, [Ran("__input__", (), (("flash", 1), ("any", 1)))])
@@ -185,9 +192,10 @@ class TestJoins:
 
         assert names_of(due_tasks(state, changed)) == ["d"]
 
+    @pytest.mark.promise("L23")
     def test_a_writer_in_the_subscribers_own_step_counts_for_the_next_round(self):
         """
-        The barrier is emptied before the step's writes are added. Promise: L23.
+        The barrier is emptied before the step's writes are added.
         """
         state = fresh()
         ((join, _),) = state.plan.nodes["b"].targets
@@ -199,10 +207,11 @@ class TestJoins:
 
 
 class TestOrder:
+    @pytest.mark.promise("L15")
     @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
     def test_writes_fold_in_path_order_whatever_finished_first(self, order):
         """
-        Three parallel nodes' writes are folded by name, whichever returns first. Promise: L15.
+        Three parallel nodes' writes are folded by name, whichever returns first.
         LangGraph: F-B8, F-C3.
         """
         plan = graph(State, dict.fromkeys("abc", idle), [(START, n) for n in "cab"])
@@ -213,10 +222,11 @@ class TestOrder:
 
         assert run.outcome.values["log"] == ["a", "b", "c"]
 
+    @pytest.mark.promise("L15")
     @given(st.permutations(range(12)))
     def test_sends_fold_by_their_number_whatever_finished_first(self, order):
         """
-        Twelve Sends to one node are folded in the order they were sent, not as text. Promise: L15.
+        Twelve Sends to one node are folded in the order they were sent, not as text.
         """
         run = fan_out(12)
         ids = [task.id for task in run.running.values()]
@@ -282,9 +292,10 @@ class TestAllOrNothing:
         assert isinstance(run.outcome.error, TypeError)
         assert run.state.values["text"] == "x"
 
+    @pytest.mark.promise("L19")
     def test_unknown_and_reserved_channels_are_skipped(self):
         """
-        A write to a channel that the graph has no more is no part of the fold. Promise: L19.
+        A write to a channel that the graph has no more is no part of the fold.
         """
         state = fresh()
         changed = apply(state, [Ran("a", ("branch:to:a",), (("gone", 1), ("__resume__", 2)))])
@@ -312,11 +323,12 @@ RAN = st.lists(
 )
 
 
+@pytest.mark.promise("S072")
 @given(st.lists(RAN, max_size=5))
 def test_apply_is_a_function_of_its_arguments(supersteps):
     """
     The same supersteps on the same state give the same state, each refused one changes nothing,
-    and neither the writes nor the cells of an older checkpoint are modified. Promise: S072.
+    and neither the writes nor the cells of an older checkpoint are modified.
     """
     left, right = fresh(), fresh()
     for ran in supersteps:
@@ -334,11 +346,12 @@ def test_apply_is_a_function_of_its_arguments(supersteps):
         assert repr((before, ran)) == shown
 
 
+@pytest.mark.promise("S062", "S067", "L5", "L6", "C21")
 @given(st.lists(RAN, max_size=5))
 def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supersteps):
     """
     The list of changed channels is a shortcut only: without it the same tasks, with the same
-    ids, are due. Promise: S062, S067, L5, L6, C21.
+    ids, are due.
     """
     state = fresh()
     for ran in supersteps:
@@ -352,9 +365,10 @@ def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supers
         assert due_tasks(state, changed) == due_tasks(state, None)
 
 
+@pytest.mark.promise("S034", "L26")
 def test_next_is_shown_in_the_order_of_definition():
     """
-    Tasks run by name, and a snapshot lists them as the graph defines them. Promise: S034, L26.
+    Tasks run by name, and a snapshot lists them as the graph defines them.
     """
     plan = graph(State, dict.fromkeys("cab", idle), [(START, n) for n in "cab"])
     state = fresh(plan)

@@ -207,10 +207,10 @@ class TestStopping:
         assert run.answers[due.id].gone
         assert isinstance(run.outcome, Failed)
 
+    @pytest.mark.promise("S072")
     def test_a_refused_save_silences_what_comes_after(self):
         """
         Readers never hear of work that ended after a save was refused: none of it is stored.
-        Promise: S072.
         """
         run = Program("a", modes=frozenset({"updates", "values"})).begun()
         step = run.called(run.task("a"), "step")

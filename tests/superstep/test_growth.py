@@ -120,12 +120,13 @@ LOADS: dict[str, Callable[[int], tuple[int, int]]] = {
 }
 
 
+@pytest.mark.promise("S066", "C1")
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_list_has_few_rows_and_is_written_few_times(load, restarts):
     """
     Two thousand appends leave at most 20 rows at any time, even if each is a run of its own,
-    and each byte is written at most six times. Promise: S066, C1.
+    and each byte is written at most six times.
     """
     store, growth, most, total = Rows(), started(1), 0, 0
     for turn in range(2_000):
@@ -139,9 +140,10 @@ def test_a_list_has_few_rows_and_is_written_few_times(load, restarts):
     assert store.written <= 6 * total
 
 
+@pytest.mark.promise("S066", "C1", "C26")
 def test_ten_thousand_single_appends_make_at_most_twenty_rows():
     """
-    The number of rows grows with the logarithm of the list. Promise: S066, C1, C26.
+    The number of rows grows with the logarithm of the list.
     """
     growth, most = started(1), 0
     for number in range(10_000):
@@ -164,11 +166,12 @@ def test_rows_are_not_merged_beyond_a_size_that_fits_a_read():
     assert len(store.sizes) > 10
 
 
+@pytest.mark.promise("C1")
 @given(st.integers(0, 80), st.integers(0, 80), st.integers(1, 80))
 def test_a_branch_shares_its_beginning_and_nothing_after(common, left, right):
     """
     Two branches of one list read back as themselves: the second has a lineage of its own that
-    begins where the first one's stood. Promise: C1.
+    begins where the first one's stood.
     """
     store, growth = Rows(), started(1)
     for number in range(common):

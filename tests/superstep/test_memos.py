@@ -26,10 +26,11 @@ def begun(mode: Durability, store: Store | None = None, **settings) -> Script:
 
 
 class TestKept:
+    @pytest.mark.promise("E7")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_the_node_goes_on_when_it_is_durable(self, mode):
         """
-        The row is saved at once, and the node is answered by its acknowledgement. Promise: E7.
+        The row is saved at once, and the node is answered by its acknowledgement.
         """
         run = begun(mode)
         task = run.task("a")
@@ -64,10 +65,11 @@ class TestKept:
 
 
 class TestTheNextRun:
+    @pytest.mark.promise("E7")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
     def test_finds_them(self, mode):
         """
-        After a failure the task runs again and has its steps' results. Promise: E7.
+        After a failure the task runs again and has its steps' results.
         """
         store = Store()
         run = begun(mode, store)

@@ -60,13 +60,13 @@ LEDGERS: list[tuple[list[StoredWrite], Attempt]] = [
 ]
 
 
+@pytest.mark.promise("L35", "L53")
 @pytest.mark.parametrize(("ledger", "attempt"), LEDGERS)
 @pytest.mark.parametrize("turn", [1, -1])
 def test_the_newest_generation_of_each_kind_counts(ledger, attempt, turn):
     """
     Own writes mean finished; of errors, questions and answers the newest generation counts, in
     whatever order the rows come; a question waits until a later generation answers it.
-    Promise: L35, L53.
     """
     shown = ledger if len([r for r in ledger if r.index >= 0]) > 1 else ledger[::turn]
 
@@ -115,10 +115,11 @@ class State(TypedDict):
     text: str
 
 
+@pytest.mark.promise("L51", "L52", "L53", "L54")
 def test_a_conversation_of_three_questions_over_four_runs():
     """
     A node that asks three times gets its answers in order, one more with each run; every
-    question has an id of its own, and the last run finishes it. Promise: L51, L52, L53, L54.
+    question has an id of its own, and the last run finishes it.
     LangGraph: F-F1, F-F2.
     """
     store, given, ids = Store(), {"text": "x"}, []

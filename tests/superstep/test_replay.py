@@ -39,11 +39,12 @@ def branch(store: Store, given: object = None, *, at: int = AT, mode: object = S
 
 
 class TestABranch:
+    @pytest.mark.promise("C9")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_it_begins_with_one_marker_below_the_old_checkpoint(self, mode):
         """
         The marker is stored with the claim: its parent is the addressed checkpoint, its step one
-        more, its state the same. Promise: C9. LangGraph: F-G7, L69.
+        more, its state the same. LangGraph: F-G7, L69.
         """
         store, _ = old_question()
         old, head = list(store.points)[AT], store.head
@@ -80,10 +81,11 @@ class TestABranch:
         assert [t.answers for t in run.running.values()] == [(), ()]
         assert run.state.values.get("log", []) == []
 
+    @pytest.mark.promise("C7")
     def test_at_the_head_nothing_branches(self):
         """
         None with the head's own id is a plain resume: finished tasks are handed back.
-        Promise: C7. LangGraph: F-G9, L65, L67.
+        LangGraph: F-G9, L65, L67.
         """
         run = branch(thread("b", finished=("a",)))
 
@@ -162,12 +164,13 @@ class TestACommand:
         assert save.checkpoints[0].changed["text"] == "new"
         assert save.checkpoints[0].next == ("a", "b", "c")
 
+    @pytest.mark.promise("S167")
     @pytest.mark.parametrize("answered", [True, False])
     @pytest.mark.parametrize("by_id", [True, False])
     def test_its_answer_goes_to_the_question_of_that_checkpoint(self, answered, by_id):
         """
         The question that the checkpoint's record shows is answered anew, on the branch, and the
-        answer is stored beside the marker. Promise: S167. LangGraph: F-G10, L68.
+        answer is stored beside the marker. LangGraph: F-G10, L68.
         """
         store, asked = old_question(answered=answered)
         run = branch(store, Command(resume={asked: "second"} if by_id else "second"))
@@ -178,10 +181,11 @@ class TestACommand:
         assert save.ledger[0].base == save.checkpoints[0].id
         assert again(store, None).task("b").answers == ("second",)
 
+    @pytest.mark.promise("S167")
     def test_answers_to_earlier_questions_are_kept(self):
         """
         Of a task that had asked twice the second question is answered anew, the first stays.
-        Promise: S167. LangGraph: F-G10.
+        LangGraph: F-G10.
         """
         store = thread("b", finished=("a",))
         run = again(store, Command(resume="1"))
@@ -233,9 +237,10 @@ class TestACommand:
             run.begin(Command(resume={"0" * 32: "x"}), at=AT)
         assert refused.value.pending_ids == (asked,)
 
+    @pytest.mark.promise("S167")
     def test_an_answer_at_a_finished_checkpoint_is_refused(self):
         """
-        Where nothing is due nobody can take an answer. Promise: S167.
+        Where nothing is due nobody can take an answer.
         """
         store = Store()
         plan, nodes = chain(State, "a"), {"a": lambda s: {"log": [s["text"]]}}

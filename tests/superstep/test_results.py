@@ -160,10 +160,10 @@ class TestForms:
 
 
 class TestUnknownKeys:
+    @pytest.mark.promise("C29")
     def test_an_unknown_key_is_dropped_with_a_hint(self):
         """
         A key that is no channel is dropped; a sentence names the node, the key and what is near.
-        Promise: C29.
         """
         p = plan()
         writes, dropped = writes_of(p, p.nodes["draft"], {"txet": "x", "log": ["y"]})
@@ -173,9 +173,10 @@ class TestUnknownKeys:
         assert sentence.startswith("node 'draft' returned 'txet', which is not a channel")
         assert sentence.endswith("(did you mean 'text'?)")
 
+    @pytest.mark.promise("C29")
     def test_a_strict_graph_refuses_it(self):
         """
-        Under strict the same sentence is an error. Promise: C29.
+        Under strict the same sentence is an error.
         """
         p = plan(strict=True)
         with pytest.raises(InvalidUpdateError, match="did you mean 'text'") as refused:
@@ -196,6 +197,7 @@ class TestUnknownKeys:
 
 
 class TestRoutes:
+    @pytest.mark.promise("C29")
     @pytest.mark.parametrize(
         "returned",
         [
@@ -208,7 +210,7 @@ class TestRoutes:
     )
     def test_an_unknown_target_fails_the_task(self, returned):
         """
-        A route to a node that doesn't exist is an error with near matches. Promise: C29.
+        A route to a node that doesn't exist is an error with near matches.
         LangGraph: F-C5, L117.
         """
         with pytest.raises(UnknownTargetError, match="'draft' goes to 'reveiw'") as refused:
@@ -231,9 +233,10 @@ class TestRoutes:
         with pytest.raises(InvalidUpdateError, match="Cannot send a packet to the END node"):
             written(Send(END, 1))
 
+    @pytest.mark.promise("C29")
     def test_nothing_of_the_task_is_written(self):
         """
-        A task with a wrong route fails as a whole, and its update is not applied. Promise: C29.
+        A task with a wrong route fails as a whole, and its update is not applied.
         """
         run = Script(graph(State, {"a": lambda s: None}, [(START, "a")]), Durability.SYNC)
         run.play({"text": "x"}, {"a": lambda s: Command(update={"text": "y"}, goto="nowhere")})
@@ -243,9 +246,10 @@ class TestRoutes:
         assert run.state.values["text"] == "x"
         assert [e.index for e in run.store.ledger if e.path == ("__pregel_pull", "a")] == [-1]
 
+    @pytest.mark.promise("L29")
     def test_goto_adds_to_the_static_edges(self):
         """
-        Command(goto=) runs its target beside what the edges lead to. Promise: L29. LangGraph: F-C5.
+        Command(goto=) runs its target beside what the edges lead to. LangGraph: F-C5.
         """
         nodes = dict.fromkeys("abc", idle)
         run = Script(graph(State, nodes, [(START, "a"), ("a", "b")]), saver=False)
@@ -302,6 +306,7 @@ class TestBranches:
 
         assert "'idle' of 'draft'" in no.value.what
 
+    @pytest.mark.promise("C29")
     @pytest.mark.parametrize(
         ("returned", "path_map", "advice"),
         [
@@ -314,16 +319,17 @@ class TestBranches:
     )
     def test_an_answer_that_means_no_node_is_refused(self, returned, path_map, advice):
         """
-        An answer outside the map, or no node's name, is an error with near matches. Promise: C29.
+        An answer outside the map, or no node's name, is an error with near matches.
         """
         with pytest.raises(UnknownTargetError) as refused:
             targets(returned, path_map)
 
         assert refused.value.do == advice
 
+    @pytest.mark.promise("L24")
     def test_a_branch_sees_its_tasks_writes_and_not_its_siblings(self):
         """
-        Two parallel nodes append; each one's branch sees its own item only. Promise: L24.
+        Two parallel nodes append; each one's branch sees its own item only.
         LangGraph: F-A12.
         """
         seen: dict[str, list[str]] = {}

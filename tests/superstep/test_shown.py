@@ -3,6 +3,8 @@
 import operator
 from typing import Annotated, Any, TypedDict
 
+import pytest
+
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, START
@@ -72,9 +74,10 @@ class TestGoingOn:
             {"z": {"log": ["z"]}, "__metadata__": {"cached": True}}
         ]
 
+    @pytest.mark.promise("S140")
     def test_a_failure_stays_on_record(self):
         """
-        A task that failed and then finished shows its result, and the error it had. Promise: S140.
+        A task that failed and then finished shows its result, and the error it had.
         LangGraph: F-G2, F-G4.
         """
         first = Script(fan())

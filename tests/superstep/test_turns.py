@@ -245,6 +245,7 @@ def row(**fields):
 
 
 class TestTakenOver:
+    @pytest.mark.promise("E10")
     @pytest.mark.parametrize(
         ("orphan", "verdict"),
         [
@@ -258,6 +259,5 @@ class TestTakenOver:
     def test_an_orphan(self, orphan, verdict):
         """
         It goes on, begins, is parked after too many deaths, or waits for who has its graph.
-        Promise: E10.
         """
         assert taken_over(orphan, {"g"}, 3) == verdict

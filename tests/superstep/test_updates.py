@@ -42,6 +42,7 @@ def updated(store: Store, *updates: StateUpdate, at: int = -1) -> Save:
 
 
 class TestForms:
+    @pytest.mark.promise("C25", "S158")
     @pytest.mark.parametrize(
         ("given", "steps"),
         [
@@ -56,14 +57,15 @@ class TestForms:
     )
     def test_all_forms_are_supersteps(self, given, steps):
         """
-        Lists of lists, flat lists and tuples mean the same supersteps. Promise: C25, S158.
+        Lists of lists, flat lists and tuples mean the same supersteps.
         """
         assert supersteps_of(given) == steps
 
+    @pytest.mark.promise("S158")
     @pytest.mark.parametrize("given", [[], [[]], [[ONE], []], [3], [[3]], [[(1, 2, 3, 4)]]])
     def test_what_is_none_is_refused(self, given):
         """
-        Nothing, an empty superstep and other things are no updates. Promise: S158.
+        Nothing, an empty superstep and other things are no updates.
         """
         with pytest.raises((InvalidConfigError, TypeError)):
             supersteps_of(given)
@@ -78,6 +80,7 @@ class TestForms:
 
 
 class TestWhoseItIs:
+    @pytest.mark.promise("C6")
     @pytest.mark.parametrize(
         ("store", "at", "name"),
         [
@@ -90,12 +93,13 @@ class TestWhoseItIs:
     def test_without_a_name(self, store, at, name):
         """
         The input's node while nothing has run; nobody's where no single node wrote.
-        Promise: C6. LangGraph: F-G13, L75.
+        LangGraph: F-G13, L75.
         """
         (update,) = checked(state_at(store, at), [StateUpdate({})], strict=False)
 
         assert (update.node and update.node.name, update.inferred) == (name, True)
 
+    @pytest.mark.promise("S150")
     @pytest.mark.parametrize(
         ("updates", "error"),
         [
@@ -108,7 +112,7 @@ class TestWhoseItIs:
     )
     def test_what_cannot_be_is_refused(self, updates: list[StateUpdate], error: Any):
         """
-        Unknown nodes, ids that are none, and mixtures. Promise: S150. LangGraph: F-G17.
+        Unknown nodes, ids that are none, and mixtures. LangGraph: F-G17.
         """
         with pytest.raises(error):
             checked(state_at(thread("b")), updates, strict=False)

@@ -23,7 +23,7 @@ from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes
 from actorgraph.web.jsonable import dumps
 from tests.faults.cancels import Meter, cancel_at
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 READERS: WeakSet[EventReader] = WeakSet()

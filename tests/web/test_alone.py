@@ -10,7 +10,7 @@ from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.errors import UnsafeSettingWarning
 from actorgraph.web import serve
 from actorgraph.web.alone import is_local
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 LOCAL = ["127.0.0.1:0", "127.8.9.1:80", "localhost:80", "localhost", "[::1]:80", "unix:/tmp/a.sock"]

@@ -19,7 +19,7 @@ from actorgraph.web.endpoint import Call, Endpoint
 from actorgraph.web.problems import Forbidden
 from actorgraph.web.registry import Registry
 from actorgraph.web.table import ENDPOINTS
-from tests.logs import configured
+from tests.support.structlog_setup import configured
 from tests.web.canary import NEAR, Place, everything, not_reached
 from tests.web.canary_app import Observed, application
 

@@ -11,9 +11,11 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from tests.gates import PATIENCE_S
-from tests.savers.conftest import saver, store
+from tests.support.every_saver import saver, store
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["saver", "store"]
 

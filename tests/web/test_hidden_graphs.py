@@ -11,7 +11,7 @@ from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.finding import assistant_id
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 ANN, BOB = {"x-user": "ann"}, {"x-user": "bob"}

@@ -15,7 +15,7 @@ from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes, Limits, running
 from actorgraph.web.registry import NAMESPACE
 from actorgraph.web.streams import frame
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 RUN = {"assistant_id": "log", "input": {"foo": "a"}, "if_not_exists": "create"}

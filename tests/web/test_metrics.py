@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from tests.graphs import ab
+from tests.support.graphs import ab
 from tests.web.apps import application
 from tests.web.server import running
 

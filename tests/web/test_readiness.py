@@ -13,9 +13,9 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes, readiness
-from tests.gates import PATIENCE_S
-from tests.postgres import PostgresServer
-from tests.proxy import proxied
+from tests.support.gates import PATIENCE_S
+from tests.support.postgres_server import PostgresServer
+from tests.support.tcp_proxy import proxied
 from tests.web.apps import GRAPHS
 
 

@@ -10,8 +10,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, get_stream_writer
 from actorgraph.api.runs import Run
 from actorgraph.web import EventStream
-from tests.gates import PATIENCE_S, settled
-from tests.graphs import in_a_row
+from tests.support.gates import PATIENCE_S, settled
+from tests.support.graphs import in_a_row
 from tests.web.test_streams import Client
 
 EVENTS = 100

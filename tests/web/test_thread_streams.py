@@ -7,8 +7,8 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from tests.gates import PATIENCE_S, Turnstile, settled
-from tests.graphs import in_a_row, writer
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.graphs import in_a_row, writer
 from tests.web.test_streams import Client
 
 

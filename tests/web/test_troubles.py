@@ -16,7 +16,7 @@ from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.problems import response_to
 from actorgraph.web.serving import Serving
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 
 RUN = {"assistant_id": "log", "input": {"foo": "a"}, "if_not_exists": "create"}

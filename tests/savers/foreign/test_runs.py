@@ -16,8 +16,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.channels import DeltaChannel
-from tests.graphs import AB, ab, at, chain, compiled, history, in_a_row
 from tests.savers.foreign.plain import quietly
+from tests.support.graphs import AB, ab, at, chain, compiled, history, in_a_row
 
 
 class Log(TypedDict, total=False):
@@ -56,11 +56,12 @@ def over_items(checkpointer):
 
 
 class TestRuns:
+    @pytest.mark.promise("S054", "S190")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_thread_goes_on_in_every_mode(self, foreign, durability):
         """
         Two nodes leave LangGraph's checkpoints, and a second call goes on from them, whether the
-        saver counts versions in text, integers or floats. Promise: S054, S190. LangGraph: F-E1.
+        saver counts versions in text, integers or floats. LangGraph: F-E1.
         """
         graph = ab(foreign)
 
@@ -87,9 +88,10 @@ class TestRuns:
         assert (await graph.aget_state(at("1"))).values["bar"] == ["x", "a", "b"]
         assert (await graph.aget_state(at("2"))).values["bar"] == ["y", "a", "b"]
 
+    @pytest.mark.promise("S190")
     async def test_a_failed_node_runs_again_and_its_siblings_do_not(self, foreign):
         """
-        What finished beside a failure is kept as pending writes. Promise: S190.
+        What finished beside a failure is kept as pending writes.
         """
         ran = []
 
@@ -153,9 +155,10 @@ class TestRuns:
 
 
 class TestQuestions:
+    @pytest.mark.promise("S190")
     async def test_two_questions_of_one_node(self, foreign):
         """
-        Each answer reaches its question, in calls of their own. Promise: S190.
+        Each answer reaches its question, in calls of their own.
         """
         graph = in_a_row({"asks": asks, "end": says("end")}, schema=Log, checkpointer=foreign)
 

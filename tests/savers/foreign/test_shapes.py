@@ -25,8 +25,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.api.adopting import adopted
-from tests.graphs import ab, at, history, in_a_row
 from tests.savers.foreign.plain import DictSaver, quietly, shut
+from tests.support.graphs import ab, at, history, in_a_row
 
 
 class Log(TypedDict, total=False):
@@ -124,10 +124,10 @@ class TestLangGraphReads:
         assert found.metadata["source"] == "loop"
         graph.checkpointer.close_blocking()
 
+    @pytest.mark.promise("S013")
     async def test_new_versions_are_what_changed(self):
         """
         A put names as new the channels whose version isn't the parent's, and no others.
-        Promise: S013.
         """
         told: list[tuple[dict, dict]] = []
 
@@ -296,10 +296,10 @@ class TestLimits:
 
 
 class TestWrapping:
+    @pytest.mark.promise("S222")
     async def test_a_saver_that_forwards_to_another(self):
         """
         A wrapping saver, which journals each call and forwards it, is a checkpointer like any.
-        Promise: S222.
         """
         journal = []
 

@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from actorgraph import END, START, interrupt
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.graphs import at, compiled
 from tests.savers.machine.model import CONTROL, Model, Point
 from tests.savers.machine.planted import Planted
+from tests.support.graphs import at, compiled
 
 TASKS = [str(UUID(int=n)) for n in (1, 2)]
 RUNS = [str(UUID(int=n)) for n in (11, 12)]

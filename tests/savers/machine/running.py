@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from actorgraph import PostgresSaver, SqliteSaver
-from tests.postgres import PostgresServer
 from tests.savers.machine.machine import SaverMachine
 from tests.savers.machine.planted import Planted
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.postgres_server import PostgresServer
 
 Make = Callable[[Path], Any]
 

@@ -8,10 +8,10 @@ from hypothesis.stateful import rule
 from actorgraph import Command
 from actorgraph.errors import SaverBrokenError
 from actorgraph.superstep.growth import ROW_ITEMS_MAX, ROWS_MAX
-from tests.graphs import at
 from tests.savers.machine.base import Machine, pick
 from tests.savers.machine.draws import graphs, picks, points_of_failure
 from tests.savers.machine.model import Point
+from tests.support.graphs import at
 
 LONG = ROW_ITEMS_MAX + 1
 """So many items at once fill a row of a list."""
