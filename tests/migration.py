@@ -1,4 +1,4 @@
-"""Write the tables of docs/langgraph.md: what of LangGraph is here, and which tests show it.
+"""Write the tables of docs/reference/langgraph.md: what is here, and which tests show it.
 
 The words come from tests/langgraph.toml, the tests from docstrings that say "LangGraph: F-C9.", the
 names from the codemod's table. The page's own text stays as it is: a table stands between
@@ -15,7 +15,7 @@ from actorgraph.cli.names import NAMES
 from tests.promises import collect, ids_in, mention
 from tests.source import ROOT, sources
 
-PAGE = ROOT / "docs" / "langgraph.md"
+PAGE = ROOT / "docs" / "reference" / "langgraph.md"
 ONE_ROW = r"(?:F-[A-Z]\d+|L\d+)"
 MENTION = mention("LangGraph", ONE_ROW)
 PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Write docs/promises.md: which tests show which promise, and where a gap is.
+"""Write docs/reference/promises.md: which tests show which promise, and where a gap is.
 
 A docstring of a test (or of a class or file of tests) that says "Promise: S074, S079." is
 counted. `make promises` writes the page; tests/test_promises.py fails when it is stale.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tests import decisions
 from tests.source import FUNCTIONS, ROOT, Source, sources
 
-PAGE = ROOT / "docs" / "promises.md"
+PAGE = ROOT / "docs" / "reference" / "promises.md"
 ONE_ID = r"[A-Z]+\d+"
 Read = Callable[[str | None], list[str]]
 
@@ -120,7 +120,7 @@ def current() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(current(), "utf-8")
     decisions.PAGE.write_text(decisions.current(), "utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} and the list of decisions")

@@ -1,4 +1,4 @@
-"""docs/langgraph.md says what the tests and the table of names say."""
+"""docs/reference/langgraph.md says what the tests and the table of names say."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_the_tables_are_fresh():
     """
     text = PAGE.read_text("utf-8")
 
-    assert text == renewed(text), "docs/langgraph.md is stale: run `make promises`"
+    assert text == renewed(text), "docs/reference/langgraph.md is stale: run `make promises`"
 
 
 def test_the_catalogue_is_whole():

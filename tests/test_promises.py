@@ -1,4 +1,4 @@
-"""docs/promises.md says what the tests say."""
+"""docs/reference/promises.md says what the tests say."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_the_page_is_fresh():
     """
     fresh = PAGE.exists() and PAGE.read_text("utf-8") == current()
 
-    assert fresh, "docs/promises.md is stale: run `make promises`"
+    assert fresh, "docs/reference/promises.md is stale: run `make promises`"
 
 
 def test_the_catalogue_is_whole():
