@@ -66,7 +66,13 @@ def rules(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
     """A table per group of exact rules."""
     lines: list[str] = []
     for title, rows in data["rules"].items():
-        lines += ["", f"### {title}", "", "| rule | behaviour | here | tests |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            "| rule | behaviour | here | tests |",
+            "|---|---|---|---|",
+        ]
         for i, phrase in rows.items():
             here = data["different"].get(i, "better" if int(i[1:]) >= FIRST_DEFECT else "same")
             lines.append(f"| {i} | {phrase} | {here} | {cell(found.get(i, []))} |")

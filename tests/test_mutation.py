@@ -31,7 +31,7 @@ def test_each_explained_survivor_has_a_reason():
 )
 def test_a_mutant_is_named_by_its_function(mutant, where):
     """
-    mutmut's names give the module and the function, or the class and the method.
+    Names of mutants give the module and the function, or the class and the method.
     """
     assert place(mutant) == where
 
@@ -44,4 +44,4 @@ def test_a_survivor_prints_the_entry_that_explains_it():
     survivor = Survivor("a", "f", change(diff), "survived")
 
     assert survivor.change == "- return 1\n+ return 2"
-    assert 'function = "f"\nchange = \'\'\'\n- return 1\n+ return 2\n' in str(survivor)
+    assert "function = \"f\"\nchange = '''\n- return 1\n+ return 2\n" in str(survivor)
