@@ -50,7 +50,7 @@ pytest_add_cli_args_test_selection = {tests}
 # Its other way runs pytest several times in one process, which Hypothesis refuses.
 process_isolation = "forkserver"
 timeout_constant = 5.0
-timeout_multiplier = 30.0
+timeout_multiplier = 10.0
 track_dependencies = false
 use_git_change_detection = false
 """
