@@ -1,4 +1,4 @@
-"""docs/langgraph.md says what the tests and the table of names say."""
+"""docs/reference/langgraph.md says what the tests and the table of names say."""
 
 import re
 
@@ -27,7 +27,7 @@ def test_the_tables_are_fresh():
     text = PAGE.read_text("utf-8")
     now, fresh = (NAMES_OF_TESTS.sub("tests", page) for page in (text, renewed(text)))
 
-    assert now == fresh, "docs/langgraph.md is stale: run `make promises`"
+    assert now == fresh, "docs/reference/langgraph.md is stale: run `make promises`"
 
 
 def test_the_catalogue_is_whole():

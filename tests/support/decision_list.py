@@ -10,8 +10,7 @@ INTRODUCTION = """\
 # Decisions
 
 One short file per choice that a reader would question: what was decided, why, and what was
-given up. Numbers are given once; those that are missing here stand for nothing. `make promises`
-writes this list.
+given up. Each number is used once; missing numbers are unused. `make promises` writes this list.
 """
 
 

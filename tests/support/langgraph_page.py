@@ -1,4 +1,4 @@
-"""Write the tables of docs/langgraph.md: what of LangGraph is here, and which tests show it.
+"""Write the tables of docs/reference/langgraph.md: what is here, and which tests show it.
 
 The words come from langgraph.toml beside this file, the tests from docstrings that say
 "LangGraph: F-C9.", the names from the codemod's table. The page's own text stays as it is: a table
@@ -17,7 +17,7 @@ from actorgraph.cli.names import NAMES
 from tests.support.promises import Subject, collect, numbers_of
 from tests.support.source_files import ROOT, sources
 
-PAGE = ROOT / "docs" / "langgraph.md"
+PAGE = ROOT / "docs" / "reference" / "langgraph.md"
 ONE_ROW = r"(?:F-[A-Z]\d+|L\d+)"
 MENTION = re.compile(rf"\bLangGraph:\s*({ONE_ROW}(?:\s*,\s*{ONE_ROW})*)")
 PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -73,7 +73,13 @@ def rules(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
     """A table per group of exact rules."""
     lines: list[str] = []
     for title, rows in data["rules"].items():
-        lines += ["", f"### {title}", "", "| rule | what | here | tests |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            "| rule | behaviour | here | tests |",
+            "|---|---|---|---|",
+        ]
         for i, phrase in rows.items():
             here = data["different"].get(i, "better" if int(i[1:]) >= FIRST_DEFECT else "same")
             lines.append(f"| {i} | {phrase} | {here} | {cell(found.get(i, []))} |")

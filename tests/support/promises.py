@@ -1,4 +1,4 @@
-"""Write docs/promises.md: which tests show which promise, and where a gap is.
+"""Write docs/reference/promises.md: which tests show which promise, and where a gap is.
 
 A test, a class or a file of tests marked `@pytest.mark.promise("S074", "S079")` shows these
 promises. `make promises` writes the page.
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support import decision_list
 from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, sources
 
-PAGE = ROOT / "docs" / "promises.md"
+PAGE = ROOT / "docs" / "reference" / "promises.md"
 NUMBER = re.compile(r"([A-Z]+)(\d+)([a-z]?)")
 Subject = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 """What can be marked: a file, a class or a function."""
@@ -139,7 +139,7 @@ def current() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(current(), "utf-8")
     decision_list.PAGE.write_text(decision_list.current(), "utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} and the list of decisions")
