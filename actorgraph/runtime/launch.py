@@ -94,7 +94,7 @@ class RunSpans(Protocol):
 
     launch: Launch
 
-    def goes_on(self, restored: Restored) -> None:
+    def link_resumed(self, restored: Restored) -> None:
         """Link the run to the one that made the checkpoint, if it resumes that one."""
         ...
 

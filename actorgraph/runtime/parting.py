@@ -20,7 +20,7 @@ def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:
     return DrainTimeoutError(
         f"saves {state.durable + 1} to {state.sent} of thread {state.thread_id!r} were not "
         f"acknowledged within {timeout_s} s",
-        do="ainvoke(None, config) goes on from what was stored",
+        do="ainvoke(None, config) resumes from the last stored checkpoint",
     )
 
 

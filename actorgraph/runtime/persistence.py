@@ -401,7 +401,7 @@ class PersistenceActor:
         self._refused += 1
         request = posted.request
         if isinstance(request, Commit) and request.run is not None:
-            # Released before the run hears of it: its caller may start the next run at once.
+            # Released before the run gets the event: its caller may start the next run at once.
             with self._lock:
                 self._free(request.thread_id, request.run)
             self.mark_failed(request.run, request.namespace, error)
@@ -426,7 +426,7 @@ def closed_error() -> SaverClosedError:
 def _undrained_error(number: int, thread_id: str) -> DrainTimeoutError:
     return DrainTimeoutError(
         f"save {number} of thread {thread_id!r} was not stored before the drain's deadline",
-        do="raise drain_timeout_s; ainvoke(None, config) goes on from what was stored",
+        do="raise drain_timeout_s; ainvoke(None, config) resumes from the last stored checkpoint",
     )
 
 

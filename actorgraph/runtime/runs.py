@@ -185,7 +185,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if launch.recorded and host is not None and found.restored is not None:
         return await _prepare_recorded(launch, host, state, found.restored)
     if launch.spans is not None and found.restored is not None:
-        launch.spans.goes_on(found.restored)
+        launch.spans.link_resumed(found.restored)
     handoff: HandOff | None = None
     if host is not None:
         handoff = HandOff(

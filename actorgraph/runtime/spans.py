@@ -80,8 +80,8 @@ class RunTrace:
         policy = msgspec.structs.replace(launch.policy, metadata=metadata)
         self.launch = msgspec.structs.replace(launch, policy=policy, spans=self)
 
-    def goes_on(self, restored: Restored) -> None:
-        """See `RunSpans.goes_on`."""
+    def link_resumed(self, restored: Restored) -> None:
+        """See `RunSpans.link_resumed`."""
         quietly(self._link, restored)
 
     def _link(self, restored: Restored) -> None:

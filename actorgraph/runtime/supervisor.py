@@ -110,13 +110,11 @@ class Supervisor:
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
-        self._saves_failed = False
+        self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
-        self._has_left = False
-        self._calls = lineage.calls = TaskCalls(
-            self._deliver, state.namespace, lambda: state.returned
-        )
+        calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        self._calls = lineage.calls = calls
         live = live_stream_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
         self._environment = RunEnvironment(
             plan=state.plan,
@@ -342,7 +340,7 @@ class Supervisor:
 
         Returns: whether the save is done with. One that can't be encoded ends the run's saves.
         """
-        # Later saves build on the failed one; the core hears of that one and ends the run.
+        # Later saves build on the failed one; the core gets its event and ends the run.
         if self._saves_failed:
             return True
         assert self._host is not None

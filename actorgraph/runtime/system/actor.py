@@ -74,8 +74,8 @@ class SystemActor:
 
     Attributes:
         group: the task group of the runs; None until the system is open.
-        coming: paces the accepting of runs; None until then.
-        beginning: paces the beginning of runs; None until then.
+        accept_pace: paces the acceptance of runs; None until then.
+        begin_pace: paces the start of runs; None until then.
         draining: why the system takes no more runs; None while it does.
         jobs: run id -> open run.
         ended: run id -> run that has ended, the newest `keep_ended`.
@@ -99,8 +99,8 @@ class SystemActor:
         self.keeps = keeps
         self.owner = owner
         self.group: TaskGroup | None = None
-        self.coming: Pace | None = None
-        self.beginning: Pace | None = None
+        self.accept_pace: Pace | None = None
+        self.begin_pace: Pace | None = None
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
@@ -128,7 +128,7 @@ class SystemActor:
         """
         self.host, self.owner, self.group = host, owner, group
         self._thread = threading.get_ident()
-        self.coming, self.beginning = Pace(group), Pace(group, host.writer)
+        self.accept_pace, self.begin_pace = Pace(group), Pace(group, host.writer)
 
     async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
         """Wait until a run may be set up and submitted; returns at once on an idle event loop.
@@ -136,14 +136,14 @@ class SystemActor:
         Raises: as `submit`, if the limits are reached already.
         """
         self._admit(if_busy, thread_id)
-        coming, limits = self.coming, self.limits
-        assert coming is not None
-        if coming.is_free():
+        accept_pace, limits = self.accept_pace, self.limits
+        assert accept_pace is not None
+        if accept_pace.is_free():
             return
-        if len(self.jobs) + len(coming) >= limits.max_runs + limits.max_queued:
+        if len(self.jobs) + len(accept_pace) >= limits.max_runs + limits.max_queued:
             self._refuse(too_many(self.active, self.queued, limits))
-        await coming.turn(Gate())
-        coming.over()
+        await accept_pace.turn(Gate())
+        accept_pace.over()
 
     async def submit(self, job: Job, if_busy: IfBusy = "reject") -> None:
         """Accept a run; returns once its row is durable.
@@ -284,13 +284,13 @@ class SystemActor:
     async def _serve(self, job: Job) -> None:
         outcome: Outcome = Cancelled()
         self._enter(job)
-        assert self.beginning is not None
+        assert self.begin_pace is not None
         try:
-            await self.beginning.turn(job.turn)
+            await self.begin_pace.turn(job.turn)
             try:
                 ready = None if job.ending else await self._set_up(job, job.make())
             finally:
-                self.beginning.over()
+                self.begin_pace.over()
             if ready is not None:
                 outcome = await ready[0].run_and_notify(ready[1])
         except Exception as error:  # noqa: BLE001 - `result()` raises it
@@ -312,8 +312,8 @@ class SystemActor:
             self._settle_unbegun(job)
             return
         self._note_lane(job.thread_id, held(self.lanes[job.thread_id]))
-        for hear in self.on_held:
-            hear(job)
+        for notify in self.on_held:
+            notify(job)
         self._fill()
 
     @property
@@ -400,8 +400,8 @@ class SystemActor:
         self._note_lane(job.thread_id, lane)
         job.forget()
         job.done.open()
-        for hear in self.on_left:
-            hear(job)
+        for notify in self.on_left:
+            notify(job)
         self._carry_out(job.thread_id, steps)
         self._fill()
         if not self.jobs:

@@ -54,7 +54,7 @@ class Pace:
         now = time.perf_counter()
         if self._fresh:
             self._slice_end = now + ROUND_S
-            self._hear_of_rounds()
+            self._watch_round()
         return now <= self._slice_end
 
     async def turn(self, gate: Gate) -> None:
@@ -67,7 +67,7 @@ class Pace:
             gate.open()
         else:
             self._waiting.append(gate)
-            self._hear_of_rounds()
+            self._watch_round()
             await gate.wait()
         self._given += 1
 
@@ -80,7 +80,7 @@ class Pace:
             return False
         return self._writer is None or self._writer.waiting < BATCH_MESSAGES_MAX
 
-    def _hear_of_rounds(self) -> None:
+    def _watch_round(self) -> None:
         if self._fresh:  # the first one of this iteration: wake `_serve`, which notices the next
             self._fresh = False
             self._rounds.put(None)

@@ -92,7 +92,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
                 self.close()
                 raise SlowReaderError(
                     f"the reader of a run was more than {self._buffer} events behind",
-                    do="go on with events(after=) of the last offset that it has, read faster, "
+                    do="continue with events(after=) the last offset that it has, read faster, "
                     'or use when_full="block" or "drop_oldest"',
                 )
             if self.offset >= journal.visible:

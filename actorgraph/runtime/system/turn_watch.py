@@ -52,9 +52,9 @@ class TurnWatch:
         self._end = end
         self._some = Gate()
         self._fresh = Gate()
-        actor.on_held.append(self._hear)
+        actor.on_held.append(self._on_held)
 
-    def _hear(self, job: Job) -> None:
+    def _on_held(self, job: Job) -> None:
         self._some.open()
         if job.holds == 1:  # one that was freed too early waits for the next poll
             self._fresh.open()
