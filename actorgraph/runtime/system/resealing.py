@@ -31,7 +31,7 @@ async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[C
         except CheckpointError as error:
             if fails_all(error):
                 raise
-            note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} is left as it is")
+            note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
             failed.append(error)
     return failed
 
