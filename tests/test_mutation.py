@@ -3,7 +3,7 @@
 import pytest
 
 from tests.mutation.__main__ import Survivor, change, explained, place, rooms
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 
 @pytest.mark.parametrize("room", rooms(), ids=lambda room: room.name)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 from actorgraph.runtime.calls import thread_limiter
 from actorgraph.runtime.context import CURRENT
@@ -26,7 +26,7 @@ def may_block() -> bool:
 
     A node that runs in a loop may not, in a notebook neither: its run would stand still.
     """
-    if not running_loop():
+    if not in_event_loop():
         return True
     return "ipykernel" in sys.modules and CURRENT.get(None) is None and not portal.is_here()
 
@@ -44,7 +44,7 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
             "a blocking method was called inside a running event loop",
             do=f"use `await graph.{name}(...)`" if name[0] == "a" else f"use {name}",
         )
-    if running_loop():
+    if in_event_loop():
         return portal.call(function)
     if CURRENT.get(None) is not None:
         try:
@@ -57,11 +57,11 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
     return portal.call(lambda: context.run(function))
 
 
-async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.Ended[T]:
+async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.CallResult[T]:
     limiter = thread_limiter()
     limiter.total_tokens += 1
     try:
-        return await portal.ended(function)
+        return await portal.call_result(function)
     finally:
         limiter.total_tokens -= 1
 

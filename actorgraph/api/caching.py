@@ -6,7 +6,7 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Cache
-from actorgraph.runtime.caching import namespace_of
+from actorgraph.runtime.caching import cache_namespace
 
 
 class CacheMethods(CompiledBase):
@@ -27,7 +27,7 @@ class CacheMethods(CompiledBase):
                     do=did_you_mean(name, self._cached_nodes()),
                 )
         policies = [(self.plan.nodes[name].cache, name) for name in names]
-        spaces = [namespace_of(p, self.graph_id, name) for p, name in policies if p is not None]
+        spaces = [cache_namespace(p, self.graph_id, name) for p, name in policies if p is not None]
         await cache.aclear(spaces)
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:

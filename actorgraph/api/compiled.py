@@ -26,9 +26,16 @@ from actorgraph.runtime.caching import Identities, ResultCache
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.hosting import Host, host_of
-from actorgraph.runtime.nested import NestedPlace, belongs, beside, inherited, place_of
-from actorgraph.runtime.runs import Address, Launch
-from actorgraph.runtime.stopping import Stopping, stopping_of
+from actorgraph.runtime.launch import Address, Launch
+from actorgraph.runtime.nested import (
+    NestedPlace,
+    belongs,
+    inherited_config,
+    nested_place,
+    other_thread_config,
+    stopping_of,
+)
+from actorgraph.runtime.stopping import Stopping
 from actorgraph.superstep.nesting import nodes_of, stable
 from actorgraph.values.configs import merged
 from actorgraph.values.interop import own
@@ -143,7 +150,7 @@ class CompiledBase:
         scope = CURRENT.get(None)
         if scope is None or not belongs(scope, config):
             return None
-        return place_of(scope, self.checkpointer)
+        return nested_place(scope, self.checkpointer)
 
     def _launch(
         self,
@@ -185,9 +192,9 @@ class CompiledBase:
             place=place,
             cache=self._results(place, seat.codec),
             stopping=stopped_by(place, options),
-            supplies=supplies_of(
+            resources=supplies_of(
                 self.plan,
-                place.scope.lineage.supplies if place else None,
+                place.scope.lineage.resources if place else None,
                 context=options.get("context"),
                 store=self.store,
                 stores=together(self.stores, options.get("stores")),
@@ -216,14 +223,14 @@ class CompiledBase:
         """Where a run of its own takes place."""
         scope, host = CURRENT.get(None), self._own_host()
         if scope is not None:
-            config = beside(scope, configs.checked(config))
+            config = other_thread_config(scope, configs.checked(config))
         address = configs.start_of(config, needs_thread=host is not None)
         return _Seat(config, host, address, self._codec, self.durability, IDS.run())
 
     def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:
         """Where a run in a node of another run takes place."""
         above, host = place.scope.lineage, place.host
-        config = inherited(place.scope, config)
+        config = inherited_config(place.scope, config)
         thread_id, run, codec = above.thread_id, above.run, self._codec
         if place.nested.claims:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()

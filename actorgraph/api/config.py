@@ -7,7 +7,7 @@ from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_unicode
 from actorgraph.plan.graph import Plan
-from actorgraph.runtime.runs import Address
+from actorgraph.runtime.launch import Address
 from actorgraph.superstep.nesting import stable
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes

@@ -8,7 +8,7 @@ from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
 from actorgraph.api.state_facade import BlockingStateMethods
 from actorgraph.api.stream import EventStream
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 
 
@@ -34,7 +34,7 @@ class BlockingMethods(BlockingStateMethods):
                 yield chunk
         finally:
             # Collected as garbage where nothing may wait: inside of a loop, or at the very end.
-            if running_loop() or sys.is_finalizing():
+            if in_event_loop() or sys.is_finalizing():
                 stream.abandon()
             else:
                 portal.call(stream.aclose)

@@ -11,7 +11,8 @@ from actorgraph.codec.records import encode_names
 from actorgraph.errors import CheckpointNotFoundError, ConflictError
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.runs import Address, Found, load
+from actorgraph.runtime.launch import Address
+from actorgraph.runtime.runs import LoadedThread, load
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.forking import fork
 from actorgraph.superstep.state import RunState
@@ -35,7 +36,7 @@ class Fork(msgspec.Struct, frozen=True):
     codec: Codec
 
 
-async def found_at(at: Target) -> Found:
+async def found_at(at: Target) -> LoadedThread:
     """The addressed checkpoint.
 
     Raises:
@@ -69,7 +70,7 @@ async def memories_of(at: Target, before: int) -> list[StoredCheckpoint]:
     return list(found.values())
 
 
-async def copied(at: Target, found: Found, to: Fork) -> Commit:
+async def copied(at: Target, found: LoadedThread, to: Fork) -> Commit:
     """The copy of a checkpoint as the first one of its namespace in a new thread, to be stored.
 
     Raises:

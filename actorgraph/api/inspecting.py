@@ -11,7 +11,7 @@ from actorgraph.api.history import read_history
 from actorgraph.api.pages import Pages
 from actorgraph.api.updating import Author, write_updates
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
-from actorgraph.runtime.handle import NOTHING_SUPPLIED
+from actorgraph.runtime.handle import NO_RESOURCES
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.snapshot import StateSnapshot
 
@@ -167,7 +167,7 @@ class StateMethods(CompiledBase):
         return await write_updates(at, supersteps, self._author(config))
 
     def _author(self, config: Config, *, strict: bool = False) -> Author:
-        supplies = NOTHING_SUPPLIED.below(None, self.store, self.stores)
+        supplies = NO_RESOURCES.below(None, self.store, self.stores)
         return Author(dict(self._bound(config) or {}), supplies, strict)
 
     def _updated(self, what: str, config: Config) -> Target:

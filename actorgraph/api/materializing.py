@@ -8,7 +8,8 @@ from actorgraph.codec.places import value_at
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.runs import Address, load
+from actorgraph.runtime.launch import Address
+from actorgraph.runtime.runs import load
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.retention import HoldWhole
 

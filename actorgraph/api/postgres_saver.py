@@ -9,7 +9,7 @@ import anyio.to_thread
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.savers.postgres.saver import PostgresBackend
 
 
@@ -98,7 +98,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             StorageError: the server refused.
         """
         work = partial(self._engine.set_up, leave=not self._is_open)
-        if running_loop():
+        if in_event_loop():
             return anyio.to_thread.run_sync(work)
         work()
         return _Done()

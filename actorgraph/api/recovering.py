@@ -11,10 +11,9 @@ from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.keeper import decoded
-from actorgraph.runtime.system.leaving import given_back
-from actorgraph.runtime.system.refusing import no_place
-from actorgraph.runtime.system.turn_watch import roll_back
+from actorgraph.runtime.system.keeper import decode_event
+from actorgraph.runtime.system.leaving import give_back_request
+from actorgraph.runtime.system.turn_watch import delete_replaced_runs
 from actorgraph.superstep.takeover import Leave, Park, misfit, taken_over, tried_in_vain
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
@@ -70,7 +69,7 @@ class RecoveryMethods(SystemBase):
             await self._end_orphan(row, row.cancel)
             return None
         actor, known = self._actor, self._misfits.get(row.run)
-        if row.run in actor.jobs or no_place(actor, "enqueue", row.thread_id) is not None:
+        if row.run in actor.jobs or actor.admission_error("enqueue", row.thread_id):
             return None
         verdict = taken_over(row, self.graphs, self._limits.attempts_max)
         if isinstance(verdict, Leave):
@@ -144,13 +143,13 @@ class RecoveryMethods(SystemBase):
             job = await self._again(call, row)
             job.adopted = True
             if job.if_busy == "rollback" and not go_on:
-                await roll_back(self._host, job)
+                await delete_replaced_runs(self._host, job)
         except CheckpointError as error:
             self._note_misfit(row, misfit(error))
-            await self._host.writer.store(given_back(row))
+            await self._host.writer.store(give_back_request(row))
             return None
         if not self._actor.take_up(job):
-            await self._host.writer.store(given_back(row))
+            await self._host.writer.store(give_back_request(row))
             return None
         return job
 
@@ -178,7 +177,7 @@ class RecoveryMethods(SystemBase):
         if not newest:
             return 1, not row.claimed
         codec = codec_of(self._graph(row.graph))
-        drained = decoded(codec, row.run, newest[0]).kind == "drain"
+        drained = decode_event(codec, row.run, newest[0]).kind == "drain"
         return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
 
     async def _values(self, graph: str, thread_id: str) -> Any:

@@ -12,8 +12,9 @@ from actorgraph.api.compiled import CompiledBase, Config, stopped_by
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
 from actorgraph.api.reading import printer_of, reading_of
 from actorgraph.api.stream import EventStream
+from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.nested import NestedPlace
-from actorgraph.runtime.runs import Launch, execute
+from actorgraph.runtime.runs import execute
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.streams import StreamVersion, namespace_of
 

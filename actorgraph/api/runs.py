@@ -14,7 +14,7 @@ from actorgraph.errors import (
 )
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.readers import EventReader
-from actorgraph.runtime.system.stored_readers import POLL_S, Elsewhere, StoredReader
+from actorgraph.runtime.system.stored_readers import POLL_S, RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
 from actorgraph.values.streams import WhenFull
@@ -257,7 +257,7 @@ class StoredRun(Run):
             own = self._taken_up()
             return own and own.events(offset, buffer=buffer, when_full=when_full)
 
-        elsewhere = Elsewhere(
+        elsewhere = RemoteRun(
             page=self._page,
             is_over=self._is_over,
             is_alive=lambda: self._row.alive,

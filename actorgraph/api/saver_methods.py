@@ -29,8 +29,8 @@ from actorgraph.errors import (
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.launch import Address
 from actorgraph.runtime.log import event
-from actorgraph.runtime.runs import Address
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.deltas import COUNTERS, counters_of
 from actorgraph.superstep.pending import newest

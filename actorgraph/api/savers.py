@@ -15,7 +15,7 @@ from actorgraph.api.thread_methods import ThreadMethods
 from actorgraph.api.upkeep_methods import UpkeepMethods
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
-from actorgraph.runtime.hosting import Opened, close_hosted, mark_left, open_hosted
+from actorgraph.runtime.hosting import OpenedSaver, close_hosted, mark_closed, open_hosted
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
 
@@ -23,7 +23,7 @@ from actorgraph.savers.memory import MemoryBackend
 class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
     """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
 
-    _opened: Opened | None = None
+    _opened: OpenedSaver | None = None
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a subclass with a method that nothing would call.
@@ -40,8 +40,8 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         Raises:
             StorageError: it can't be opened. SaverClosedError: it is open already.
         """
-        mark_left(cast("Saver", self), left=False)
-        opened = Opened(cast("Saver", self))
+        mark_closed(cast("Saver", self), left=False)
+        opened = OpenedSaver(cast("Saver", self))
         await opened.enter()
         self._opened = opened
         return self
@@ -53,7 +53,7 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         trace: TracebackType | None,
     ) -> None:
         """Store what waits and close, within the drain's deadline, even when cancelled."""
-        mark_left(cast("Saver", self), left=True)
+        mark_closed(cast("Saver", self), left=True)
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.exit(kind, error, trace)
@@ -70,7 +70,7 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
             raise RunningLoopError(
                 "`with saver` would block the running event loop", do="use `async with saver`"
             )
-        mark_left(cast("Saver", self), left=False)
+        mark_closed(cast("Saver", self), left=False)
         open_hosted(cast("Saver", self))
         return self
 
@@ -81,7 +81,7 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         trace: TracebackType | None,
     ) -> None:
         """Store what waits and close."""
-        mark_left(cast("Saver", self), left=True)
+        mark_closed(cast("Saver", self), left=True)
         self.close_blocking()
 
     def close_blocking(self) -> None:

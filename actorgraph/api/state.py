@@ -7,7 +7,8 @@ from actorgraph.codec import Codec
 from actorgraph.codec.restore import stored_write
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.runs import Address, load
+from actorgraph.runtime.launch import Address
+from actorgraph.runtime.runs import load
 from actorgraph.superstep.snapshot import empty_snapshot, snapshot, unsaved_snapshot
 from actorgraph.values.commits import LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.records import StoredWrite

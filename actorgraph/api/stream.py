@@ -14,12 +14,13 @@ import anyio
 
 from actorgraph.api.reading import Reading
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
-from actorgraph.loops import on_trio, this_loop
+from actorgraph.loops import current_loop, on_trio
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.closing import Closing
-from actorgraph.runtime.mailbox import Gate, wait_through
+from actorgraph.runtime.launch import Launch
+from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.nested import note_end, raise_above
-from actorgraph.runtime.runs import Launch, prepare
+from actorgraph.runtime.runs import prepare
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
@@ -36,7 +37,7 @@ class _StreamedRun:
         self._launch = launch
         self._supervisor: Supervisor | None = None
         self._cancelled = False
-        self._loop = this_loop()
+        self._loop = current_loop()
         self.broadcast = broadcast
         self.outcome: Outcome | None = None
         self.done = Gate()
@@ -51,7 +52,7 @@ class _StreamedRun:
                 supervisor.withdraw()
             else:
                 self._supervisor = supervisor
-                self.outcome = await supervisor.run_told(effects)
+                self.outcome = await supervisor.run_and_notify(effects)
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:
@@ -83,7 +84,7 @@ class _StreamedRun:
                 "a stream is read by two tasks at once",
                 do="read it in one task, which hands the chunks on, or begin a stream for each",
             )
-        if self._loop is not this_loop() and not self.done.is_open:
+        if self._loop is not current_loop() and not self.done.is_open:
             raise OtherLoopError(
                 "a stream whose run goes on in one event loop is read in another one",
                 do="read it in the loop in which it was begun, or call astream() in this one",
@@ -201,7 +202,7 @@ class EventStream(Closing, AsyncIterator[Any]):
         run, self._ended = self._run, True
         if run is not None:
             run.cancel()
-            await wait_through(run.done.wait)
+            await wait_shielded(run.done.wait)
 
     async def __aenter__(self) -> Self:
         """Start the run."""

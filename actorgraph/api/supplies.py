@@ -7,17 +7,17 @@ from typing import Any, cast, is_typeddict
 from actorgraph.errors import InvalidContextError, StoreRequiredError
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Store
-from actorgraph.runtime.handle import NO_STORES, NOTHING_SUPPLIED, Supplies
+from actorgraph.runtime.handle import NO_RESOURCES, NO_STORES, RunResources
 
 
 def supplies_of(
     plan: Plan,
-    above: Supplies | None,
+    above: RunResources | None,
     *,
     context: Any,
     store: Store | None,
     stores: Mapping[str, Store] = NO_STORES,
-) -> Supplies:
+) -> RunResources:
     """The supplies of a run.
 
     Args:
@@ -27,7 +27,7 @@ def supplies_of(
         InvalidContextError: the context doesn't fit the graph's `context_schema`.
         StoreRequiredError: a node asks for a store and there is none.
     """
-    supplies = (above or NOTHING_SUPPLIED).below(context_in(plan, context), store, stores)
+    supplies = (above or NO_RESOURCES).below(context_in(plan, context), store, stores)
     if plan.needs_store and supplies.store is None:
         raise StoreRequiredError(
             f"node {plan.needs_store!r} of graph {plan.name!r} has a parameter `store`, but the "

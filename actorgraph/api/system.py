@@ -31,7 +31,7 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import Saver, Store
 from actorgraph.runtime.system.journal import RING_EVENTS
-from actorgraph.runtime.system.keeper import Kept, read_page
+from actorgraph.runtime.system.keeper import EventRetention, read_page
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.values.commands import Command
@@ -122,7 +122,7 @@ class ActorSystem(RecoveryMethods):
             store,
             limits,
             max_threads=max_threads,
-            kept=Kept(keep_events, keep_events_s),
+            kept=EventRetention(keep_events, keep_events_s),
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
         )

@@ -19,16 +19,16 @@ from actorgraph.plan.stored_names import check_graph_name
 from actorgraph.ports import Saver
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import Host, host_of, living_host
-from actorgraph.runtime.mailbox import wait_through
+from actorgraph.runtime.mailbox import wait_shielded
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.cancels import CancelWatch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
-from actorgraph.runtime.system.keeper import Keeper, Kept
+from actorgraph.runtime.system.keeper import EventRetention, Keeper
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.turn_watch import TurnWatch
-from actorgraph.runtime.system.watchdog import Watchdog
+from actorgraph.runtime.system.watchdog import LoopWatchdog
 from actorgraph.superstep.takeover import Leave, Misfit, taken_over
 from actorgraph.values.systems import OPEN_STATUSES, DropOwner, ListRuns, RunRow
 
@@ -51,7 +51,7 @@ class SystemBase:
         limits: SystemLimits,
         *,
         max_threads: int | None,
-        kept: Kept,
+        kept: EventRetention,
         ring: int,
         gc_threshold: int | None,
     ) -> None:
@@ -148,7 +148,7 @@ class SystemBase:
                 self._actor.owner,
                 kept=self._kept,
                 stored=first - 1,
-                changed=journal.kept,
+                changed=journal.events_stored,
             )
         return job
 
@@ -196,7 +196,7 @@ class SystemBase:
     def _observe(self, group: TaskGroup) -> None:
         """Start what watches."""
         if self._loop_limit_s is not None:
-            self._actor.watchdog = Watchdog(self._loop_limit_s)
+            self._actor.watchdog = LoopWatchdog(self._loop_limit_s)
             group.start_soon(self._actor.watchdog.serve)
 
     async def _close(self) -> None:
@@ -207,7 +207,7 @@ class SystemBase:
         actor = self._actor
         assert actor.group is not None
         try:
-            await wait_through(lambda: actor.drain(CLOSING, self._limits.drain_timeout_s))
+            await wait_shielded(lambda: actor.drain(CLOSING, self._limits.drain_timeout_s))
         finally:
             actor.group.cancel_scope.cancel()
             await stack.aclose()

@@ -14,7 +14,7 @@ from actorgraph.codec import Codec, places
 from actorgraph.codec.located import located
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import RunCancelledError, SerializationError
-from actorgraph.runtime.runs import Launch
+from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update

@@ -10,9 +10,9 @@ from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.runtime.calls import branch_writes
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.editing import as_node
-from actorgraph.runtime.handle import Supplies
-from actorgraph.runtime.runs import Found, load
+from actorgraph.runtime.editing import edge_scope
+from actorgraph.runtime.handle import RunResources
+from actorgraph.runtime.runs import LoadedThread, load
 from actorgraph.superstep import begin, pending
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.nesting import PLACE_KEYS
@@ -32,12 +32,12 @@ class Author(msgspec.Struct, frozen=True):
     """Who updates, as conditional edges see it.
 
     Attributes:
-        config: the caller's. supplies: the graph's store. strict: see `checked`.
+        config: the caller's. resources: the graph's store. strict: see `checked`.
         run: the id of the update.
     """
 
     config: dict[str, Any]
-    supplies: Supplies
+    resources: RunResources
     strict: bool = False
     run: bytes = b""
 
@@ -77,7 +77,7 @@ def _state_at(at: Target, restored: Restored | None) -> RunState:
     return state
 
 
-def _handoff(at: Target, found: Found, run: bytes) -> HandOff:
+def _handoff(at: Target, found: LoadedThread, run: bytes) -> HandOff:
     return HandOff(
         at.codec,
         at.plan,
@@ -123,12 +123,12 @@ async def _nodes(work: Updating, updates: Sequence[Update], seed: str, author: A
         writes = stamped(plan, fresh, f"{seed}:{place}" if place else seed)
         node = update.node
         if node is not None and node.branches:
-            asks = as_node(
+            asks = edge_scope(
                 state,
                 node.name,
                 run=author.run,
                 config=author.config,
-                supplies=author.supplies,
+                resources=author.resources,
             )
             with asks as scope:
                 writes.extend(await branch_writes(plan, node, state.values, writes, scope))

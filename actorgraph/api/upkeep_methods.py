@@ -191,7 +191,7 @@ class UpkeepMethods:
         failed: list[BaseException] = []
         for first in range(0, len(requests), TOGETHER_MAX):
             some = requests[first : first + TOGETHER_MAX]
-            for request, outcome in zip(some, await writer.stored(*some), strict=True):
+            for request, outcome in zip(some, await writer.store_each(*some), strict=True):
                 if isinstance(outcome, Stored):
                     told(request, outcome)
                     done.append(outcome)

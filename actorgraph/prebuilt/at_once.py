@@ -24,7 +24,7 @@ async def all_at_once(works: Sequence[Work], calls: Sequence[Mapping[str, Any]])
         BaseException: the first failure, as it was raised; it ends the others.
     """
     whole = CURRENT.get(None)
-    parts: list[TaskScope] = [] if whole is None else whole.apart([str(c["id"]) for c in calls])
+    parts: list[TaskScope] = [] if whole is None else whole.split([str(c["id"]) for c in calls])
     results: list[Any] = [None] * len(works)
     questions: dict[int, Any] = {}
 

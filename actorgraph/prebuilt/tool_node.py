@@ -27,7 +27,7 @@ from actorgraph.prebuilt.tool_errors import (
 from actorgraph.prebuilt.tool_events import events_of, runtime_of, state_now
 from actorgraph.prebuilt.tools import Tool, tool_of
 from actorgraph.runtime.calls import thread_limiter
-from actorgraph.runtime.interop import passes_by
+from actorgraph.runtime.interop import is_control_flow
 from actorgraph.values.invalid_resumes import is_invalid_resume
 
 WITH_CONTEXT = "tool_call_with_context"
@@ -208,7 +208,7 @@ class ToolNode:
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """What the model is told of a failure; raises it if the node shall fail."""
-        passes = is_invalid_resume(error) or passes_by(error)
+        passes = is_invalid_resume(error) or is_control_flow(error)
         text = None if passes else answer_to(error, self._handling)
         if text is None:
             raise error

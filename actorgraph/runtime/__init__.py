@@ -1,1 +1,1 @@
-"""The actors: they carry out what the pure core decides, and report what happened."""
+"""The actors: they carry out what the pure core decides, and report events back to it."""

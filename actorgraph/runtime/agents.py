@@ -1,7 +1,7 @@
-"""LangGraph's compiled graphs as nodes: what they ask is asked by the run, and answered through it.
+"""LangGraph's compiled graphs as nodes: their interrupts pause the run, which answers them.
 
-Used only where LangGraph's own runtime is loaded. Such a graph keeps its state with its own
-checkpointer, on the thread of the run, so it can be resumed where it asked.
+Used only if LangGraph's own runtime is imported. Such a graph keeps its state with its own
+checkpointer, on the thread of the run, so it can be resumed at its interrupt.
 """
 
 import sys
@@ -18,8 +18,11 @@ from actorgraph.values.interop import own
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
-def asking(node: NodePlan) -> NodePlan:
-    """The node of a graph of LangGraph's as one that pauses where that graph does."""
+def pausing_node(node: NodePlan) -> NodePlan:
+    """Wrap a node that is a graph of LangGraph's so that it pauses when the graph does.
+
+    Other nodes are returned unchanged.
+    """
     graph: Any = getattr(node.call, "__self__", None)
     if not isinstance(graph, sys.modules["langgraph.pregel"].Pregel):
         return node
@@ -54,50 +57,50 @@ def _sync(graph: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _resumed(answers: dict[str, Any]) -> Any:
-    """What LangGraph takes for an answer."""
+    """The input with which LangGraph resumes."""
     return sys.modules["langgraph.types"].Command(resume=answers)
 
 
 def _thread(extra: dict[str, Any]) -> dict[str, Any]:
-    """The config of the graph's own newest state: it keeps that as a root graph does."""
+    """The config that addresses the graph's newest state, which it keeps as a root graph does."""
     config = extra.get("config") or CURRENT.get().config
     place = {k: v for k, v in (config.get("configurable") or {}).items() if k not in _PLACE}
     return {**config, "configurable": place}
 
 
 def _answers(state: Any) -> dict[str, Any]:
-    """The answers that have come for what the graph waits for."""
+    """The answers to interrupts of the graph that wait, by interrupt id."""
     routed = CURRENT.get().routed
     waiting = [question.id for task in state.tasks for question in task.interrupts]
     return {identifier: routed[identifier] for identifier in waiting if identifier in routed}
 
 
 def _may_stop(graph: Any) -> bool:
-    """Whether the graph has breakpoints of its own, at which it returns without a question."""
+    """Whether the graph has breakpoints, at which it returns without an interrupt."""
     return bool(graph.interrupt_before_nodes or graph.interrupt_after_nodes) and graph.checkpointer
 
 
 def _check_ended(state: Any) -> None:
-    """Refuse what a graph returned at a breakpoint: the run would take it for its result.
+    """Refuse a graph that has stopped at a breakpoint: its return value is not its result.
 
     Raises:
-        InvalidUpdateError: it has paused, and asks nothing.
+        InvalidUpdateError: it has paused without an interrupt.
     """
     if state.next and not any(task.interrupts for task in state.tasks):
         raise InvalidUpdateError(
             f"node {CURRENT.get().task.name!r} is a graph of LangGraph's that stopped at its "
-            f"breakpoint before {', '.join(state.next)}, from where the run can't resume it",
-            do="let its node ask with interrupt(), or move it over with "
+            f"breakpoint before {', '.join(state.next)}, from which the run can't resume it",
+            do="call interrupt() in its node instead, or migrate it with "
             "`python -m actorgraph.cli.codemod` and set the breakpoint there",
         )
 
 
 def _checked(graph: Any, returned: Any) -> Any:
-    """What the graph returned, unless it has paused.
+    """The graph's return value, unless it has paused.
 
     Raises:
-        GraphInterrupt: it asks something.
-        InvalidUpdateError: it does, and could not be resumed.
+        GraphInterrupt: it has paused at an interrupt.
+        InvalidUpdateError: it has, and can't be resumed.
     """
     asked = returned.get(INTERRUPT) if isinstance(returned, dict) else None
     if asked:
@@ -111,8 +114,8 @@ def _pause(graph: Any, asked: Any) -> Never:
     if not graph.checkpointer:
         raise InvalidUpdateError(
             f"node {scope.task.name!r} is a graph of LangGraph's that asks "
-            f"{questions[0].value!r} and has no checkpointer: it could not go on from there",
-            do="compile it with a checkpointer, or move it over with "
+            f"{questions[0].value!r} and has no checkpointer: it can't be resumed",
+            do="compile it with a checkpointer, or migrate it with "
             "`python -m actorgraph.cli.codemod`",
         )
     scope.raised.extend(questions)

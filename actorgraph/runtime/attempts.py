@@ -1,7 +1,7 @@
-"""One attempt of a task that has policies: its time limit, and what ends with it.
+"""Attempts of tasks with policies: time limits and retries.
 
-When an attempt is over, whatever it left running can't write any more: its writers are closed
-and it starts no more graphs. A node's call itself ends with its time limit, by cancellation.
+When an attempt is over, code that it left running can't write any more: its writers are closed
+and it can't start subgraphs. A node's call itself ends at its time limit, by cancellation.
 """
 
 import math
@@ -18,11 +18,11 @@ import anyio.from_thread
 
 from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.telling import shown
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime.context import TaskScope
-from actorgraph.runtime.live import Live, Writer
+from actorgraph.runtime.live import LiveStream, Writer
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.observing import place_of
+from actorgraph.runtime.observing import task_log_ids
 from actorgraph.superstep.retries import next_delay
 from actorgraph.values.node_policies import RetryPolicy, TimeoutPolicy
 from actorgraph.values.run import Task
@@ -30,10 +30,10 @@ from actorgraph.values.run import Task
 T = TypeVar("T")
 
 
-class AttemptLive(Live):
-    """The live chunks of one attempt: each is a sign of progress; none is sent once it is over."""
+class AttemptStream(LiveStream):
+    """The live chunks of one attempt: each is a sign of progress; dropped once it is over."""
 
-    def __init__(self, inner: Live | None, scope: TaskScope) -> None:
+    def __init__(self, inner: LiveStream | None, scope: TaskScope) -> None:
         self._inner = inner
         self._scope = scope
         self.modes = frozenset() if inner is None else inner.modes
@@ -41,12 +41,12 @@ class AttemptLive(Live):
         self.step = (lambda: 0) if inner is None else inner.step
 
     def offer(self, mode: str, chunk: Any) -> None:
-        """See `Live.offer`."""
+        """See `LiveStream.offer`."""
         if self._goes_on() and self._inner is not None:
             self._inner.offer(mode, chunk)
 
     async def send(self, mode: str, chunk: Any) -> None:
-        """See `Live.send`."""
+        """See `LiveStream.send`."""
         if self._goes_on() and self._inner is not None:
             await self._inner.send(mode, chunk)
 
@@ -57,14 +57,18 @@ class AttemptLive(Live):
         return not scope.over
 
 
-def guard(scope: TaskScope, live: Live | None, before: TaskScope | None) -> Live:
+def start_attempt(
+    scope: TaskScope, live: LiveStream | None, before: TaskScope | None
+) -> LiveStream:
     """Make a task's scope that of one attempt.
 
     Args:
-        before: that of the attempt before, which is over; its answers still count.
-    Returns: where the attempt's live chunks go.
+        scope: the attempt's; changed.
+        live: takes the run's live chunks; None if they aren't read.
+        before: the scope of the attempt before, which is over; its answers are kept.
+    Returns: the stream for the attempt's live chunks.
     """
-    guarded = AttemptLive(live, scope)
+    guarded = AttemptStream(live, scope)
     scope.write = Writer(guarded)
     if before is None:
         scope.first_attempt_time = time.time()
@@ -77,39 +81,41 @@ def guard(scope: TaskScope, live: Live | None, before: TaskScope | None) -> Live
     return guarded
 
 
-def hear(policy: TimeoutPolicy, scope: TaskScope, context: Context) -> None:
-    """Let what LangChain does in the task count as progress, where that is asked for."""
+def listen_for_progress(policy: TimeoutPolicy, scope: TaskScope, context: Context) -> None:
+    """Count LangChain's callbacks in a task as progress, if its policy says so."""
     if policy.idle_timeout is None or policy.refresh_on != "auto":
         return
     if "langchain_core" in sys.modules:
-        from actorgraph.runtime import progress
+        from actorgraph.runtime.progress import count_as_progress
 
-        progress.listen(scope, context)
+        count_as_progress(scope, context)
 
 
 class _Idle:
-    """A limit that each sign of progress puts off."""
+    """A time limit that each sign of progress restarts."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self.scope = anyio.CancelScope()
 
     def touch(self) -> None:
-        """Count anew from now; from any thread that anyio has made."""
+        """Restart the limit; from the event loop or any thread that anyio has started."""
         if self._seconds is None:
             return
-        if running_loop():
+        if in_event_loop():
             self.scope.deadline = anyio.current_time() + self._seconds
         else:
-            with suppress(RuntimeError):  # a thread of the node's own has no way to the loop
+            with suppress(RuntimeError):  # a thread that the node started can't reach the loop
                 anyio.from_thread.run_sync(self.touch)
 
 
-async def within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T]) -> T:
-    """The result of a task's call, if it comes in time.
+async def call_within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T]) -> T:
+    """Await a task's call within its time limits.
 
+    Returns: the call's result.
     Raises:
-        NodeTimeoutError: it does not. The call has ended by then.
+        NodeTimeoutError: it did not return in time; the call has ended by then.
+        BaseException: the call's error.
     """
     began = anyio.current_time()
     run_s, idle_s = policy.run_s, policy.idle_s
@@ -118,25 +124,26 @@ async def within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T]) ->
     idle.touch()
     scope.heartbeat = idle.touch
     if idle_s is not None and policy.refresh_on == "auto":
-        scope.progress = _both(idle, scope.progress)
+        scope.progress = _chain(idle, scope.progress)
     try:
         with whole, idle.scope:
             return await call
     except BaseException as error:
+        # Set before the error is raised: what the call left running may write no more.
         scope.over = True
         fired = whole.cancel_called or idle.scope.cancel_called
         if not (fired and isinstance(error, Exception)):
             raise
-        cause = error  # what the node made of its cancellation
+        cause = error  # raised by the node when it was cancelled
     else:
         cause = None
     scope.over = True
     kind = "run" if whole.cancel_called else "idle"
-    raise _late(scope.task, policy, kind, anyio.current_time() - began) from cause
+    raise _timeout_error(scope.task, policy, kind, anyio.current_time() - began) from cause
 
 
-def _both(idle: _Idle, above: Any) -> Any:
-    """Progress here is progress of the node above that runs this graph, too."""
+def _chain(idle: _Idle, above: Any) -> Any:
+    """A function that restarts this limit, and that of the node whose subgraph this is."""
     if above is None:
         return idle.touch
 
@@ -147,7 +154,7 @@ def _both(idle: _Idle, above: Any) -> Any:
     return touch
 
 
-def _late(
+def _timeout_error(
     task: Task, policy: TimeoutPolicy, kind: Literal["run", "idle"], elapsed: float
 ) -> NodeTimeoutError:
     run, idle = policy.run_s, policy.idle_s
@@ -168,10 +175,10 @@ def _late(
     )
 
 
-async def wait_again(
+async def wait_for_retry(
     policies: tuple[RetryPolicy, ...], scope: TaskScope, error: BaseException
 ) -> bool:
-    """Wait for the next attempt; False, and no wait, where there is none."""
+    """Wait for the next attempt. Returns False, without waiting, if there is none."""
     delay = next_delay(policies, scope.attempt, error, random.random())  # noqa: S311 - a jitter
     if delay is None:
         return False
@@ -179,7 +186,7 @@ async def wait_again(
     log_event(
         "info",
         "node.retry",
-        **place_of(scope),
+        **task_log_ids(scope),
         task_id=scope.task.id,
         attempt=scope.attempt,
         delay_s=round(delay, 3),

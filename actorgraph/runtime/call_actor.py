@@ -1,4 +1,4 @@
-"""The call actor: performs the calls of one `@task` function, each in a task of its own."""
+"""The call actor: runs the calls of one `@task` function, each in a task of its own."""
 
 from typing import Any
 
@@ -9,27 +9,27 @@ from actorgraph.values.run import StartTask, TaskCancelled
 
 
 class CallActor(NodeActor):
-    """A node actor whose tasks may be stopped one by one. It ends with the run's task group."""
+    """A node actor whose calls can be stopped one by one. It ends with the run's task group."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._open: dict[str, anyio.CancelScope] = {}
 
     def assign(self, start: StartTask) -> None:
-        """Give it a call. Never waits."""
+        """Start a call. Never waits."""
         self._running += 1
-        self._most = max(self._most, self._running)
+        self._running_max = max(self._running_max, self._running)
         scope = self._open[start.task.id] = anyio.CancelScope()
         self._group.start_soon(self._call, start, scope)
 
     def stop_call(self, identifier: str) -> None:
-        """Stop one call, if it is here."""
+        """Stop one call, if it runs here."""
         scope = self._open.get(identifier)
         if scope is not None:
             scope.cancel()
 
     def cancel(self) -> None:
-        """See `NodeActor.cancel`."""
+        """Stop all calls."""
         for scope in self._open.values():
             scope.cancel()
 
@@ -46,6 +46,7 @@ class CallActor(NodeActor):
             self._forget(identifier, scope)
 
     def _forget(self, identifier: str, scope: anyio.CancelScope) -> None:
-        """The call has ended; the report of that may have begun it anew already."""
+        """Remove the scope of a call that has ended."""
+        # The report of its end may have started the same call anew, with another scope.
         if self._open.get(identifier) is scope:
             del self._open[identifier]

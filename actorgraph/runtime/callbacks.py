@@ -1,8 +1,8 @@
-"""LangChain's handlers of a task as one manager, as its own Runnables hand them on.
+"""LangChain in a task: inherited callbacks, streamed chat models, signs of progress.
 
-Imported only where `langchain_core` already is. A list would not do: where a Runnable that has
-been bound is called with a config, LangChain adds the inherited handlers to those of the config,
-and of two lists it calls what stands in both twice. Of two managers it calls each handler once.
+Imported only by programs that have imported `langchain_core`: others pay nothing. The handlers
+are put into the config that the task's LangChain calls inherit, so that calls without a config
+have them too.
 """
 
 from typing import Any
@@ -13,11 +13,16 @@ from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager, C
 def manager_of(
     callbacks: Any, *more: BaseCallbackHandler, without: type | tuple[type, ...] = ()
 ) -> BaseCallbackManager:
-    """The manager of a config's callbacks, which are not changed, and of more handlers.
+    """A callback manager with the handlers of a config's callbacks, and more.
 
     Args:
-        without: the classes of handlers to leave out.
+        callbacks: of a config: a list, a manager or None. Not modified.
+        more: handlers to add.
+        without: classes of handlers to leave out.
     """
+    # A manager, not a list: if a bound Runnable is called with a config, LangChain adds the
+    # inherited handlers to the config's. Handlers that are in both lists it calls twice; those
+    # that are in both managers it calls once.
     if isinstance(callbacks, BaseCallbackManager):
         manager = callbacks.copy()
         for handler in [h for h in manager.handlers if isinstance(h, without)]:

@@ -1,7 +1,6 @@
-"""Calls of `@task` functions: who performs them, and who waits for them.
+"""The `@task` calls of one run: the function, the caller's context and the future of each.
 
-A call is a task of the run that the calling task belongs to; `superstep/calls.py` decides
-about it. Here is what the decision can't hold: the function, the caller's context, the future.
+A call is a task of the run that the calling task belongs to; `superstep/calls.py` decides about it.
 """
 
 import threading
@@ -35,8 +34,15 @@ from actorgraph.values.run import (
 )
 
 
-class Called(msgspec.Struct, frozen=True):
-    """One call: the function as a node, who made it and in which context."""
+class TaskCall(msgspec.Struct, frozen=True):
+    """One call of a `@task` function.
+
+    Attributes:
+        node: the function as a node.
+        caller: the task that made the call.
+        context: the caller's, copied at the call.
+        futures: of this call and of the same call in earlier attempts of the caller.
+    """
 
     node: NodePlan
     caller: TaskScope
@@ -44,17 +50,17 @@ class Called(msgspec.Struct, frozen=True):
     futures: list[TaskFuture[Any]]
 
 
-class Calls:
-    """The calls of one run.
+class TaskCalls:
+    """The `@task` calls of one run, and the results of its tasks' steps (`astep`, `step`).
 
     Args:
         report: takes the events.
         namespace: of the run.
-        returned: the results that the superstep has, by id.
+        returned: returns the results of the superstep's finished calls and steps, by id.
 
     Attributes:
-        doing: gates of the steps that async nodes are doing now, by id.
-        limiter: of the worker threads of sync nodes; set when the run begins.
+        running_steps: step id -> a gate that opens when the step has ended; of async nodes.
+        limiter: limits the worker threads of sync nodes; set when the run begins.
         closed: whether the run has left.
     """
 
@@ -67,29 +73,33 @@ class Calls:
         self._report = report
         self._returned = returned
         self._namespace = namespace
-        self._called: dict[str, Called] = {}
+        self._called: dict[str, TaskCall] = {}
         self._steps: dict[str, TaskFuture[Any]] = {}
         self._lock = threading.Lock()
-        self.doing: dict[str, Gate] = {}
+        self.running_steps: dict[str, Gate] = {}
         self.limiter: anyio.CapacityLimiter | None = None
         self.closed = False
 
-    def __getitem__(self, identifier: str) -> Called:
+    def __getitem__(self, identifier: str) -> TaskCall:
         return self._called[identifier]
 
-    def get(self, identifier: str) -> Called | None:
-        """The call of a task; None for a task that nobody called."""
+    def get(self, identifier: str) -> TaskCall | None:
+        """The call behind a task; None if the task is no open `@task` call."""
         return self._called.get(identifier)
 
     def request(self, caller: TaskScope, node: NodePlan, given: Any) -> TaskFuture[Any]:
-        """Have a function run as a task of its own.
+        """Start a function as a task of its own.
 
         Args:
-            caller: the task that calls it; its calls count from 0 in each attempt.
+            caller: the task that calls it.
+            node: the function as a node.
             given: `(args, kwargs)`.
+        Returns: the future of its return value.
         Raises:
             OutsideRunError: the caller's attempt is over.
         """
+        # The number of the call is part of the id: in the next attempt of the caller the n-th
+        # call has the same id, and so finds the stored result of this one.
         path = (PUSH, *caller.task.path, caller.next_call(), node.name, CALL)
         place = (self._namespace, caller.task.id, caller.key, path_key(path))
         identifier = task_id(caller.lineage.base(), *place)
@@ -107,25 +117,27 @@ class Calls:
         future: TaskFuture[Any] = TaskFuture(node.name, caller, drop, self.limiter)
         with self._lock:
             known = self._called.get(identifier)
-            # An earlier attempt of the caller may have made this call, and have been cancelled.
+            # An earlier attempt of the caller, cancelled since, may have made the same call.
             futures = [future] if known is None else [*known.futures, future]
             if self.closed:
-                future.settle(None, _gone(node.name))
+                future.settle(None, _stopped_error(node.name))
                 return future
-            self._called[identifier] = Called(node, caller, copy_context(), futures)
+            self._called[identifier] = TaskCall(node, caller, copy_context(), futures)
         self._report(TaskCalled(caller.task.id, task))
         return future
 
-    def known(self, identifier: str) -> Any:
-        """The stored result of a step; EMPTY for none."""
+    def step_result(self, identifier: str) -> Any:
+        """The stored result of a step; EMPTY if there is none."""
         return self._returned().get(identifier, EMPTY)
 
-    def keep(self, scope: TaskScope, identifier: str, key: str, value: Any) -> TaskFuture[Any]:
+    def store_step(
+        self, scope: TaskScope, identifier: str, key: str, value: Any
+    ) -> TaskFuture[Any]:
         """Store the result of a step; the future has it once it is durable."""
         future: TaskFuture[Any] = TaskFuture(f"step {key}", scope, None, self.limiter)
         with self._lock:
             if self.closed:
-                future.settle(None, _gone(future.name))
+                future.settle(None, _stopped_error(future.name))
                 return future
             self._steps[identifier] = future
         self._report(StepKept(scope.task, key, value))
@@ -135,9 +147,9 @@ class Calls:
         self._report(CallDropped(identifier))
 
     def close(self) -> None:
-        """The run has left: nobody waits for ever, and nothing more is begun in its name.
+        """End the calls of a run that has left: fail open futures, refuse later calls.
 
-        A thread that the run has abandoned may still be in a node.
+        Threads of abandoned sync nodes may still wait for a future, or make a call.
         """
         with self._lock:
             self.closed = True
@@ -145,14 +157,14 @@ class Calls:
             waiting += [future for called in self._called.values() for future in called.futures]
         for future in waiting:
             if not future.done():
-                future.settle(None, _gone(future.name))
+                future.settle(None, _stopped_error(future.name))
 
-    def part(self, report: Callable[[Event], None]) -> None:
-        """Report to somebody else from now on."""
+    def report_to(self, report: Callable[[Event], None]) -> None:
+        """Replace the function that takes the events."""
         self._report = report
 
     def answer(self, effect: AnswerCall) -> None:
-        """Hand a call's outcome to whoever waits for it."""
+        """Set the outcome of a call, or of the storing of a step, in its futures."""
         step = self._steps.pop(effect.task, None)
         if step is not None:
             step.settle(effect.value)
@@ -165,19 +177,20 @@ class Calls:
         if effect.interrupts is not None:
             error = GraphInterrupt(effect.interrupts)
         elif effect.gone:
-            error = _gone(called.node.name)
+            error = _stopped_error(called.node.name)
         for future in called.futures:
             future.settle(effect.value, error)
         if effect.error is not None:
             caller = called.caller.whole or called.caller
             caller.failed_calls = (*caller.failed_calls, called.futures[-1])
             if caller.over:
-                with suppress(LostErrorWarning):  # there is no code of the program to raise it in
+                # Warnings may be errors here, and no code of the program is there to get one.
+                with suppress(LostErrorWarning):
                     warn_of_lost_errors(caller)
 
 
 def warn_of_lost_errors(caller: TaskScope) -> None:
-    """Tell of calls that failed and of which the caller, which has returned, never heard."""
+    """Warn of calls that failed, if their caller has returned without reading the errors."""
     failed, caller.failed_calls = caller.failed_calls, ()
     for future in failed:
         if not future.looked_at and (error := future.exception()) is not None:
@@ -190,7 +203,7 @@ def warn_of_lost_errors(caller: TaskScope) -> None:
             )
 
 
-def _gone(name: str) -> NodeCancelledError:
+def _stopped_error(name: str) -> NodeCancelledError:
     return NodeCancelledError(
         f"task {name!r} was stopped before it returned",
         do="nothing, if its run is leaving or its caller gave it up; else call it again",

@@ -1,7 +1,8 @@
-"""Calling a node: in a context of its own, in a worker thread if it is sync.
+"""Call a node: with its injected arguments, in its own context, in a thread if it is sync.
 
-Raises what the node raised, with groups of interrupts taken apart: only interrupts -> they are
-the result; anything else among them -> the error wins.
+An exception group of a node counts as its interrupts if it holds nothing else; otherwise as its
+other errors. Cached nodes: the node's own writes are cached, and its conditional edges are
+evaluated anew, with the graph and the state of the run that uses them.
 """
 
 import inspect
@@ -19,18 +20,19 @@ from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.injection import injected
 from actorgraph.runtime.interop import translated
-from actorgraph.runtime.live import Live
+from actorgraph.runtime.live import LiveStream
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.superstep.stamps import stamped
+from actorgraph.superstep.untracked import is_storable
 from actorgraph.values.run import Write
 
 T = TypeVar("T")
-Made = tuple[list[Write], list[str]]
-"""What a call made: the task's writes, and a sentence for each dropped key."""
+NodeWrites = tuple[list[Write], list[str]]
+"""The task's writes, and a sentence for each key that was dropped from the node's result."""
 
 MAX_THREADS = 256
 """Worker threads for sync nodes, per event loop. Anyio's default of 40, shared with the
-application, deadlocks when 40 sync nodes each wait for a graph with a sync node."""
+application, deadlocks when 40 sync nodes each wait for a subgraph with a sync node."""
 
 _LIMITER: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("actorgraph_threads")
 SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
@@ -39,7 +41,7 @@ SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
 """Set in the runs of an ActorSystem with `max_threads`."""
 
 _BUSY: dict[int, TaskScope | None] = {}
-"""Worker threads that run a function of the user's -> for which task."""
+"""Id of a worker thread that runs a user's function -> the task that it runs for."""
 
 
 def thread_limiter() -> anyio.CapacityLimiter:
@@ -58,15 +60,15 @@ def thread_limiter() -> anyio.CapacityLimiter:
 class InContext(Generic[T]):
     """Awaits a coroutine in a context of its own, inside the running task.
 
-    An actor's task runs node after node; without this, what one sets in a contextvar would
+    An actor's task runs node after node; without this, a contextvar that one node sets would
     leak into the next, and a task started per call costs a third of the throughput.
-    With `live`, what it awaits goes on only when the reader of its chunks has caught up.
+    With `live`, the coroutine resumes only when the reader of its chunks has caught up.
     """
 
     __slots__ = ("_context", "_coroutine", "_live")
 
     def __init__(
-        self, context: Context, coroutine: Coroutine[Any, Any, T], live: Live | None = None
+        self, context: Context, coroutine: Coroutine[Any, Any, T], live: LiveStream | None = None
     ) -> None:
         self._context = context
         self._coroutine = coroutine
@@ -76,7 +78,7 @@ class InContext(Generic[T]):
         run, coroutine, live = self._context.run, self._coroutine, self._live
         try:
             trap = run(coroutine.send, None)
-        except StopIteration as done:  # nearly every call that waits for nothing
+        except StopIteration as done:  # the coroutine has returned without waiting
             return done.value
         try:
             while True:
@@ -93,18 +95,20 @@ class InContext(Generic[T]):
         except StopIteration as done:
             return done.value
         finally:
-            run(coroutine.close)
+            run(coroutine.close)  # its `finally` blocks see their own context too
 
 
 async def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
-) -> Made:
+) -> NodeWrites:
     """Run a node and its conditional edges.
 
     Args:
         values: the state at the start of the superstep; conditional edges see it with this
             task's own writes. Not modified.
+        given: the node's input.
     Returns: the task's writes, and a sentence for each dropped key.
+    Raises: the node's error.
     """
     try:
         if node.is_async and not node.inject:
@@ -114,9 +118,11 @@ async def call_node(
                 node.call, node.is_async, given, injected(node.inject, scope)
             )
     except (ParentCommand, Exception) as error:
-        up = translated(error)  # a graph that the node ran tells this one what to do
+        up = translated(error)
+        # A subgraph's `Command(graph=PARENT)` is this node's result. Not in a `@task` call, which
+        # has no edges: there it goes on to the node that made the call.
         if not isinstance(up, ParentCommand) or scope.caller is not None:
-            raise  # a call has no routes: it is for the node that made it
+            raise
         returned = replace(up.command, graph=None)
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
     if scope.pushed:
@@ -137,7 +143,13 @@ async def branch_writes(
     writes: list[Write],
     scope: TaskScope | None = None,
 ) -> list[Write]:
-    """Where the conditional edges of a node lead, given the state and the node's own writes."""
+    """Evaluate the conditional edges of a node. Returns the writes that trigger their targets.
+
+    Args:
+        values: the state at the start of the superstep. Not modified.
+        writes: the node's own; the edges see the state with them.
+        scope: for injected parameters; None injects none.
+    """
     targets: list[Write] = []
     for branch in node.branches:
         seen = branch_view(plan, values, branch, writes)
@@ -150,19 +162,78 @@ async def branch_writes(
     return targets
 
 
+async def call_cached(
+    plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
+) -> NodeWrites:
+    """Run a node as `call_node` does, unless its writes for this input are cached."""
+    cache, policy = scope.lineage.cache, node.cache
+    assert cache is not None
+    assert policy is not None
+    key = cache.key_of(policy, node, given)
+    if key is None:
+        return await call_node(plan, node, values, given, scope)
+    kept = _usable(plan, node, await cache.find(node.name, key))
+    if kept is not None:
+        return await _cached_writes(plan, node, values, kept, scope)
+    made = await call_node(plan, node, values, given, scope)
+    # Answers of a person don't follow from the input, and a question is not a result.
+    if not (scope.answers or scope.took_bare or scope.raised or scope.drained or scope.routed):
+        own = _own_writes(node, scope)
+        # Untracked values may not be stored, and without them the result would be incomplete.
+        if not plan.untracked or is_storable(plan.untracked, own):
+            await cache.keep(node.name, key, [list(write) for write in own], policy.ttl)
+    return made
+
+
+async def _cached_writes(
+    plan: Plan, node: NodePlan, values: dict[str, Any], kept: list[Write], scope: TaskScope
+) -> NodeWrites:
+    scope.cached = True
+    writes = [*kept, *node.targets]
+    if plan.stamps:
+        writes = stamped(plan, writes, scope.task.id)
+    if node.branches:
+        writes.extend(await branch_writes(plan, node, values, writes, scope))
+    return writes, []
+
+
+def _own_writes(node: NodePlan, scope: TaskScope) -> list[Write]:
+    """The node's writes without those of its static edges, which come before the pushed ones."""
+    made, pushed = scope.made, len(scope.pushed)
+    end = len(made) - pushed
+    return [*made[: end - len(node.targets)], *made[end:]]
+
+
+def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
+    """The cached writes, if this graph still has all channels that they go to; else None."""
+    if not isinstance(kept, list):
+        return None
+    writes: list[Write] = [(channel, value) for channel, value in kept]
+    known = all(channel in node.writes or channel in plan.channels for channel, _ in writes)
+    return writes if known else None
+
+
 async def call_function(
     function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
 ) -> Any:
-    """What a function of the user's returns: called here, or in a worker thread if it is sync."""
+    """Call a user's function: here if it is async, in a worker thread if it is sync.
+
+    Args:
+        given: the positional argument.
+        extra: keyword arguments.
+    Returns: its return value; an awaitable that a sync function returns is awaited.
+    Raises: its error.
+    """
     if is_async:
         return await function(given, **extra)
 
-    def work() -> tuple[Any, GeneratorExit | None]:  # trio lets no thread return a bare coroutine
+    # A tuple, because trio refuses a bare coroutine as a thread's result.
+    def work() -> tuple[Any, GeneratorExit | None]:
         thread = get_ident()
         _BUSY[thread] = CURRENT.get(None)
         try:
             return (function(given, **extra) if extra else function(given)), None
-        except GeneratorExit as error:  # thrown into asyncio's task it would end the actor
+        except GeneratorExit as error:  # thrown into asyncio's task, it would end the actor
             return None, error
         finally:
             del _BUSY[thread]
@@ -177,13 +248,16 @@ async def call_function(
 
 
 def abandoned() -> list[str]:
-    """The nodes of cancelled runs that still run in their threads; they can't be stopped."""
+    """Names of the nodes of cancelled runs that still run in threads, which can't be stopped."""
     scopes = list(_BUSY.values())
     return sorted(scope.task.name for scope in scopes if scope is not None and scope.cancelled)
 
 
 def real_error(error: BaseException) -> BaseException | None:
-    """What counts of an exception: None if it holds interrupts only."""
+    """The error in an exception; None if it holds only interrupts.
+
+    Of a group, its part without interrupts; a lone ParentCommand is taken out of its group.
+    """
     if isinstance(error, GraphInterrupt):
         return None
     if isinstance(error, BaseExceptionGroup):

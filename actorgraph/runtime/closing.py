@@ -1,4 +1,4 @@
-"""Closing: what `async with` closes."""
+"""Closing: base of objects that `async with` closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,14 +6,13 @@ from typing import Self
 
 
 class Closing(ABC):
-    """The base of readers and streams that are left with `aclose`, or by an `async with` block."""
+    """Base of readers and streams that are closed by `aclose` or an `async with` block."""
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Leave it."""
+        """Stop reading and release resources."""
 
     async def __aenter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __aexit__(
@@ -22,5 +21,4 @@ class Closing(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """See `aclose`."""
         await self.aclose()

@@ -1,4 +1,4 @@
-"""What code inside a node can ask for: its config, a stream writer, an interrupt's answer.
+"""TaskScope: the state of one task while it runs, and `get_config()`, `get_stream_writer()`.
 
 Each task runs in its own copy of the caller's context with `CURRENT` set, and so do the worker
 threads and the tasks that the node starts.
@@ -8,53 +8,61 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, OutsideRunError
+from actorgraph.runtime.futures import TaskFuture
 from actorgraph.runtime.handle import Runtime
 from actorgraph.runtime.lineage import Lineage
-from actorgraph.runtime.live import Writer
+from actorgraph.runtime.live import MessageTap, Writer
 from actorgraph.superstep.calls import shown_path
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import interrupt_id, is_interrupt_id
 from actorgraph.values.run import Task, Write
 
-if TYPE_CHECKING:
-    from actorgraph.runtime.futures import TaskFuture
-    from actorgraph.runtime.messages import MessageTap
-
 
 class TaskScope:
-    """One task's surroundings.
+    """The state of one attempt of one task.
 
     Attributes:
-        answers: the resume values that it has got, in the order of its questions.
-        lineage: what the graphs that it runs take from its run.
+        task: the task.
+        lineage: its run, as subgraphs of the task see it.
+        write: sends custom chunks.
         attempt: counts its attempts from 1.
-        caller: the task that called it; None unless it is a `@task` function's.
-        calls, has_called, failed_calls: the calls it has made itself; whether it, or a part of
-            it, has made any; those that failed.
-        routed: answers to questions asked below the task, by interrupt id.
-        bare: answers that the caller gave to whoever asks first; shared by the run's tasks.
-        raised: the questions that it, or a graph that it ran, asked in vain.
+        first_attempt_time: seconds since 1970; set when it is first needed.
+        over: whether this attempt is over: nothing may be started or written for it any more.
+        cancelled: whether the task was abandoned; a sync node in its thread may look.
+
+        answers: the resume values that it has, in the order of its questions.
+        asked: number of its questions so far.
+        routed: answers to questions of its own and of its subgraphs, by interrupt id.
+        bare: answers given without an interrupt id, for the first question asked; shared by the
+            run's tasks.
+        took_bare: whether it, or a run below it, has used one of those.
+        raised: unanswered questions of its own and of its subgraphs.
+
+        caller: the task that called it; None unless it runs a `@task` function.
+        calls: number of `@task` calls that it has made itself.
+        has_called: whether it, or a part of it, has made any.
+        failed_calls: futures of its calls that failed.
+        graphs: number of the subgraph that it runs next.
+        stride: difference to the number of the one after.
+        drained: why a subgraph of it has stopped before its end.
+        key: of a part of a task: distinguishes its questions from those of other parts.
+        whole: of a part of a task: the scope of the task.
+
         pushed: writes that it makes besides those that it returns.
-        took_bare: whether one of those answers was used, here or below.
-        messages: takes messages that the task streams; None where nobody reads them.
-        error: what an error handler handles; previous: the thread's last saved return;
-            heartbeat: puts off the idle timeout; first_attempt_time: seconds since 1970. Each
-            is set only where there is one.
-        runtime: set once somebody has asked for it.
-        graphs, stride: the number of the graph that it runs next, and the step to the one after.
-        key, whole: of a part of a task: what tells its questions apart, and the task's own scope.
-        drained: why a graph that it ran has stopped before its end.
-        cached: whether its writes come out of a cache. made: the node's own writes, kept for
-            one; set only where the node has a cache policy.
-        cancelled: set when the task was abandoned; a sync node in its thread may look.
-        progress: to be called at each sign of progress; None where nobody waits for any.
-        over: whether this attempt is over, and nothing may be started or written in its name.
+        made: the node's own writes, for the cache; set only if the node has a cache policy.
+        cached: whether its writes come from a cache.
+        messages: sends the messages that the task streams; None if they aren't read.
+        progress: called at each sign of progress; None without an idle timeout.
+        heartbeat: postpones the idle timeout; set only if there is one.
+        error: the error that an error handler handles; set only for one.
+        previous: the return value that the thread's last run saved; set only if there is one.
+        runtime: the node's `Runtime`; set when it is first needed.
     """
 
-    # Most tasks need none of these; each is set on the task that does.
+    # Class attributes, because most tasks need none of these: making a scope stays cheap.
     asked: int = 0
     attempt: int = 1
     cached: bool = False
@@ -98,11 +106,15 @@ class TaskScope:
         self.progress: Callable[[], None] | None = lineage.progress
 
     def next_call(self) -> int:
-        """The number, from 0, of the `@task` function that it calls next."""
+        """Take the number, from 0, of the next `@task` call.
+
+        Raises:
+            OutsideRunError: the attempt is over.
+        """
         whole = self.whole or self
         if whole.over:
             raise OutsideRunError(
-                f"{self.task.name!r} called a task after its attempt was over",
+                f"{self.task.name!r} called a task after its attempt had ended",
                 do="end what a node starts before the node returns or its timeout ends it",
             )
         if self.progress is not None:
@@ -112,11 +124,15 @@ class TaskScope:
         return self.calls - 1
 
     def next_graph(self) -> int:
-        """The number, from 0, of the graph that it runs next."""
+        """Take the number, from 0, of the next subgraph that it runs.
+
+        Raises:
+            OutsideRunError: the attempt is over, or the run has left.
+        """
         calls = self.lineage.calls
         if (self.whole or self).over or (calls is not None and calls.closed):
             raise OutsideRunError(
-                f"node {self.task.name!r} started a graph after its attempt was over",
+                f"node {self.task.name!r} started a graph after its attempt had ended",
                 do="end what a node starts before the node returns or its timeout ends it",
             )
         if self.progress is not None:
@@ -124,26 +140,26 @@ class TaskScope:
         self.graphs += self.stride
         return self.graphs - self.stride
 
-    def apart(self, keys: Sequence[str]) -> list["TaskScope"]:
-        """The same task, for each of several parts that run at once."""
+    def split(self, keys: Sequence[str]) -> list["TaskScope"]:
+        """Scopes for parts of the task that run concurrently, one per key; see `join`."""
         return [self._part(key, place, len(keys)) for place, key in enumerate(keys)]
 
     def _part(self, key: str, place: int, count: int) -> "TaskScope":
-        """One of the parts, which ask and run graphs of their own accord.
+        """The scope of one part, which asks questions and runs subgraphs independently.
 
-        Questions of parts are told apart by `key`, not by their order, which may differ when
-        the task runs again. Answers to them stand by id, as those of nested runs do. Graphs of
-        parts have numbers of their own: of two parts one takes the even ones. What the parts
-        have asked in vain becomes the task's with `join`.
+        Questions of parts are distinguished by `key`, not by their order, which may differ when
+        the task runs again. Their answers are found by interrupt id, as those of subgraphs are.
+        Subgraphs of parts have separate numbers: of two parts one takes the even ones.
         """
-        part = copy(self)  # "#": an id with "|n" is that of the task's own n-th question
+        part = copy(self)
+        # "#" keeps the ids apart from those of the task's own questions, which contain "|n".
         part.key, part.answers, part.asked, part.bare = f"#{key}", [], 0, []
         part.whole, part.raised = self, []
         part.graphs, part.stride = self.graphs + place * self.stride, self.stride * count
         return part
 
     def join(self, parts: Iterable["TaskScope"]) -> None:
-        """Take over the questions of parts that have ended, in the order of the parts."""
+        """Add the unanswered questions of parts that have ended, in the order of the parts."""
         for part in parts:
             self.raised += part.raised
             self.graphs = max(self.graphs, part.graphs - part.stride + self.stride)
@@ -151,35 +167,40 @@ class TaskScope:
 
     @property
     def base_config(self) -> dict[str, Any]:
-        """The run's config, without the task's own place."""
+        """The run's config, without the task's namespace and id."""
         return self._config
 
     @property
     def config(self) -> dict[str, Any]:
-        """The caller's config with the task's own namespace, and its place in the metadata.
+        """The caller's config with the task's namespace and id, and its place in the metadata.
 
-        Without `run_id` and `run_name`: those are the run's own, not for what the task calls.
+        Without `run_id` and `run_name`: they are the run's, not for calls that the task makes.
         """
-        task, config = self.task, {k: v for k, v in self._config.items() if k not in _RUNS_OWN}
+        task, config = self.task, {k: v for k, v in self._config.items() if k not in _RUN_KEYS}
         own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
         place = {**(config.get("configurable") or {}), **own}
-        metadata = {**(config.get("metadata") or {}), **place_of(task, self.lineage.step())}
+        metadata = {**(config.get("metadata") or {}), **task_metadata(task, self.lineage.step())}
         return {**config, "configurable": place, "metadata": metadata}
 
     def override(self, config: dict[str, Any]) -> None:
-        """Give the task another config; its place in it stays."""
+        """Replace the run's config for this task; its namespace and id are still added."""
         self._config = config
 
     def ask(self, value: Any, schema: dict[str, Any] | None = None) -> Any:
-        """The answer to the task's next question, or the end of this attempt.
+        """Answer the task's next question, or end this attempt.
 
         Args:
-            schema: the JSON schema of the answer, for those who are asked.
+            value: the question.
+            schema: the JSON schema of the answer, shown with the question.
+        Returns: the answer.
+        Raises:
+            GraphInterrupt: there is none yet.
         """
         index = self.asked
         self.asked += 1
         if index < len(self.answers):
             return self.answers[index]
+        # An answer by id before one without: that was meant for this very question.
         identifier = interrupt_id(self.task.namespace + self.key, index)
         if identifier in self.routed:
             self.answers.append(self.routed[identifier])
@@ -187,20 +208,20 @@ class TaskScope:
         if self.bare:
             try:
                 self.answers.append(self.bare.pop())
-            except IndexError:  # another task's thread was faster
+            except IndexError:  # another task's thread has taken it since the check
                 pass
             else:
-                self._took()
+                self._note_bare_answer()
                 return self.answers[index]
         question = Interrupt(value, identifier, schema)
         self.raised.append(question)
         raise GraphInterrupt((question,))
 
-    def ask_unnamed(self, error: BaseException) -> None:
-        """Take over the questions that a node has raised by itself: they have no id yet."""
+    def adopt_questions(self, error: BaseException) -> None:
+        """Add the questions of a GraphInterrupt that the node raised itself: they have no id."""
         if isinstance(error, BaseExceptionGroup):
             for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-                self.ask_unnamed(part)
+                self.adopt_questions(part)
         elif isinstance(error, GraphInterrupt):
             for question in error.interrupts:
                 if not is_interrupt_id(question.id):
@@ -209,19 +230,19 @@ class TaskScope:
                     identifier = interrupt_id(self.task.namespace + self.key, index)
                     self.raised.append(replace(question, id=identifier))
 
-    def _took(self) -> None:
-        """Note, here and in the tasks above, that an answer given to nobody has been used."""
+    def _note_bare_answer(self) -> None:
+        """Note in this task and those above that an answer without an id has been used."""
         scope: TaskScope | None = self
         while scope is not None:
             scope.took_bare = True
             scope = scope.caller or scope.lineage.above
 
 
-_RUNS_OWN = ("run_id", "run_name")
+_RUN_KEYS = ("run_id", "run_name")
 
 
-def place_of(task: Task, step: int) -> dict[str, Any]:
-    """Where in its run a task stands, under LangGraph's names."""
+def task_metadata(task: Task, step: int) -> dict[str, Any]:
+    """A task's place in its run, under LangGraph's names."""
     return {
         "langgraph_step": step,
         "langgraph_node": task.name,
@@ -237,8 +258,10 @@ CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")
 def current(what: str) -> TaskScope:
     """The running task.
 
+    Args:
+        what: the function that needs it, for the error.
     Raises:
-        OutsideRunError: `what` was not called in a node.
+        OutsideRunError: not called in a node.
     """
     try:
         return CURRENT.get()
@@ -250,7 +273,7 @@ def current(what: str) -> TaskScope:
 
 
 def get_config() -> dict[str, Any]:
-    """The config of the running task: the caller's, with the task's namespace.
+    """Get the config of the running task: the caller's, with the task's namespace.
 
     Raises:
         OutsideRunError: not called in a node.
@@ -259,7 +282,7 @@ def get_config() -> dict[str, Any]:
 
 
 def get_stream_writer() -> Writer:
-    """A function that sends its argument to the readers of `stream_mode="custom"`.
+    """Get a function that sends its argument to the readers of `stream_mode="custom"`.
 
     A node that may be faster than its reader uses `await writer.asend(chunk)`.
 

@@ -1,11 +1,11 @@
-"""The surroundings of conditional edges that an update from outside asks: a task that never ran."""
+"""A task scope for conditional edges that a state update evaluates: of a task that never ran."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from actorgraph.runtime.context import CURRENT, TaskScope
-from actorgraph.runtime.handle import Supplies
+from actorgraph.runtime.handle import RunResources
 from actorgraph.runtime.lineage import Lineage
 from actorgraph.runtime.live import Writer
 from actorgraph.superstep.state import RunState
@@ -15,12 +15,16 @@ from actorgraph.values.run import NOTHING_ROUTED, Task
 
 
 @contextmanager
-def as_node(
-    state: RunState, name: str, *, run: bytes, config: dict[str, Any], supplies: Supplies
+def edge_scope(
+    state: RunState, name: str, *, run: bytes, config: dict[str, Any], resources: RunResources
 ) -> Generator[TaskScope]:
-    """What the edges of a node see while an update stands for it: config, store, no readers.
+    """Set up the scope of a node's conditional edges during an update as that node.
+
+    They see the config and the stores; chunks that they send are dropped.
 
     Args:
+        name: of the node.
+        run: id of the run that the update counts as.
         config: the caller's.
     """
     identifier = task_id(state.checkpoint, state.namespace, name, INTERRUPT)
@@ -38,7 +42,7 @@ def as_node(
         step=lambda: state.step + 1,
         loaded=None,
         routed=NOTHING_ROUTED,
-        supplies=supplies,
+        resources=resources,
     )
     scope = TaskScope(task, config, Writer(None), [], lineage)
     token = CURRENT.set(scope)

@@ -1,4 +1,4 @@
-"""The log's record of a save that the store has not taken."""
+"""Log records of saves that failed."""
 
 from actorgraph.errors import StorageError
 from actorgraph.runtime.log import event
@@ -6,8 +6,8 @@ from actorgraph.values.commits import Commit, Request
 from actorgraph.values.ids import as_text
 
 
-def tell_failed(request: Request, error: StorageError) -> None:
-    """Log one failed request: of which thread, and which checkpoint and step are not stored."""
+def log_failed_save(request: Request, error: StorageError) -> None:
+    """Log one failed request: its thread, and the checkpoint and step that are not stored."""
     fields: dict[str, object] = {"thread_id": request.thread_id, "error": error.what}
     if isinstance(request, Commit):
         fields["checkpoint_ns"] = request.namespace

@@ -1,22 +1,34 @@
-"""TaskFuture: what calling a `@task` function gives. Await it, or wait for it in a thread."""
+"""TaskFuture: the outcome of a `@task` call. Await it, or wait for its result in a thread."""
 
 import concurrent.futures
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import anyio
 import anyio.from_thread
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
-from actorgraph.loops import running_loop
-from actorgraph.runtime.context import TaskScope
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.values.commands import Interrupt
 
 T = TypeVar("T")
 
 FEW_THREADS: Final = 16
-"""Below so many free worker threads, a thread that waits for a call lends its own to others."""
+"""With fewer free worker threads, a thread that waits for a call raises the limit by one."""
+
+
+class Caller(Protocol):
+    """The part of the caller's scope that a future changes.
+
+    Attributes:
+        raised: unanswered questions of the task and of its calls.
+        drained: why a subgraph of it has stopped before its end.
+    """
+
+    raised: list[Interrupt]
+    drained: GraphDrained | None
 
 
 class TaskFuture(concurrent.futures.Future[T]):
@@ -24,19 +36,22 @@ class TaskFuture(concurrent.futures.Future[T]):
 
     In async code: `await future`, also in `asyncio.gather`, `asyncio.wait` or a task group. In a
     sync node or task: `future.result()`, also through `concurrent.futures.wait` and
-    `as_completed`. Who is cancelled while he awaits it has the call stopped.
+    `as_completed`. Cancelling the code that awaits it stops the call.
 
     Args:
         name: of the function.
         caller: the task that made the call.
-        drop: stops the call; None if nothing can.
-        limiter: of the worker threads of sync nodes.
+        drop: stops the call; None if it can't be stopped.
+        limiter: limits the worker threads of sync nodes; None before the run begins.
+
+    Attributes:
+        looked_at: whether the error was raised to the program, or read by it.
     """
 
     def __init__(
         self,
         name: str,
-        caller: TaskScope,
+        caller: Caller,
         drop: Callable[[], None] | None,
         limiter: anyio.CapacityLimiter | None,
     ) -> None:
@@ -49,48 +64,48 @@ class TaskFuture(concurrent.futures.Future[T]):
         self.looked_at = False
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """Wait for what the function returns.
+        """Wait for the function's return value.
 
         Raises:
             NodeCancelledError: the call was stopped.
-            BaseException: what the function raised.
+            BaseException: the function's error.
         """
         if not self.done():
             try:
                 yield from self._gate.wait().__await__()
             finally:
-                self.cancel()
+                self.cancel()  # a no-op unless the wait was cancelled
         return self._outcome()
 
     def result(self, timeout: float | None = None) -> T:
-        """What the function returned; waits for it in a worker thread.
+        """Get the function's return value; waits for it in a worker thread.
 
         Args:
             timeout: seconds; default without limit.
         Raises:
-            RunningLoopError: it isn't there yet, and the caller runs in the event loop.
-            TimeoutError: it didn't come in time.
+            RunningLoopError: the call goes on, and this was called in an event loop.
+            TimeoutError: the call goes on after the timeout.
             BaseException: as when it is awaited.
         """
         self._wait(timeout)
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What the function raised; None if it returned. Waits as `result` does."""
+        """Get the function's error; None if it returned. Waits as `result` does."""
         self._wait(timeout)
         error = super().exception()
         self._look(error)
         return error
 
     def cancel(self) -> bool:
-        """Stop the call; it ends a little later. False if it has ended already."""
+        """Request that the call stop. Returns False if it has ended or can't be stopped."""
         if self.done() or self._drop is None:
             return False
         self._drop()
         return True
 
     def remove_done_callback(self, callback: Callable[..., Any]) -> int:
-        """Take back what `add_done_callback` was given; how often it was. `asyncio.wait` does."""
+        """Remove a callback, as `asyncio.wait` does. Returns how often it had been added."""
         known = cast("list[Any]", self._done_callbacks)  # type: ignore[attr-defined]
         kept = [other for other in known if other != callback]
         removed = len(known) - len(kept)
@@ -98,7 +113,7 @@ class TaskFuture(concurrent.futures.Future[T]):
         return removed
 
     def settle(self, value: Any, error: BaseException | None = None) -> None:
-        """Set what came of the call, once."""
+        """Set the outcome of the call, once."""
         if error is None:
             self.set_result(value)
         else:
@@ -108,12 +123,14 @@ class TaskFuture(concurrent.futures.Future[T]):
     def _wait(self, timeout_s: float | None) -> None:
         if self.done():
             return
-        if running_loop():
+        if in_event_loop():
             raise RunningLoopError(
-                f"the result of task {self.name!r} is not there yet, and waiting for it would stop "
-                "the event loop that makes it",
+                f"the result of task {self.name!r} is not available yet, and waiting for it would "
+                "block the event loop that runs the task",
                 do="`await` the future, or call result() in a sync node",
             )
+        # Threads that wait for calls of sync tasks could take up the whole limit, and the tasks
+        # that they wait for would never get a thread: a waiting thread doesn't count.
         limiter = self._limiter
         lends = limiter is not None and limiter.available_tokens < FEW_THREADS
         if limiter is not None and lends:
@@ -132,7 +149,7 @@ class TaskFuture(concurrent.futures.Future[T]):
         raise error
 
     def _look(self, error: BaseException | None) -> None:
-        """What a caller gets to see of a question or of a drain is its own from then on."""
+        """Note that the program has seen the error; a question or drain becomes the caller's."""
         self.looked_at = True
         caller = self._caller
         if isinstance(error, GraphInterrupt):
@@ -142,7 +159,7 @@ class TaskFuture(concurrent.futures.Future[T]):
 
 
 def _grow(limiter: anyio.CapacityLimiter, by: int) -> bool:
-    """Change how many worker threads there may be; False in a thread that the loop didn't make."""
+    """Change the limit of worker threads. Returns False in a thread that anyio didn't start."""
 
     def change() -> None:
         limiter.total_tokens += by

@@ -1,7 +1,4 @@
-"""Runtime: what a node is handed besides the state. `Supplies`: what a run has of it.
-
-A node that doesn't ask for a `Runtime` costs nothing: it is made when it is asked for.
-"""
+"""Runtime: the object that a node gets besides the state; made only for nodes that ask for it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,14 +16,14 @@ ContextT = TypeVar("ContextT")
 NO_STORES: Mapping[str, Store] = MappingProxyType({})
 
 
-class Supplies(msgspec.Struct, frozen=True):
-    """What the caller of a run supplies to all its nodes, and to those of the graphs below.
+class RunResources(msgspec.Struct, frozen=True):
+    """Context and stores for all nodes of a run and of its subgraphs.
 
     Attributes:
-        context: the call's `context`, in the graph's `context_schema`.
-        store: the graph's, or the one above's.
-        stores: by name: the call's, the graph's, those of the graphs above.
+        context: the call's `context=`, as the graph's `context_schema`.
+        store: the graph's, or its parent's.
         server_info: set by a server.
+        stores: name -> store; of the call, the graph and its parents.
     """
 
     context: Any = None
@@ -36,11 +33,11 @@ class Supplies(msgspec.Struct, frozen=True):
 
     def below(
         self, context: Any, store: Store | None, stores: Mapping[str, Store] = NO_STORES
-    ) -> "Supplies":
-        """The supplies of a nested run: its own, and from above what it doesn't have."""
+    ) -> "RunResources":
+        """The resources of a subgraph's run: those given here, and for the rest the parent's."""
         if context is None and store is None and not stores:
             return self
-        return Supplies(
+        return RunResources(
             self.context if context is None else context,
             self.store if store is None else store,
             self.server_info,
@@ -48,32 +45,33 @@ class Supplies(msgspec.Struct, frozen=True):
         )
 
 
-NOTHING_SUPPLIED = Supplies()
+NO_RESOURCES = RunResources()
 
 
 def write_nothing(chunk: Any) -> None:
-    """The writer of a `Runtime` that belongs to no run."""
+    """Drop a chunk: the writer of a `Runtime` that belongs to no run."""
 
 
 def beat_nothing() -> None:
-    """The heartbeat of a node without an idle timeout."""
+    """Do nothing: the heartbeat of a node without an idle timeout."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: Runtime[Ctx](...) sets an attribute
 class Runtime(Generic[ContextT]):
-    """What a node is handed besides the state: `async def node(state, runtime: Runtime[Ctx])`.
+    """Context, stores and controls of the running task.
+
+    Declare it as a parameter: `async def node(state, runtime: Runtime[Ctx])`.
 
     Attributes:
-        context: what the caller passed as `context=`, in the graph's `context_schema`; None if
-            nothing was passed.
-        stores: name -> store, of `compile(stores=...)` and the call's `stores=`.
-        store: what was given to `compile(store=...)`, here or in the graph above; or None.
+        context: the call's `context=`, as the graph's `context_schema`; None if none was passed.
+        store: the one of `compile(store=...)`, of this graph or its parent; or None.
         stream_writer: sends its argument to the readers of `stream_mode="custom"`.
-        heartbeat: call it in long work, so that an idle timeout counts from there anew.
-        previous: what the thread's last run saved (functional API); else None.
-        execution_info: which task of which run this is; None outside of a run.
+        heartbeat: call it during long work, to restart the node's idle timeout.
+        previous: the value that the thread's last run saved (functional API); else None.
+        execution_info: ids of the running task and its run; None outside of a run.
         server_info: set by a server that runs the graph; else None.
-        control: asks the run to stop before its next superstep; None outside of a run.
+        control: requests that the run stop before its next superstep; None outside of a run.
+        stores: name -> store, of `compile(stores=...)` and the call's `stores=`.
     """
 
     context: ContextT = field(default=None)  # type: ignore[assignment]
@@ -88,28 +86,28 @@ class Runtime(Generic[ContextT]):
 
     @property
     def drain_requested(self) -> bool:
-        """Whether somebody has asked the run to stop before its next superstep."""
+        """Whether the run was requested to stop before its next superstep."""
         return self.control is not None and self.control.drain_requested
 
     @property
     def drain_reason(self) -> str | None:
-        """Why, if somebody has."""
+        """The reason of that request; None if there is none."""
         return None if self.control is None else self.control.drain_reason
 
     def override(self, **fields: Any) -> "Runtime[ContextT]":
-        """A copy with some fields replaced."""
+        """Copy it with some fields replaced."""
         return replace(self, **fields)
 
     def merge(self, other: "Runtime[ContextT]") -> "Runtime[ContextT]":
-        """A copy with every field that the other one has set."""
+        """Copy it with every field replaced that is set in the other one."""
         given = {name: getattr(other, name) for name in _FIELDS}
         return replace(self, **{n: v for n, v in given.items() if not _is_unset(v)})
 
     def patch_execution_info(self, **fields: Any) -> "Runtime[ContextT]":
-        """A copy with some fields of `execution_info` replaced.
+        """Copy it with some fields of `execution_info` replaced.
 
         Raises:
-            OutsideRunError: it has none, because it belongs to no run.
+            OutsideRunError: it has none: it was made outside of a run.
         """
         if self.execution_info is None:
             raise OutsideRunError(

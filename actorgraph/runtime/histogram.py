@@ -1,4 +1,4 @@
-"""Histogram: how often values of each size came, in a few numbers."""
+"""Figures of the persistence actor: its statistics, and the histograms in them."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """A histogram, as it stood.
+    """A snapshot of a histogram.
 
     Attributes:
-        bounds: of the bins, rising; a value on a bound is below it.
-        counts: values per bin, and those above the last bound.
+        bounds: upper bounds of the bins, rising; a value equal to a bound counts in its bin.
+        counts: values per bin; the last count is of those above the last bound.
         total: the sum of all values.
     """
 
@@ -24,7 +24,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Histogram:
-    """Counts values. Written by one thread."""
+    """Counts values in bins. Written by one thread only."""
 
     __slots__ = ("_bounds", "_counts", "_total")
 
@@ -39,5 +39,5 @@ class Histogram:
         self._total += value
 
     def distribution(self) -> Distribution:
-        """What was counted so far."""
+        """A snapshot of the counts."""
         return Distribution(self._bounds, tuple(self._counts), self._total)

@@ -1,8 +1,8 @@
-"""Hosts: a saver with its persistence actor and its read actor, in one event loop.
+"""Hosts: each open saver with its persistence actor and its read actor, in one event loop.
 
-Opening a saver hosts it in the opener's task group. A saver that nobody opened is hosted by the
-portal's loop until it is closed or the process exits. Both run the same actors, and runs of any
-loop or thread reach them.
+A saver opened with `async with` is hosted in a task group of the opener's loop. One that is used
+without being opened is hosted in the portal's loop until it is closed or the process exits. Both
+run the same actors, which runs of any loop or thread reach.
 """
 
 import os
@@ -22,7 +22,7 @@ from actorgraph.errors import (
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import Gate, wait_through
+from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.persistence import PersistenceActor
 from actorgraph.runtime.read_actor import ReadActor
 
@@ -32,14 +32,18 @@ _LOCK = threading.Lock()
 
 
 class Host:
-    """One open saver.
+    """One open saver and its actors.
 
     Attributes:
-        writer, reader: its actors.
+        writer: its persistence actor.
+        reader: its read actor.
         leaving: thread id -> a gate that opens when the cancelled run on it has left.
-        opened: opens when the saver is open, or could not be: then `error` says why.
+        opened: opens when the saver is open, or has failed to open.
+        error: why it failed to open; None otherwise.
         closed: opens when it is closed.
-        thread: of the event loop in which somebody opened it; None in the portal.
+        ended: whether it is closed.
+        process: id of the process that made it.
+        thread: id of the thread whose event loop opened it; None in the portal.
     """
 
     def __init__(self, saver: Saver) -> None:
@@ -57,21 +61,21 @@ class Host:
         self._drain_timeout_s = DRAIN_TIMEOUT_S
 
     async def serve(self) -> None:
-        """Open the saver, run the actors until `stop`, drain, close. Immune to cancellation."""
-        # Shielded: what was handed over before a cancellation is still stored.
+        """Open the saver, run the actors until `stop`, drain, close. Shielded from cancellation."""
+        # Requests that were handed over before a cancellation are still stored.
         with anyio.CancelScope(shield=True):
             try:
                 await self._serve()
             finally:
                 self.ended = True
-                _forget(self)
+                _detach(self)
                 self.closed.open()
 
     async def _serve(self) -> None:
         try:
             await self.saver.open()
         except BaseException as error:
-            self._fail(error)
+            self._report_open_error(error)
             raise
         self.opened.open()
         try:
@@ -79,42 +83,45 @@ class Host:
                 async with anyio.create_task_group() as actors:
                     actors.start_soon(self.writer.serve)
                     actors.start_soon(self.reader.serve)
+            # Left over only if the drain's deadline has cancelled the scope.
             withdrawn = self.writer.withdraw()
             if withdrawn:
                 event("error", "drain.timeout", withdrawn=withdrawn)
         except BaseException as error:
-            self._give_up(_died(error))
+            self._give_up(_died_error(error))
             raise
         finally:
             await self.saver.close()
 
     def _give_up(self, error: CheckpointError) -> None:
-        """Tell everybody who waits."""
+        """Refuse all waiting and later requests and queries."""
+        # Stopped first: a request that comes between the two steps would never be answered.
         self.writer.stop(error)
         self.reader.stop(error)
         self.writer.withdraw(error)
         self.reader.refuse(error)
 
-    def _fail(self, error: BaseException) -> None:
-        """The saver can't be opened: everybody who waits for it hears why."""
+    def _report_open_error(self, error: BaseException) -> None:
+        """Deliver the error of a saver that can't be opened to all who wait for it."""
         self.error = error
         self.opened.open()
-        closed = error if isinstance(error, CheckpointError) else _cannot_open(error)
+        closed = error if isinstance(error, CheckpointError) else _open_error(error)
         self._give_up(closed)
 
     async def ping(self) -> None:
-        """See that the saver takes saves and answers reads.
+        """Check that the saver takes saves and answers reads.
 
         Raises:
-            StorageError, SaverClosedError: it doesn't.
+            StorageError: the saver could not read.
+            SaverClosedError: the saver is closed.
         """
         self.writer.check_open()
         await self.reader.ping()
 
     async def stop_after_runs(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """Let the runs that are leaving store what they did, within the deadline; then stop.
+        """Wait for cancelled runs to store their work, within the deadline; then stop.
 
-        A caller who is cancelled meanwhile is so after that.
+        A cancellation of the caller is raised after that.
         """
         end = anyio.current_time() + drain_timeout_s
 
@@ -124,19 +131,19 @@ class Host:
                     await gate.wait()
 
         try:
-            await wait_through(runs_left)
+            await wait_shielded(runs_left)
         finally:
             self.stop(drain_timeout_s)
 
     def stop(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """Take nothing more and drain, within a deadline. From the host's own loop."""
+        """Refuse later requests and drain, within a deadline. Call it in the host's own loop."""
         self.writer.stop()
         self.reader.stop()
         if self._scope is not None:
             self._scope.deadline = anyio.current_time() + drain_timeout_s
 
 
-def _died(error: BaseException) -> SaverBrokenError:
+def _died_error(error: BaseException) -> SaverBrokenError:
     died = SaverBrokenError(
         f"the saver's actor died of {error!r}", do="open the saver again; see the cause below"
     )
@@ -144,25 +151,31 @@ def _died(error: BaseException) -> SaverBrokenError:
     return died
 
 
-def _cannot_open(error: BaseException) -> SaverClosedError:
+def _open_error(error: BaseException) -> SaverClosedError:
     closed = SaverClosedError(f"the saver could not be opened: {error}", do="see the cause below")
     closed.__cause__ = error
     return closed
 
 
 _ATTRIBUTE = "_actorgraph_host"
-_LEFT = "_actorgraph_left"
+_CLOSED = "_actorgraph_left"
 
 
-def _known(saver: Saver) -> Host | None:
-    """The saver's living host. It hangs on the saver, so that both are collected together."""
+def _living_host(saver: Saver) -> Host | None:
+    """The saver's open host; None if it has none.
+
+    Kept as an attribute of the saver, so that both are garbage collected together.
+
+    Raises:
+        SaverClosedError: the host belongs to the parent process.
+    """
     host: Host | None = getattr(saver, _ATTRIBUTE, None)
     if host is None or host.ended:
         return None
     if host.process != os.getpid():
-        held = "its thread and its connection belong to the parent"
+        held = "its thread and its connection belong to the parent process"
         if saver.immediate:
-            held = "the child has a copy of what it holds, and would change that unseen"
+            held = "the child's copy would change without the parent seeing it"
         raise SaverClosedError(
             f"this saver was in use when the process was forked; {held}",
             do="make a new saver in the child, or start processes with the 'spawn' method",
@@ -170,13 +183,13 @@ def _known(saver: Saver) -> Host | None:
     return host
 
 
-def _forget(host: Host) -> None:
+def _detach(host: Host) -> None:
     with _LOCK:
         if getattr(host.saver, _ATTRIBUTE, None) is host:
             setattr(host.saver, _ATTRIBUTE, None)
 
 
-def _adopt(saver: Saver, host: Host) -> Host:
+def _attach(saver: Saver, host: Host) -> Host:
     setattr(saver, _ATTRIBUTE, host)
     return host
 
@@ -184,37 +197,39 @@ def _adopt(saver: Saver, host: Host) -> Host:
 def living_host(saver: Saver) -> Host | None:
     """The host of a saver that is open or in use; None otherwise."""
     with _LOCK:
-        return _known(saver)
+        return _living_host(saver)
 
 
 def host_of(saver: Saver) -> Host:
-    """The saver's host; one in the portal if nobody has opened it.
+    """The saver's host; starts one in the portal if the saver was not opened.
 
     Raises:
-        SaverClosedError: its `with` block has ended, or it is another process's.
-        RunningLoopError: it is open in the event loop that a blocking call holds up.
+        SaverClosedError: its `with` block has ended, or it belongs to another process.
+        RunningLoopError: it is open in the event loop that a blocking call blocks.
     """
     with _LOCK:
-        host = _known(saver)
+        host = _living_host(saver)
         if host is not None:
+            # The host's actors run in the loop that waits for this call: it would deadlock.
             if host.thread is not None and host.thread == portal.HELD.get():
                 raise RunningLoopError(
-                    "a blocking method would wait for ever: the saver is open in the event loop "
-                    "that the call holds up",
+                    "a blocking method would wait forever: the saver is open in the event loop "
+                    "that the call blocks",
                     do="use the async method, whose name begins with `a`, or open the saver with "
                     "`with` and not with `async with`",
                 )
             return host
-        if getattr(saver, _LEFT, False):
+        if getattr(saver, _CLOSED, False):
             raise SaverClosedError(
                 "the saver's `with` block has ended", do="open it again, or use it inside the block"
             )
-        host = _adopt(saver, Host(saver))
+        host = _attach(saver, Host(saver))
         if saver.immediate:
-            return host  # needs no task
+            return host  # it needs no actor, so none is started
+    # Outside the lock: the portal's thread takes it too, when a host ends.
     closer = _Closer(host)
     try:
-        portal.start(_serve_quietly, host, closer)
+        portal.start(_serve_logged, host, closer)
     except BaseException:
         host.ended = True
         raise
@@ -222,10 +237,10 @@ def host_of(saver: Saver) -> Host:
     return host
 
 
-async def _serve_quietly(host: Host, closer: "_Closer") -> None:
+async def _serve_logged(host: Host, closer: "_Closer") -> None:
     try:
         await host.serve()
-    except Exception as error:  # noqa: BLE001 - whoever waits has been told
+    except Exception as error:  # noqa: BLE001 - `serve` has delivered it to all who wait
         event("info", "saver.failed", error=repr(error))
     finally:
         portal.not_at_exit(closer)
@@ -243,10 +258,10 @@ class _Closer:
             await self._host.closed.wait()
 
 
-def mark_left(saver: Saver, *, left: bool) -> None:
-    """Note that the saver's `with` block has ended, so that no later use opens it unseen."""
+def mark_closed(saver: Saver, *, left: bool) -> None:
+    """Note whether the saver's `with` block has ended, so that a later use can't reopen it."""
     if not saver.immediate:
-        setattr(saver, _LEFT, left)
+        setattr(saver, _CLOSED, left)
 
 
 async def _opened(host: Host) -> None:
@@ -256,7 +271,7 @@ async def _opened(host: Host) -> None:
 
 
 def open_hosted(saver: Saver) -> None:
-    """Open a saver in the portal, from a blocking program, so that it fails here if it can't be.
+    """Open a saver in the portal, for the sync API.
 
     Raises:
         StorageError: it can't be opened.
@@ -267,9 +282,9 @@ def open_hosted(saver: Saver) -> None:
 
 
 def close_hosted(saver: Saver) -> None:
-    """Close a saver that the portal hosts, from a blocking program. No-op if nobody uses it."""
+    """Close a saver that the portal hosts, for the sync API. No-op if it isn't open."""
     with _LOCK:
-        host = _known(saver)
+        host = _living_host(saver)
         if host is not None and saver.immediate:
             setattr(saver, _ATTRIBUTE, None)
             return
@@ -277,8 +292,8 @@ def close_hosted(saver: Saver) -> None:
         portal.call(_Closer(host))
 
 
-class Opened:
-    """A saver hosted in the task group of whoever opened it, until the block ends."""
+class OpenedSaver:
+    """A saver opened with `async with`: hosted in a task group until the block ends."""
 
     def __init__(self, saver: Saver) -> None:
         self._host = Host(saver)
@@ -292,9 +307,9 @@ class Opened:
         """
         saver = self._host.saver
         with _LOCK:
-            already = _known(saver)
+            already = _living_host(saver)
             if already is None:
-                _adopt(saver, self._host)
+                _attach(saver, self._host)
         if already is not None:
             raise SaverClosedError(
                 "this saver is open or in use already",
@@ -307,14 +322,15 @@ class Opened:
         await self._group.__aenter__()
         self._group.start_soon(self._host.serve)
         try:
-            # Opening takes no longer than the busy timeout, so a cancellation waits for it.
-            await wait_through(self._host.opened.wait)
+            # A cancellation waits for this: opening takes no longer than the busy timeout.
+            await wait_shielded(self._host.opened.wait)
             if self._host.error is not None:
                 raise self._host.error
         except BaseException as error:
             group, self._group = self._group, None
             self._host.stop()
-            with suppress(BaseExceptionGroup):  # of this error alone: the host is the only task
+            # The group holds only this error: the host is its only task.
+            with suppress(BaseExceptionGroup):
                 await group.__aexit__(type(error), error, error.__traceback__)
             raise
 
@@ -326,11 +342,11 @@ class Opened:
     ) -> None:
         """Drain, within the deadline, and close."""
         if self._host.saver.immediate:
-            _forget(self._host)
+            _detach(self._host)
             return
         group, self._group = self._group, None
         if group is not None:
-            # The host shields itself: a cancellation here waits for the drain all the same.
+            # The host is shielded: a cancellation here still waits for the drain.
             try:
                 await self._host.stop_after_runs()
             finally:

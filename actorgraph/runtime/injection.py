@@ -1,4 +1,15 @@
-"""What a node asks the runtime for: by a parameter's name, or by a function that it calls."""
+"""Functions for code inside a node, and the values of a node's injected parameters.
+
+get_runtime, get_store   of the running task
+interrupt                pause the run with a question
+astep, step              perform a side effect once per task, even if its node runs again
+get_idempotency_key      for requests to services that drop duplicates
+
+A node may run again: after a crash, a failure, an interrupt. The result of a step is stored, and
+the next attempt gets it instead of performing the step. A crash is still possible between an
+effect and the storing of its result; a service that gets the task's idempotency key drops the
+second request then.
+"""
 
 import time
 from typing import Any
@@ -11,15 +22,15 @@ from actorgraph.values.ids import as_text
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
-    """The keyword arguments that fill in a node's declared parameters."""
+    """Values for a node's injected parameters, by name."""
     return {name: _PROVIDERS[name](scope) for name in names}
 
 
 def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[ContextT]:
-    """The `Runtime` of the running task: its context, store, stream writer and more.
+    """Get the `Runtime` of the running task: its context, store, stream writer and more.
 
     Args:
-        context_schema: only says to type checkers what `context` is.
+        context_schema: the type of `context`, for type checkers only.
     Raises:
         OutsideRunError: not called in a node.
     """
@@ -28,34 +39,34 @@ def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[Context
 
 
 def get_store() -> Store | None:
-    """The store that was given to `compile(store=...)`, here or in the graph above; or None.
+    """Get the store of `compile(store=...)`, of this graph or its parent; None if there is none.
 
     Raises:
         OutsideRunError: not called in a node.
     """
-    return current("get_store()").lineage.supplies.store
+    return current("get_store()").lineage.resources.store
 
 
 def runtime_of(scope: TaskScope) -> Runtime[Any]:
-    """The `Runtime` of a task, made when it is first asked for."""
+    """The `Runtime` of a task; made at the first request of each attempt."""
     runtime = getattr(scope, "runtime", None)
     if runtime is None or runtime.execution_info.node_attempt != scope.attempt:
-        runtime = scope.runtime = _made(scope)
+        runtime = scope.runtime = _make_runtime(scope)
     return runtime
 
 
-def _made(scope: TaskScope) -> Runtime[Any]:
-    supplies = scope.lineage.supplies
+def _make_runtime(scope: TaskScope) -> Runtime[Any]:
+    resources = scope.lineage.resources
     return Runtime(
-        context=supplies.context,
-        store=supplies.store,
+        context=resources.context,
+        store=resources.store,
         stream_writer=scope.write,
         heartbeat=getattr(scope, "heartbeat", beat_nothing),
         previous=getattr(scope, "previous", None),
         execution_info=_execution_info(scope),
-        server_info=supplies.server_info,
+        server_info=resources.server_info,
         control=scope.lineage.control,
-        stores=supplies.stores,
+        stores=resources.stores,
     )
 
 
@@ -83,6 +94,6 @@ _PROVIDERS: dict[str, Any] = {
     "error": lambda scope: getattr(scope, "error", None),
     "previous": lambda scope: getattr(scope, "previous", None),
     "runtime": runtime_of,
-    "store": lambda scope: scope.lineage.supplies.store,
+    "store": lambda scope: scope.lineage.resources.store,
     "writer": lambda scope: scope.write,
 }

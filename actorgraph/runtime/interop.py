@@ -1,4 +1,4 @@
-"""The way to LangChain's and LangGraph's side, taken only by programs that have imported them."""
+"""Interoperation with LangChain and LangGraph, in programs that have imported them."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,34 +17,37 @@ Inherit = Callable[[TaskScope, Context], None]
 
 
 def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
-    """What hands a task's config to the LangChain calls in it; None where it holds nothing."""
+    """A function that passes a task's config to the LangChain calls in it.
+
+    None if LangChain isn't imported, or the config has no callbacks, tags and metadata.
+    """
     if "langchain_core" not in sys.modules:
         return None
     if not (config.get("callbacks") or config.get("tags") or config.get("metadata")):
         return None
-    from actorgraph.runtime import runnables
+    from actorgraph.runtime.runnables import inherit_config
 
-    return runnables.inherit
+    return inherit_config
 
 
 def runnable_here(node: NodePlan) -> NodePlan:
-    """The node as the running event loop can call it, and as its questions are heard."""
+    """The node, adapted to the running event loop, and so that LangGraph's interrupts pause it."""
     if "langchain_core" not in sys.modules:
         return node
     theirs = node
     if on_trio():
-        from actorgraph.runtime import runnables
+        from actorgraph.runtime.runnables import for_trio
 
-        node = runnables.for_trio(node)
+        node = for_trio(node)
     if "langgraph.pregel" in sys.modules and hasattr(theirs.call, "__self__"):
-        from actorgraph.runtime import agents
+        from actorgraph.runtime.agents import pausing_node
 
-        node = agents.asking(node)
+        node = pausing_node(node)
     return node
 
 
 def translated(error: BaseException) -> BaseException:
-    """What a node raised, with ours for LangGraph's questions and commands; also in a group."""
+    """A node's error, with LangGraph's interrupts and commands, also in groups, made ours."""
     theirs = sys.modules.get("langgraph.errors")
     if theirs is None:
         return error
@@ -66,21 +69,22 @@ def translated(error: BaseException) -> BaseException:
     return ours
 
 
-def passes_by(error: BaseException) -> bool:
-    """Whether it is LangGraph's way to stop a node: no failure, whoever handles failures."""
+def is_control_flow(error: BaseException) -> bool:
+    """Whether it is control flow of LangGraph's, which error handling must let through."""
     theirs = sys.modules.get("langgraph.errors")
     return theirs is not None and isinstance(error, theirs.GraphBubbleUp)
 
 
 _MIXED = (
-    "A function of LangGraph's was called in a node of actorgraph, whose runs it doesn't know.\n"
+    "A function of LangGraph's was called in a node of actorgraph; it works only in LangGraph's "
+    "runs.\n"
     "  Do this: import interrupt, get_config, get_store, get_stream_writer ... from actorgraph; "
     "`python -m actorgraph.cli.codemod` moves the imports"
 )
 
 
 def _is_of_langgraph(error: BaseException) -> bool:
-    """Whether LangGraph's own code raised it because it runs in no graph of its own."""
+    """Whether LangGraph's code raised it because it was called outside of a LangGraph run."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,8 +1,4 @@
-"""LangChain's chat models, listened to: their tokens become chunks of `stream_mode="messages"`.
-
-Imported only where `langchain_core` already is. A handler stands in the config that the task's
-LangChain calls inherit, so a model that is called without a config is heard too.
-"""
+"""Stream LangChain's chat models: their tokens become chunks of `stream_mode="messages"`."""
 
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, cast
@@ -18,11 +14,11 @@ from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.values.constants import TAG_NOSTREAM
 
 if TYPE_CHECKING:
-    from actorgraph.runtime.messages import MessageTap
+    from actorgraph.runtime.live import MessageTap
 
 
 class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
-    """Hears the chat models of one task. The second base makes `invoke` stream."""
+    """Sends the output of one task's chat models. The second base makes `invoke` stream."""
 
     run_inline = True
 
@@ -33,13 +29,13 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, **more: Any
     ) -> None:
-        """Remember where a model's pieces come from, unless it is told to be silent."""
+        """Remember the metadata for a model's pieces, unless it is tagged "nostream"."""
         scope = CURRENT.get(None)
         tags = more.get("tags") or ()
-        # A graph that the task runs has tasks of its own, which are listened to or not.
+        # The tasks of a subgraph have listeners of their own, or none.
         if scope is None or scope.task is not self._tap.task or TAG_NOSTREAM in tags:
             return
-        from actorgraph.runtime.messages import user_tags
+        from actorgraph.runtime.live import user_tags
 
         metadata = {**self._tap.metadata, **(more.get("metadata") or {})}
         shown = user_tags(tags)
@@ -52,7 +48,7 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
             self._tap.offer(chunk.message, metadata)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
-        """Send the whole message of a model that doesn't stream."""
+        """Send the message of a model that doesn't stream."""
         metadata = self._metadata.pop(run_id, None)
         made = response.generations[0] if response.generations else []
         if metadata is not None and made and isinstance(made[0], ChatGeneration):
@@ -63,20 +59,20 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
         self._metadata.pop(run_id, None)
 
     def tap_output_aiter(self, run_id: UUID, output: Any) -> Any:
-        """Nothing is read from a runnable's output."""
+        """Leave a runnable's output alone."""
         return output
 
     def tap_output_iter(self, run_id: UUID, output: Any) -> Any:
-        """Nothing is read from a runnable's output."""
+        """Leave a runnable's output alone."""
         return output
 
 
-def listen(tap: "MessageTap", scope: TaskScope, context: Context) -> None:
-    """Let the task's LangChain calls, with the task's config or without, report to the tap."""
+def stream_models(tap: "MessageTap", scope: TaskScope, context: Context) -> None:
+    """Send the output of the chat models that a task calls to its tap."""
     config = dict(scope.config)
     config["metadata"] = dict(tap.metadata)
     config["tags"] = list(tap.tags)
-    # A listener of a task above hears no others.
+    # Without the listener of a parent task: it ignores the models of other tasks.
     config["callbacks"] = manager_of(
         config.get("callbacks"), ModelListener(tap), without=ModelListener
     )

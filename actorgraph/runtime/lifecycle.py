@@ -1,7 +1,7 @@
-"""Handlers that are told when a run pauses and when it goes on: `config["callbacks"]`.
+"""Handlers of pauses and resumes of runs: `GraphCallbackHandler` in `config["callbacks"]`.
 
-They stand among LangChain's handlers, to which they look like a handler that ignores everything.
-One that raises is logged and changes nothing.
+They are listed among LangChain's handlers, to which they look like handlers that ignore all
+events. An error that one raises is logged and changes nothing for the run.
 """
 
 import inspect
@@ -23,14 +23,14 @@ GraphLifecycleStatus = Literal["pending", "interrupt_before", "interrupt_after"]
 
 
 class GraphInterruptEvent(msgspec.Struct, frozen=True):
-    """A run has paused and stored where it stands.
+    """A run has paused and stored its state.
 
     Attributes:
-        run_id: this call's.
-        status: "pending" for questions; else which kind of breakpoint it has come to.
-        checkpoint_id: where it goes on from.
+        run_id: of this call.
+        status: "pending" if it has open questions; else the kind of breakpoint it has reached.
+        checkpoint_id: the checkpoint from which it resumes.
         checkpoint_ns: the namespace, one part per level; empty for a root run.
-        interrupts: the questions that wait.
+        interrupts: its open questions.
     """
 
     run_id: UUID | None
@@ -41,7 +41,7 @@ class GraphInterruptEvent(msgspec.Struct, frozen=True):
 
 
 class GraphResumeEvent(msgspec.Struct, frozen=True):
-    """A run goes on from a checkpoint; the fields are those of `GraphInterruptEvent`."""
+    """A run resumes from a checkpoint; the fields are those of `GraphInterruptEvent`."""
 
     run_id: UUID | None
     status: GraphLifecycleStatus
@@ -53,9 +53,9 @@ GraphLifecycleEvent = GraphInterruptEvent | GraphResumeEvent
 
 
 class GraphCallbackHandler:
-    """Override what you want to hear, sync or async, and pass it in `config["callbacks"]`.
+    """Base of handlers: override a method, sync or async, and pass it in `config["callbacks"]`.
 
-    To hear LangChain's callbacks too, inherit from `BaseCallbackHandler` first and this second.
+    To handle LangChain's callbacks too, inherit from `BaseCallbackHandler` first and this second.
     """
 
     raise_error = False
@@ -64,13 +64,13 @@ class GraphCallbackHandler:
     ignore_chat_model = ignore_custom_event = True
 
     def on_interrupt(self, event: GraphInterruptEvent) -> Any:
-        """A root run has paused, for questions of its own or below it, or at a breakpoint."""
+        """Called when a root run has paused: for questions, also of subgraphs, or a breakpoint."""
 
     def on_resume(self, event: GraphResumeEvent) -> Any:
-        """A run, root or nested, goes on from a checkpoint."""
+        """Called when a run, root or nested, resumes from a checkpoint."""
 
     def on_text(self, *_: Any, **__: Any) -> None:
-        """LangChain's; the one that no `ignore_` holds back."""
+        """LangChain's; does nothing. The only callback that no `ignore_` attribute turns off."""
 
 
 class Lifecycle:
@@ -83,31 +83,32 @@ class Lifecycle:
         self._state = state
         self._run = UUID(bytes=bytes(run))
 
-    async def begun(self, loaded: bytes) -> None:
-        """The run has begun on a stored checkpoint; a new input makes one of its own."""
+    async def notify_resumed(self, loaded: bytes) -> None:
+        """Call `on_resume`, if the run resumes from the checkpoint that it has loaded."""
         state = self._state
+        # A new input, which resumes nothing, has made a checkpoint of its own by now.
         if state.source != "fork" and state.checkpoint != loaded:
             return
         where = as_text(state.checkpoint), namespace_of(state.namespace)
-        await self._tell("on_resume", GraphResumeEvent(self._run, "pending", *where))
+        await self._notify("on_resume", GraphResumeEvent(self._run, "pending", *where))
 
-    async def left(self, outcome: Outcome) -> None:
-        """The run has left; a root run that waits tells so."""
+    async def notify_left(self, outcome: Outcome) -> None:
+        """Call `on_interrupt`, if the run is a root run that has paused."""
         state = self._state
         if not isinstance(outcome, Interrupted) or state.nested is not None:
             return
         status: GraphLifecycleStatus = "pending" if outcome.interrupts else state.pause
         where = as_text(state.checkpoint), namespace_of(state.namespace)
         event = GraphInterruptEvent(self._run, status, *where, outcome.interrupts)
-        await self._tell("on_interrupt", event)
+        await self._notify("on_interrupt", event)
 
-    async def _tell(self, name: str, event: GraphLifecycleEvent) -> None:
+    async def _notify(self, name: str, event: GraphLifecycleEvent) -> None:
         for handler in self._handlers:
             try:
-                told = getattr(handler, name)(event)
-                if inspect.isawaitable(told):
-                    await told
-            except Exception as error:  # noqa: BLE001 - a listener changes nothing
+                returned = getattr(handler, name)(event)
+                if inspect.isawaitable(returned):
+                    await returned
+            except Exception as error:  # noqa: BLE001 - a handler changes nothing for the run
                 ids = {"thread_id": self._state.thread_id, "run_id": str(self._run)}
                 log_event("warning", "callback.failed", **ids, callback=name, error=shown(error))
 

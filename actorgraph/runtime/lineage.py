@@ -1,4 +1,13 @@
-"""What a run hands down to the graphs that its nodes run."""
+"""One task in its run: the run's lineage, the task's scope, the `@task` calls that it makes.
+
+Lineage     what a run passes on to the subgraphs in its nodes
+TaskScope   the state of one attempt of one task. Each attempt runs in its own copy of the
+            caller's context with `CURRENT` set, and so do the worker threads and the tasks that
+            the node starts
+TaskCalls   the `@task` calls of one run. A call is a task of the same run, which
+            `superstep/calls.py` decides about; here are the function, the caller's context and
+            the future
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,42 +15,46 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
+from actorgraph.runtime.caching import ResultCache
+from actorgraph.runtime.handle import NO_RESOURCES, RunResources
 from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.revisiting import Revisit
+from actorgraph.runtime.revisiting import TimeTravel
 from actorgraph.runtime.stopping import Stopping
 from actorgraph.values.control import RunControl
 from actorgraph.values.policies import RunPolicy
 
 if TYPE_CHECKING:
-    from actorgraph.runtime.caching import ResultCache
-    from actorgraph.runtime.called import Calls
+    from actorgraph.runtime.called import TaskCalls
     from actorgraph.runtime.context import TaskScope
 
 
 class Lineage(msgspec.Struct):
-    """One run, as the runs inside of it see it.
+    """One run, as its tasks and its subgraphs see it.
 
     Attributes:
-        run, epoch: of the root run, which has the thread's claim.
+        thread_id: the run's thread; "" if it has none.
+        namespace: the run's; "" for a root run.
+        run: id of the root run, which has the thread's claim.
+        epoch: of that claim.
         host: the saver's actors; None without a saver.
-        policy: its durability is inherited.
-        broadcast: the reader's buffer; None if nobody reads.
-        parents: namespace -> checkpoint id of this run and of those above it, as it stands.
-        base: the checkpoint that its tasks follow, as it stands.
-        step: the superstep that runs now.
+        policy: its durability is inherited by subgraphs.
+        broadcast: the reader's buffer; None without a reader.
+        parents: returns namespace -> newest checkpoint id, of this run and of those above it.
+        base: returns the id of the newest checkpoint, on which the running tasks build.
+        step: returns the superstep that runs now.
         loaded: the checkpoint that the run started from; tasks of a later one are new.
         routed: answers to questions of this run and below it, by interrupt id.
-        revisit: the journey back that it is part of; None for a run at its thread's head.
-        supplies: context and store for its nodes.
+        time_travel: the time travel that it is part of; None for a run at its thread's head.
+        resources: context and stores for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
-        stopping: what may stop it; depth: how many runs stand above it.
-        calls: takes the calls that its tasks make.
-        values: its state as it stands, for those who were not handed any.
-        cache: of its nodes' results; None for none.
-        untracked: keys whose values are never stored, here and in what graphs inside are given.
-        progress: puts off the idle timeout of a node above; None where there is none.
+        progress: postpones the idle timeout of a node above; None if there is none.
+        stopping: the run's control and deadline.
+        depth: number of runs above it.
+        cache: of its nodes' results; None without one.
+        calls: the `@task` calls of its tasks; set by the supervisor.
+        values: returns the run's state.
+        untracked: keys that are never stored, here and in the input of subgraphs.
     """
 
     thread_id: str
@@ -56,21 +69,21 @@ class Lineage(msgspec.Struct):
     step: Callable[[], int]
     loaded: bytes | None
     routed: Mapping[str, Any]
-    revisit: Revisit | None = None
-    supplies: Supplies = NOTHING_SUPPLIED
+    time_travel: TimeTravel | None = None
+    resources: RunResources = NO_RESOURCES
     above: "TaskScope | None" = None
     owns: bool = True
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
     depth: int = 0
-    cache: "ResultCache | None" = None
-    calls: "Calls | None" = None
+    cache: ResultCache | None = None
+    calls: "TaskCalls | None" = None
     values: Callable[[], Mapping[str, Any]] = dict[str, Any]
     untracked: frozenset[str] = frozenset()
 
     @property
     def control(self) -> RunControl:
-        """Asks the run, and those above and inside, to stop between supersteps."""
+        """Requests a drain: that the whole tree of runs stop between supersteps."""
         return self.stopping.control
 
     @property

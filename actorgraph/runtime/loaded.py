@@ -1,11 +1,11 @@
-"""What the program has imported: looked at, never imported here."""
+"""Look at modules that the program has imported, without importing them."""
 
 import sys
 from typing import Any
 
 
-def loaded(name: str) -> Any:
-    """A module that is imported; None if it isn't, or another thread is importing it just now."""
+def imported_module(name: str) -> Any:
+    """A module that is imported; None if it isn't, or if another thread is importing it now."""
     module = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None

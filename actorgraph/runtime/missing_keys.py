@@ -1,4 +1,4 @@
-"""What is said of a node that read a key for which the state has no value yet."""
+"""A note on the error of a node that reads a key for which the state has no value yet."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from actorgraph.values.run import Task
 def note_missing(
     error: BaseException, task: Task, node: NodePlan, values: Mapping[str, Any]
 ) -> None:
-    """Note on a node's KeyError that its key is one of the state's, and what would help.
+    """Add a note to a node's KeyError if its key is a state key without a value.
 
-    A key of anything else, such as a dict of the node's own, gets no note; nor does a task of a
-    Send, which does not see the state.
+    Other keys, such as those of a dict of the node's own, get no note; nor do tasks of a Send,
+    which does not read the state.
 
     Args:
-        values: the state that the task has seen.
+        values: the state that the task has read.
     """
     key = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
     if isinstance(key, str) and key in node.reads and key not in values and task.input is None:

@@ -1,4 +1,4 @@
-"""How a graph that is run in a node finds its place: its thread, saver, namespace and answers."""
+"""The place of a subgraph that is run in a node: its thread, saver, namespace and answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Never
@@ -10,23 +10,27 @@ from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.hosting import Host, host_of
+from actorgraph.runtime.stopping import Stopping
+from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.configs import below
+from actorgraph.values.control import RunControl
 
 Config = Mapping[str, Any]
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id")
-"""What a config says of the place of a run; a nested run's follows from its task instead."""
+"""Keys of a config that address a run; a nested run's follow from its task instead."""
 
 
 class NestedPlace(msgspec.Struct, frozen=True):
-    """Where a nested run stands.
+    """The place of a nested run.
 
     Attributes:
         scope: the task that it runs in.
-        host: None when nothing of it is stored.
+        host: of its saver; None if it is not stored.
         namespace: in the parent's thread.
-        fresh: whether its namespace can't hold anything yet, so that it need not be read.
+        nested: what the core needs to know of the parent.
+        fresh: whether its namespace can't hold a checkpoint yet, so that it need not be read.
     """
 
     scope: TaskScope
@@ -37,9 +41,12 @@ class NestedPlace(msgspec.Struct, frozen=True):
 
 
 def belongs(scope: TaskScope | None, config: Config | None) -> bool:
-    """Whether a call belongs to the run of the node that makes it.
+    """Whether a call made in a task runs as a subgraph of it.
 
-    A config with another thread's id starts a run that has nothing to do with this one.
+    A config with another thread's id starts an independent run instead.
+
+    Args:
+        scope: the running task; None outside of a node.
     """
     if scope is None:
         return False
@@ -47,12 +54,12 @@ def belongs(scope: TaskScope | None, config: Config | None) -> bool:
     return thread_id is None or str(thread_id) == scope.lineage.thread_id
 
 
-def place_of(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
-    """The place of the next graph that a task runs.
+def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
+    """The place of the next subgraph that a task runs.
 
     Args:
-        saver: the graph's: None inherits the run's, True too and keeps state from task to
-            task, False stores nothing, another one stores it there.
+        saver: the subgraph's. None inherits the run's; True does too, and keeps state from task
+            to task; False stores nothing; another saver stores it there.
     """
     lineage = scope.lineage
     host = lineage.host
@@ -64,26 +71,29 @@ def place_of(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
     stateful = saver is True
     namespace = nested_namespace(scope.task.namespace, scope.next_graph(), stateful=stateful)
     nested = Nested(lineage.parents(), scope.routed, stateful, claims, scope.task.id)
+    # The namespace contains the task's id, which depends on the checkpoint that the task builds
+    # on. If this run has made that one itself, only an earlier attempt can have stored anything.
     fresh = _is_first(scope) and lineage.base() != lineage.loaded
     return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims))
 
 
 def _is_first(scope: TaskScope) -> bool:
-    """Whether a task, and whoever has called it, is tried for the first time by this run."""
+    """Whether this run makes its first attempt of a task, and of the tasks that called it."""
     return scope.attempt == 1 and (scope.caller is None or _is_first(scope.caller))
 
 
 def never_stored(plan: Plan, place: NestedPlace | None) -> frozenset[str]:
-    """What is not stored of a run: its own channels', and keys of the state of the graph above.
+    """Keys that are not stored of a run: its untracked channels, and those of its parents.
 
-    That state is the input of a nested run, which has another channel of such a name or none.
+    A parent's state is the input of a subgraph. A channel of the subgraph with the same name is
+    another channel, which is stored.
     """
     above = place.scope.lineage.untracked if place is not None else frozenset[str]()
     return plan.untracked.union(above.difference(plan.channels))
 
 
 def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
-    """Pause the task that ran a graph which paused: the graph's questions are the task's too.
+    """Pause the task whose subgraph has paused: the questions become the task's.
 
     Raises:
         GraphInterrupt: always.
@@ -93,13 +103,13 @@ def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
 
 
 def note_end(place: NestedPlace | None, error: BaseException) -> None:
-    """Tell the task that ran a graph if that has stopped because the whole run is to."""
+    """Note in the task whose subgraph has ended if it was drained, as the task is then too."""
     if place is not None and isinstance(error, GraphDrained):
         place.scope.drained = error
 
 
-def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:
-    """The config of a nested run: its parent's, and what the call adds."""
+def inherited_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
+    """The config of a nested run: its parent's, updated with the call's."""
     merged = below(scope.base_config, config)
     place = dict(merged.get("configurable") or {})
     for key in _PLACE:
@@ -107,10 +117,38 @@ def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     return {**merged, "configurable": place}
 
 
-def beside(scope: TaskScope, config: Config | None) -> dict[str, Any]:
-    """The config of a run that a node starts on another thread.
+def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
+    """The config of an independent run that a node starts on another thread.
 
-    It has the callbacks, tags, metadata and limits of the run above, and nothing of its
-    `configurable`: that says where the other run stands.
+    It inherits callbacks, tags, metadata and limits, but not `configurable`, which addresses the
+    run of the node.
     """
     return below({k: v for k, v in scope.base_config.items() if k != "configurable"}, config)
+
+
+def stopping_of(
+    place: NestedPlace | None, control: RunControl | None, deadline_s: float | None
+) -> Stopping:
+    """The control and the deadline of a run.
+
+    Args:
+        place: of a nested run; None for a root run.
+        control: of the call.
+        deadline_s: of the call, in seconds from now.
+    """
+    if place is None:
+        return Stopping(control, deadline_s)
+    return place.scope.lineage.stopping.below(control, deadline_s)
+
+
+def depth_of(place: NestedPlace | None, name: str, limit: int) -> int:
+    """The number of runs above a run.
+
+    Raises:
+        GraphRecursionError: it is above the limit.
+    """
+    if place is None:
+        return 0
+    depth = place.scope.lineage.depth + 1
+    check_depth(name, depth, limit)
+    return depth

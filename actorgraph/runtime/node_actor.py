@@ -1,9 +1,9 @@
-"""The node actor: calls one node, for one run, as often as the run asks.
+"""Node actors: they run the tasks of one run, one actor per node or `@task` function.
 
 Receives   tasks, from the supervisor, only as many as the run's and the node's limits allow
-Sends      one event per task: succeeded, failed, interrupted or cancelled
-Order      a task that comes while another one runs is run beside it, as a child
-Ends       when the run ends; `cancel` stops what runs, and each task still sends its event
+Sends      exactly one event per task: succeeded, failed, interrupted, drained, escaped, cancelled
+Order      a task that comes while another one runs is run concurrently, in a child task
+Ends       when the run ends; `cancel` stops running calls, and each task still sends its event
 """
 
 from collections.abc import Callable
@@ -18,18 +18,22 @@ from anyio.abc import TaskGroup
 from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.errors.telling import note
 from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.runtime import messages
-from actorgraph.runtime.attempts import guard, hear, wait_again, within
-from actorgraph.runtime.caching import call_cached
+from actorgraph.runtime.attempts import (
+    call_within,
+    listen_for_progress,
+    start_attempt,
+    wait_for_retry,
+)
 from actorgraph.runtime.called import warn_of_lost_errors
-from actorgraph.runtime.calls import InContext, Made, call_node, real_error
+from actorgraph.runtime.calls import InContext, NodeWrites, call_cached, call_node, real_error
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.interop import Inherit, runnable_here, translated
 from actorgraph.runtime.lineage import Lineage
-from actorgraph.runtime.live import Live, Writer
+from actorgraph.runtime.live import LiveStream, Writer
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.messages import attach_tap, offer_returned_messages
 from actorgraph.runtime.missing_keys import note_missing
-from actorgraph.runtime.stray import is_stopped
+from actorgraph.runtime.stray import was_requested
 from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
     Event,
@@ -48,17 +52,21 @@ from actorgraph.values.run import (
 UNBROKEN_CALLS_MAX = 32
 
 
-class Surroundings(msgspec.Struct):
-    """What a run's tasks have in common.
+class RunEnvironment(msgspec.Struct):
+    """The parts of a run that all its tasks share.
 
     Attributes:
-        values: the run's state; written only between supersteps, when no task runs.
+        plan: the compiled graph.
+        values: returns the run's state; it changes only between supersteps, when no task runs.
+        config: the caller's.
         context: the caller's; every task runs in a copy.
-        lineage: what the graphs that nodes run take from this run.
+        write: sends custom chunks.
+        bare: answers without an interrupt id, for the first question asked.
+        lineage: the run, as its tasks and subgraphs see it.
         report: takes the events.
-        warn: takes a sentence about something that a node did.
-        live: takes what tasks send while they run; None where nobody reads that.
-        inherit: hands a task's config to the LangChain calls in it; None where it needn't.
+        warn: takes a kind and a text; see `warn_of_node`.
+        live: takes live chunks; None if they aren't read.
+        inherit: passes a task's config to the LangChain calls in it; None if it needn't.
     """
 
     plan: Plan
@@ -70,15 +78,18 @@ class Surroundings(msgspec.Struct):
     lineage: Lineage
     report: Callable[[Event], None]
     warn: Callable[[str, str], None]
-    live: Live | None
+    live: LiveStream | None
     inherit: Inherit | None = None
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
-    """What a node actor has done: calls ended, calls running now, most at once.
+    """Figures of one node actor.
 
     Attributes:
-        abandoned: calls of a sync node that were cancelled and go on in their thread.
+        calls: calls that have ended.
+        running: calls that run now.
+        running_max: most calls that ran at the same time.
+        abandoned: calls of a sync node that were cancelled and continue in their thread.
     """
 
     calls: int
@@ -88,28 +99,29 @@ class NodeActorStatistics(msgspec.Struct, frozen=True):
 
 
 class NodeActor:
-    """One node of one run. See the module's text."""
+    """Runs the tasks of one node of one run; see the module's docstring."""
 
-    def __init__(self, node: NodePlan, around: Surroundings, group: TaskGroup) -> None:
+    def __init__(self, node: NodePlan, environment: RunEnvironment, group: TaskGroup) -> None:
         self._node = runnable_here(node)
-        self._around = around
+        self._environment = environment
         self._group = group
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
         self._cancellation = anyio.get_cancelled_exc_class()
         self._idle = True
         self._cancelled = False
-        self._calls = self._running = self._most = self._abandoned = 0
+        self._calls = self._running = self._running_max = self._abandoned = 0
 
     @property
     def name(self) -> str:
-        """The node's."""
+        """The node's name."""
         return self._node.name
 
     def assign(self, start: StartTask) -> None:
         """Give it a task. Never waits."""
         self._running += 1
-        self._most = max(self._most, self._running)
+        self._running_max = max(self._running_max, self._running)
+        # Most nodes have one task at a time: the actor's own task runs it, without a new one.
         if self._idle:
             self._idle = False
             self._inbox.put(start)
@@ -117,7 +129,7 @@ class NodeActor:
             self._group.start_soon(self._child, start)
 
     def cancel(self) -> None:
-        """Stop every call; what was assigned and not begun is reported as cancelled too."""
+        """Stop all calls; tasks that have not begun are reported as cancelled too."""
         self._cancelled = True
         for scope in tuple(self._scopes):
             scope.cancel()
@@ -130,8 +142,8 @@ class NodeActor:
         self._inbox.put(None)
 
     def statistics(self) -> NodeActorStatistics:
-        """What it has done so far."""
-        return NodeActorStatistics(self._calls, self._running, self._most, self._abandoned)
+        """Its figures so far."""
+        return NodeActorStatistics(self._calls, self._running, self._running_max, self._abandoned)
 
     async def serve(self) -> None:
         """Run one assigned task after the other."""
@@ -145,13 +157,13 @@ class NodeActor:
                     if start is None:
                         return
                     await self._perform(start, first=True)
-                    # A node that never waits must not keep the event loop from everybody else.
+                    # A node that never waits must not block the event loop for everything else.
                     unbroken += 1
                     if unbroken == UNBROKEN_CALLS_MAX:
                         unbroken = 0
                         await anyio.lowlevel.checkpoint()
                 except self._cancellation:
-                    if is_stopped():
+                    if was_requested():
                         raise
 
     async def _child(self, start: StartTask) -> None:
@@ -164,30 +176,34 @@ class NodeActor:
         self._scopes.discard(scope)
 
     def _end(self, event: Event, *, first: bool = False) -> None:
-        self._idle = self._idle or first  # before the report: it may bring the next task
+        self._idle = self._idle or first  # before the report, which may assign the next task
         self._running -= 1
         self._calls += 1
-        self._around.report(event)
+        self._environment.report(event)
 
     async def _perform(self, start: StartTask, *, first: bool = False) -> None:
-        """Call the node, again if its policy says so; whatever happens, send exactly one event."""
-        task, around = start.task, self._around
+        """Call the node, again if its policy says so, and send exactly one event."""
+        task, environment = start.task, self._environment
         scope: TaskScope | None = None
         try:
             while True:
-                scope, calling = self._attempt(start, scope)
+                scope, calling = self._begin_attempt(start, scope)
                 try:
-                    made = calling if task.timeout is None else within(task.timeout, scope, calling)
-                    event = self._event(task, scope, await made)
+                    made = (
+                        calling
+                        if task.timeout is None
+                        else call_within(task.timeout, scope, calling)
+                    )
+                    event = self._success_event(task, scope, await made)
                 except self._cancellation as error:
-                    scope.cancelled = True
+                    scope.cancelled = True  # for `abandoned`: a sync node continues in its thread
                     self._abandoned += not self._node.is_async
-                    if is_stopped():
+                    if was_requested():
                         self._end(TaskCancelled(task.id))
                         raise
                     event = TaskFailed(task.id, _own_cancellation(task, error))
                 except BaseException as error:  # noqa: BLE001 - the run decides what it means
-                    event = self._verdict(task, scope, error)
+                    event = self._failure_event(task, scope, error)
                 if not self._node.retry or not await self._retries(scope, event):
                     break
             scope.over = task.timeout is not None or scope.has_called
@@ -195,104 +211,114 @@ class NodeActor:
             raise
         except BaseException as error:  # noqa: BLE001 - of a policy's function, or of a callback
             event = TaskFailed(task.id, error)
-        if around.live is None:
+        if environment.live is None:
             self._end(event, first=first)
             return
+        # The event brings the next superstep: a reader that is behind holds the run here.
         try:
-            await around.live.pace()
+            await environment.live.pace()
         except self._cancellation:
-            if is_stopped():
+            if was_requested():
                 raise
         finally:
             self._end(event, first=first)
 
-    def _attempt(
+    def _begin_attempt(
         self, start: StartTask, before: TaskScope | None
-    ) -> tuple[TaskScope, InContext[Made]]:
-        """A call of the node, ready to be awaited, in a context of its own."""
-        around, node = self._around, self._node
-        scope = TaskScope(start.task, around.config, around.write, around.bare, around.lineage)
+    ) -> tuple[TaskScope, InContext[NodeWrites]]:
+        """Make the scope and the context of an attempt.
+
+        Args:
+            before: the scope of the attempt before; None for the first.
+        Returns: the scope, and the call of the node, to be awaited.
+        """
+        environment, node = self._environment, self._node
+        scope = TaskScope(
+            start.task, environment.config, environment.write, environment.bare, environment.lineage
+        )
         if type(start) is StartHandler:
             scope.error = start.error
-        context = around.context.copy()
-        if start.task.path[-1] == CALL and around.lineage.calls is not None:
-            called = around.lineage.calls[start.task.id]
+        context = environment.context.copy()
+        if start.task.path[-1] == CALL and environment.lineage.calls is not None:
+            called = environment.lineage.calls[start.task.id]
             scope.caller, context = called.caller, called.context.copy()
             scope.progress = called.caller.progress
         context.run(CURRENT.set, scope)
-        live = around.live
+        live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:
-            live = guard(scope, live, before)
-        if around.inherit is not None:
-            around.inherit(scope, context)
+            live = start_attempt(scope, live, before)
+        if environment.inherit is not None:
+            environment.inherit(scope, context)
         if live is not None:
-            messages.attach(live, node, scope, context, start.given)
+            attach_tap(live, node, scope, context, start.given)
         if start.task.timeout is not None:
-            hear(start.task.timeout, scope, context)
+            listen_for_progress(start.task.timeout, scope, context)
         if scope.progress is not None:
             scope.progress()
-        values = around.values()
+        values = environment.values()
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]
-        cached = node.cache is not None and around.lineage.cache is not None
+        cached = node.cache is not None and environment.lineage.cache is not None
         calling = call_cached if cached else call_node
-        call = calling(around.plan, node, values, start.given, scope)
-        return scope, InContext(context, call, around.live)
+        call = calling(environment.plan, node, values, start.given, scope)
+        return scope, InContext(context, call, environment.live)
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:
-        """Wait for the next attempt, if there is one."""
+        """Wait for the next attempt. Returns False if there is none."""
         if type(event) is not TaskFailed:
             return False
         try:
-            return await wait_again(self._node.retry, scope, event.error)
+            return await wait_for_retry(self._node.retry, scope, event.error)
         except self._cancellation:
-            if is_stopped():
+            if was_requested():
                 self._end(TaskCancelled(event.task))
                 raise
             return False
 
-    def _event(self, task: Task, scope: TaskScope, made: Made) -> Event:
-        """What a call that returned means."""
+    def _success_event(self, task: Task, scope: TaskScope, made: NodeWrites) -> Event:
+        """The event for a call that has returned."""
         writes, dropped = made
+        # A question was asked, so the node has caught its exception: it pauses nevertheless.
         if scope.raised:
-            self._around.warn("swallowed", task.name)
-            return _asked(task, scope)
+            self._environment.warn("swallowed", task.name)
+            return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         for sentence in dropped:
-            self._around.warn("dropped", sentence)
+            self._environment.warn("dropped", sentence)
         if scope.failed_calls:
             warn_of_lost_errors(scope)
         if scope.messages is not None:
-            messages.returned(scope, self._node, self._around.plan, writes)
+            offer_returned_messages(scope, self._node, self._environment.plan, writes)
         answers = tuple(scope.answers)
         return TaskSucceeded(
             TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)
         )
 
-    def _verdict(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
+    def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
+        """The event for a call that has raised."""
         error = translated(error)
         counts = real_error(error)
         if isinstance(counts, ParentCommand):
             return TaskEscaped(task.id, counts.command)
         if counts is None:
-            scope.ask_unnamed(error)
-            return _asked(task, scope)
+            scope.adopt_questions(error)
+            return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
-            note_missing(counts, task, self._node, self._around.values())
+            note_missing(counts, task, self._node, self._environment.values())
             note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 
 
-def _asked(task: Task, scope: TaskScope) -> TaskInterrupted:
+def _interrupted(task: Task, scope: TaskScope) -> TaskInterrupted:
     return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers), scope.took_bare)
 
 
 def _own_cancellation(task: Task, error: BaseException) -> NodeCancelledError:
     raised = NodeCancelledError(
-        f"node {task.name!r} raised {type(error).__name__}, though nobody cancelled the run",
+        f"node {task.name!r} raised {type(error).__name__}, but the run was not cancelled",
         do="don't cancel the current task inside a node; use a task group of its own",
         node=task.name,
     )

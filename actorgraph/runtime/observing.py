@@ -1,7 +1,7 @@
-"""The ids that what nodes log has, in a program that has configured structlog. Nothing elsewhere.
+"""Ids bound to the log records of nodes, in programs that have configured structlog.
 
 They are bound in the contexts of the run and its tasks, so that tasks and worker threads which
-nodes start have them too, and the caller has none of them.
+nodes start have them too, but the caller's code hasn't.
 """
 
 from contextvars import Context
@@ -10,20 +10,22 @@ from typing import Any
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.lineage import Lineage
-from actorgraph.runtime.loaded import loaded
+from actorgraph.runtime.loaded import imported_module
 from actorgraph.values.ids import as_text
 
 
-def observed(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inherit | None:
-    """What is done to each task's context: `inherit`, and node and step bound for logs.
+def bind_log_ids(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inherit | None:
+    """Bind a run's ids, and return a function that binds node and step in each task's context.
 
     Args:
-        context: the run's; its thread and its id are bound there.
+        inherit: called first by the returned function.
+        context: the run's; its thread and run ids are bound there.
+    Returns: `inherit` itself if structlog is not configured.
     """
-    structlog = loaded("structlog")
+    structlog = imported_module("structlog")
     if structlog is None or not structlog.is_configured():
         return inherit
-    context.run(structlog.contextvars.bind_contextvars, **ids_of(lineage))
+    context.run(structlog.contextvars.bind_contextvars, **run_log_ids(lineage))
 
     def both(scope: TaskScope, inner: Context) -> None:
         if inherit is not None:
@@ -35,13 +37,13 @@ def observed(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inh
     return both
 
 
-def ids_of(lineage: Lineage) -> dict[str, str]:
-    """The ids by which a run is found again: its own, and its thread's if it has one."""
+def run_log_ids(lineage: Lineage) -> dict[str, str]:
+    """Log fields that identify a run: its id, and its thread's if it has one."""
     own = {"run_id": as_text(lineage.run)}
     return {"thread_id": lineage.thread_id, **own} if lineage.thread_id else own
 
 
-def place_of(scope: TaskScope) -> dict[str, Any]:
-    """The same of a task, with its node and its step."""
+def task_log_ids(scope: TaskScope) -> dict[str, Any]:
+    """Log fields that identify a task: those of its run, its node and its step."""
     place = {"node": scope.task.name, "step": scope.lineage.step()}
-    return {**ids_of(scope.lineage), **place}
+    return {**run_log_ids(scope.lineage), **place}

@@ -1,4 +1,4 @@
-"""What a persistence actor tells of its work."""
+"""Figures of the persistence actor."""
 
 import msgspec
 
@@ -6,17 +6,23 @@ from actorgraph.runtime.histogram import Distribution
 
 
 class PersistenceStatistics(msgspec.Struct, frozen=True):
-    """What the persistence actor has done.
+    """Figures of the persistence actor; times and distributions are 0 for immediate savers.
 
     Attributes:
-        messages, commits, refused: requests taken, batches committed, requests refused.
+        messages: requests committed.
+        commits: batches committed.
+        refused: requests refused.
         waiting: requests in the mailbox now.
-        batch_size_mean, batch_size_max: requests per batch.
-        commit_s, last_s: seconds that all batches, and the last one, took; 0 for immediate savers.
+        batch_size_mean: requests per batch, on average.
+        batch_size_max: requests in the largest batch.
         active_runs: runs that hold a claim in this process.
+        commit_s: seconds that all batches took.
+        last_s: seconds that the last batch took.
         age_s: seconds since the oldest request of the batch in flight was handed over.
-        commits_s: seconds of each batch. sizes: requests of each. lags_s: seconds from the
-            hand-over of a batch's oldest request until it was durable. Not of immediate savers.
+        commits_s: distribution of the seconds per batch.
+        sizes: distribution of the requests per batch.
+        lags_s: distribution of the seconds from the hand-over of a batch's oldest request until
+            it was durable.
     """
 
     messages: int

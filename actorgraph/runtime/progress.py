@@ -1,8 +1,4 @@
-"""LangChain's callbacks as signs of progress, for nodes with an idle timeout.
-
-Imported only where `langchain_core` already is. The listener stands in the config that the task's
-LangChain calls inherit.
-"""
+"""LangChain's callbacks as signs of progress, for nodes with an idle timeout."""
 
 from contextvars import Context
 from typing import Any, cast
@@ -15,7 +11,7 @@ from actorgraph.runtime.context import TaskScope
 
 
 class ProgressListener(BaseCallbackHandler):
-    """Puts off the idle timeout of one task at whatever it hears."""
+    """Restarts the idle timeout of one task at each callback."""
 
     run_inline = True
 
@@ -32,8 +28,8 @@ class ProgressListener(BaseCallbackHandler):
     on_retriever_start = on_retriever_end = on_retriever_error = _touch
 
 
-def listen(scope: TaskScope, context: Context) -> None:
-    """Let the task's LangChain calls, with the task's config or without, count as progress."""
+def count_as_progress(scope: TaskScope, context: Context) -> None:
+    """Let callbacks of a task's LangChain calls restart its idle timeout."""
     config, listener = dict(scope.config), ProgressListener(scope)
     config["callbacks"] = manager_of(config.get("callbacks"), listener)
     scope.override(config)

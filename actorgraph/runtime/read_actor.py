@@ -1,11 +1,12 @@
 """The read actor: answers the queries of every run of one saver, in batches.
 
 Receives   queries, from any thread
-Sends      to each query its answer, or the error of the batch it was in
-Order      what waits is answered from one read transaction, on the saver's reading connection,
-           so a read never waits for a commit; a saver with several of these (`reads_at_once`)
-           gets as many batches at once
-Bounds     a batch is at most 512 queries; answers go out in slices of 8: runs begin with them
+Sends      to each query its answer, or the error of its batch
+Order      waiting queries are answered from one read transaction, on the saver's reading
+           connection, so a read never waits for a commit; a saver with several reading
+           connections (`reads_at_once`) gets as many batches at once
+Bounds     a batch is at most 512 queries; answers go out in slices of 8, because runs begin
+           inside the call that delivers their answer
 Ends       when stopped and drained
 """
 
@@ -25,19 +26,25 @@ from actorgraph.values.commits import LoadCheckpoint, Query
 
 ANSWERS_SLICE = 8
 NO_THREAD = "actorgraph.ping"
-"""A thread that no program has."""
+"""A thread id that no program uses; `ping` reads it."""
 
 
 class ReadStatistics(msgspec.Struct, frozen=True):
-    """What the read actor has done: queries answered, batches, queries waiting now."""
+    """Figures of the read actor.
+
+    Attributes:
+        queries: queries answered.
+        batches: batches of them.
+        waiting: queries in the mailbox now.
+    """
 
     queries: int
     batches: int
     waiting: int
 
 
-def _told(answer: Any) -> Any:
-    """An answer; what was left out of it because it is damaged goes to the log."""
+def _log_damage(answer: Any) -> Any:
+    """Log the rows that an answer leaves out because they are damaged. Returns the answer."""
     for error in getattr(answer, "damaged", ()):
         event("warning", "row.damaged", error=str(error))
     return answer
@@ -54,19 +61,21 @@ class ReadActor:
         self._closed: CheckpointError | None = None
 
     async def ask(self, query: Query) -> Any:
-        """The answer to one query.
+        """Get the answer to one query.
 
         Raises:
-            StorageError, SaverClosedError: there is none.
+            StorageError: the saver could not read.
+            SaverClosedError: the saver is closed.
         """
         if self._watch is None:
-            return _told(await self._ask(query))
-        answer = _told(await self._ask(self._watch.asked(query)))
+            return _log_damage(await self._ask(query))
+        answer = _log_damage(await self._ask(self._watch.asked(query)))
         return self._watch.answered(query, answer)
 
     async def _ask(self, query: Query) -> Any:
         if self._saver.immediate:
-            query_now: Any = getattr(self._saver, "query_now")  # noqa: B009 - as above
+            # Only immediate savers have `query_now`, so the protocol doesn't.
+            query_now: Any = getattr(self._saver, "query_now")  # noqa: B009
             return query_now([query])[0]
         if self._closed is not None:
             raise self._closed
@@ -78,36 +87,42 @@ class ReadActor:
         return answer
 
     async def ping(self) -> None:
-        """See that the storage answers a read; the saver's watch is not asked, nor told.
+        """Check that the storage answers a read; bypasses the saver's watch.
 
         Raises:
-            StorageError, SaverClosedError: it doesn't.
+            StorageError: the saver could not read.
+            SaverClosedError: the saver is closed.
         """
         await self._ask(LoadCheckpoint(NO_THREAD, ""))
 
     def statistics(self) -> ReadStatistics:
-        """What it has done so far."""
+        """Its figures so far."""
         return ReadStatistics(self._queries, self._batches, len(self._inbox))
 
     def stop(self, error: CheckpointError | None = None) -> None:
-        """Take nothing more; `serve` ends when what waits is answered."""
+        """Refuse later queries; `serve` ends when the waiting ones are answered.
+
+        Args:
+            error: for later queries; default SaverClosedError.
+        """
         self._closed = self._closed or error or closed_error()
         self._inbox.put(None)
 
     def refuse(self, error: BaseException) -> None:
-        """Answer everything that waits with an error."""
+        """Answer all waiting queries with an error."""
         while len(self._inbox):
             item = self._inbox.get_nowait()
             if item is not None:
                 item[1].put(error)
 
     async def serve(self) -> None:
-        """Answer what waits, together; as many batches at once as the saver takes."""
+        """Answer waiting queries together; as many batches at once as the saver takes."""
         lanes = getattr(self._saver, "reads_at_once", 1)
         room = anyio.Semaphore(lanes)
         async with anyio.create_task_group() as replies:
             while True:
                 item = await self._inbox.get()
+                # Waited for before the batch is collected: queries that come meanwhile join it.
                 if lanes > 1:
                     await room.acquire()
                 asked: list[tuple[Query, Mailbox[Any]]] = []
@@ -136,7 +151,7 @@ class ReadActor:
         with anyio.CancelScope(shield=True):
             try:
                 answers = await self._saver.query([query for query, _ in asked])
-            except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+            except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
                 answers = [error] * len(asked)
             for count, ((_, box), answer) in enumerate(zip(asked, answers, strict=True), 1):
                 box.put(answer)

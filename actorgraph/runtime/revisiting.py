@@ -1,9 +1,9 @@
-"""Time travel through nested runs: what a graph inside of a replaying run takes up.
+"""Time travel: old checkpoints that subgraphs start from, and the record that a replay shows.
 
-A run that begins at an old checkpoint of its thread is a journey back for the graphs inside too.
-Each of them, the first time that it runs, takes the checkpoint that the config names for it
-(`checkpoint_map`); a stateful one without such takes its newest checkpoint that is older than the
-one at which the run began. From then on they stand where this run has brought them.
+A run that begins at an old checkpoint of its thread is time travel for its subgraphs too. Each of
+them, the first time that it runs, starts from the checkpoint that the config names for it
+(`checkpoint_map`); a stateful one that isn't named starts from its newest checkpoint that is older
+than the one at which the run began. After that they continue from this run's own checkpoints.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from actorgraph.superstep.nesting import stable
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.records import Restored
 
-PAGE_SIZE = 50
+HISTORY_PAGE = 50
 
 
-class Revisit(msgspec.Struct):
-    """One journey, shared by a root run and all runs inside of it.
+class TimeTravel(msgspec.Struct):
+    """The time travel of a root run and all runs inside it.
 
     Attributes:
-        before: the sequence that a stateful graph's checkpoint must be below; None: any.
+        before: the sequence number that a stateful subgraph's checkpoint must be below; None: any.
         named: namespace without task ids -> the namespace and checkpoint that a config names.
-        visited: the namespaces, without task ids, that have been taken up already.
+        visited: the namespaces, without task ids, whose subgraph has run since.
     """
 
     before: int | None
@@ -32,52 +32,55 @@ class Revisit(msgspec.Struct):
     visited: set[str] = msgspec.field(default_factory=set[str])
 
 
-async def revisit_of(
+async def time_travel_of(
     host: Host,
     thread_id: str,
     restored: Restored | None,
     named: Mapping[str, tuple[str, bytes]],
-) -> Revisit | None:
-    """The journey of a root run whose checkpoint was named; None if it goes on at the head.
+) -> TimeTravel | None:
+    """The time travel of a run whose checkpoint was named; None if it resumes at the head.
 
-    An update or a fork that was made on purpose is younger than what the graphs inside had done
-    by then, so its parent's place counts.
+    Args:
+        restored: the checkpoint.
+        named: see `TimeTravel`.
     """
     if restored is None or not restored.id:
         return None
+    # An update or a fork is younger than the subgraphs' checkpoints that belong to its state, so
+    # the place of its parent counts.
     made_outside = restored.source in {"update", "fork"} and not restored.ledger
     if restored.id == restored.head and not made_outside:
-        return Revisit(None, named) if named else None
+        return TimeTravel(None, named) if named else None
     before = restored.sequence
     if made_outside and restored.parent is not None:
         query = LoadCheckpoint(thread_id, restored.namespace, restored.parent)
         parent = (await host.reader.ask(query)).checkpoint
         before = parent.sequence if parent is not None else before
-    return Revisit(before, named)
+    return TimeTravel(before, named)
 
 
-async def earlier(
+async def checkpoint_before(
     host: Host, thread_id: str, namespace: str, before: int
 ) -> StoredCheckpoint | None:
-    """A namespace's newest checkpoint below a sequence, else its oldest; None if it has none."""
+    """A namespace's newest checkpoint below a sequence number, else its oldest, else None."""
     bound: bytes | None = None
     oldest: StoredCheckpoint | None = None
     while True:
-        query = ListCheckpoints(thread_id, namespace, bound, (), PAGE_SIZE)
+        query = ListCheckpoints(thread_id, namespace, bound, (), HISTORY_PAGE)
         page: list[StoredCheckpoint] = await host.reader.ask(query)
         for stored in page:
             oldest = stored
             if stored.sequence < before:
                 return stored
-        if len(page) < PAGE_SIZE:
+        if len(page) < HISTORY_PAGE:
             return oldest
         bound = page[-1].row.id
 
 
-def is_first_visit(revisit: Revisit | None, namespace: str) -> bool:
-    """Whether a namespace is yet to be taken up; from now on it counts as taken up."""
+def is_first_visit(time_travel: TimeTravel | None, namespace: str) -> bool:
+    """Whether a subgraph runs for the first time in a time travel; marks it as visited."""
     key = stable(namespace)
-    if revisit is None or key in revisit.visited:
+    if time_travel is None or key in time_travel.visited:
         return False
-    revisit.visited.add(key)
+    time_travel.visited.add(key)
     return True

@@ -1,7 +1,4 @@
-"""LangChain's Runnables as nodes, and what the LangChain calls of a node inherit.
-
-Imported only where `langchain_core` already is: a program that doesn't use LangChain pays nothing.
-"""
+"""LangChain's Runnables as nodes, and the config that a node's LangChain calls inherit."""
 
 from contextvars import Context
 from dataclasses import replace
@@ -15,8 +12,8 @@ from actorgraph.runtime.callbacks import manager_of
 from actorgraph.runtime.context import TaskScope
 
 
-def inherit(scope: TaskScope, context: Context) -> None:
-    """Let the LangChain calls of a task that name no config have its callbacks, tags, metadata."""
+def inherit_config(scope: TaskScope, context: Context) -> None:
+    """Let a task's LangChain calls without a config inherit its callbacks, tags and metadata."""
     config = scope.config
     if config.get("callbacks"):
         scope.override({**config, "callbacks": manager_of(config["callbacks"])})
@@ -24,7 +21,7 @@ def inherit(scope: TaskScope, context: Context) -> None:
 
 
 def for_trio(node: NodePlan) -> NodePlan:
-    """The node as it can run on trio: a Runnable, which awaits asyncio's things, in a thread."""
+    """Adapt a node to trio: a Runnable, which awaits asyncio objects, runs in a thread."""
     runnable = getattr(node.call, "__self__", None)
     if isinstance(runnable, Runnable) and node.is_async:
         return replace(node, call=runnable.invoke, is_async=False)

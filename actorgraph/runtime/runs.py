@@ -1,7 +1,6 @@
-"""A run from its thread's checkpoint to its outcome: load, begin, supervise."""
+"""Start a run: load its thread's checkpoint, begin or resume, set up its supervisor."""
 
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
@@ -14,19 +13,21 @@ from actorgraph.codec.restore import Placement, open_claim, parent_writes, resto
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.evolution import check_fits, other_graph
 from actorgraph.plan.graph import Plan
-from actorgraph.runtime import tracing
-from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.caching import ResultCache
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.handle import NOTHING_SUPPLIED, Supplies
 from actorgraph.runtime.hosting import Host
+from actorgraph.runtime.launch import Address, Launch, RunSpans
 from actorgraph.runtime.lifecycle import lifecycle_of
 from actorgraph.runtime.lineage import Lineage
+from actorgraph.runtime.loaded import imported_module
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.nested import NestedPlace, never_stored
+from actorgraph.runtime.nested import NestedPlace, depth_of, never_stored
 from actorgraph.runtime.recording import recorded_after
-from actorgraph.runtime.revisiting import Revisit, earlier, is_first_visit, revisit_of
-from actorgraph.runtime.stopping import Stopping, depth_of
+from actorgraph.runtime.revisiting import (
+    TimeTravel,
+    checkpoint_before,
+    is_first_visit,
+    time_travel_of,
+)
 from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.begin import begin
@@ -44,30 +45,17 @@ from actorgraph.values.records import Restored, StoredWrite
 from actorgraph.values.run import NOTHING_ROUTED, Effect, Outcome
 
 
-class Address(msgspec.Struct, frozen=True):
-    """A thread, a namespace in it, and maybe one checkpoint of that.
+class LoadedThread(msgspec.Struct, frozen=True):
+    """A thread as it was loaded.
 
     Attributes:
-        named: for a run at a nested graph's checkpoint: namespace without task ids -> the
-            namespace and checkpoint to begin with there.
-    """
-
-    thread_id: str = ""
-    namespace: str = ""
-    checkpoint: bytes | None = None
-    named: Mapping[str, tuple[str, bytes]] = msgspec.field(default_factory=dict)
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What loading a thread gave.
-
-    Attributes:
-        epoch: the thread's.
-        restored: None when it has no checkpoint.
-        elsewhere: whether that is of another namespace, to be taken over into this one.
+        epoch: of the thread.
+        restored: its checkpoint; None if it has none.
+        placement: where the checkpoint's values are stored; None to store all values anew.
+        elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
         again: whether to begin with it whatever the input is.
-        holder: the run that has the thread's claim.
-        parents: the ledger of the checkpoint's parent, where it was read too.
+        holder: id of the run that has the thread's claim; None if there is none.
+        parents: pending writes of the checkpoint's parent, if they were read too.
     """
 
     epoch: int
@@ -79,39 +67,6 @@ class Found(msgspec.Struct, frozen=True):
     parents: tuple[StoredWrite, ...] | None = None
 
 
-class Launch(msgspec.Struct, frozen=True):
-    """Everything that a run needs to begin.
-
-    Attributes:
-        owner: the ActorSystem whose run it is.
-        recorded: tell again what was recorded after the checkpoint, and run nothing.
-        spans: are made of it; None where nobody traces.
-    """
-
-    plan: Plan
-    policy: RunPolicy
-    address: Address
-    given: Any
-    config: dict[str, Any]
-    host: Host | None
-    codec: Codec
-    context: Context
-    run: bytes
-    broadcast: Broadcast | None = None
-    place: NestedPlace | None = None
-    supplies: Supplies = NOTHING_SUPPLIED
-    stopping: Stopping = msgspec.field(default_factory=Stopping)
-    cache: ResultCache | None = None
-    recorded: bool = False
-    owner: bytes | None = None
-    spans: tracing.Spans | None = None
-
-    def with_bare_output(self) -> "Launch":
-        """The same with chunks that show the one output key's value without the key."""
-        bare = msgspec.structs.replace(self.policy, bare=True)
-        return msgspec.structs.replace(self, policy=bare)
-
-
 async def load(
     host: Host,
     codec: Codec,
@@ -120,13 +75,17 @@ async def load(
     *,
     nested: bool = False,
     parents: bool = False,
-) -> Found:
-    """Read a checkpoint, maybe with its parent's ledger, once a cancelled run there has left.
+) -> LoadedThread:
+    """Read a checkpoint, after waiting for a cancelled run of the thread to leave.
 
+    Args:
+        nested: whether it is for a subgraph's run, which belongs to the run on the thread.
+        parents: whether to read the pending writes of its parent too.
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
-        SchemaMismatchError: the graph has lost what the checkpoint needs.
+        SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
     """
+    # A cancelled run still stores its finished work: what is read before that is out of date.
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
     place = (address.thread_id, address.namespace, address.checkpoint)
@@ -140,15 +99,15 @@ async def load(
                 f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
                 do="take an id from get_state_history()",
             )
-        # The claim that a nested run finds is that of the run that it belongs to.
+        # A nested run finds the claim of its own root run: that run has not died.
         unsaved = None if nested else _unsaved(codec, loaded, address)
-        return Found(loaded.epoch, unsaved, None, holder=holder)
+        return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     check_fits(plan, found[0], address.thread_id)
     strange = other_graph(plan, found[0], address.thread_id)
     if strange is not None:
         warnings.warn(strange, OtherGraphWarning, stacklevel=2)
     writes = parent_writes(codec, loaded.checkpoint)
-    return Found(loaded.epoch, *found, holder=holder, parents=writes)
+    return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
 
 
 def _leaving(host: Host, thread_id: str) -> Gate | None:
@@ -157,7 +116,10 @@ def _leaving(host: Host, thread_id: str) -> Gate | None:
 
 
 def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
-    """A thread whose first run claimed it in exit mode and died: an input, no checkpoint."""
+    """The input of a thread whose first run claimed it, with durability "exit", and died.
+
+    Returns: a state made from the claim, as there is no checkpoint; None if there is no claim.
+    """
     claim = open_claim(codec, loaded, address.thread_id)
     if claim is None:
         return None
@@ -182,11 +144,12 @@ def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
 
 
 async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
-    """The supervisor of a run and its first effects.
+    """Set up a run.
 
-    Raises: whatever `begin` refuses, before anything is written.
+    Returns: its supervisor and the first effects to carry out.
+    Raises: the errors of loading and of `begin`, before anything is written.
     """
-    spans = tracing.begun(launch)
+    spans = begin_spans(launch)
     if spans is None:
         return await _prepare(launch)
     try:
@@ -196,6 +159,21 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         raise
 
 
+def begin_spans(launch: Launch) -> RunSpans | None:
+    """Begin the span of a run; None if the program doesn't trace, or this run isn't sampled.
+
+    A program traces if it has set a tracer provider of OpenTelemetry's.
+    """
+    api = imported_module("opentelemetry.trace")
+    if api is None:
+        return None  # not imported, so no provider is set
+    if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
+        return None  # imported by some package, but no provider is set
+    from actorgraph.runtime.spans import begin
+
+    return begin(launch)
+
+
 async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     host, address = launch.host, launch.address
     state = RunState(launch.plan, _policy(launch), _mint(launch), has_saver=host is not None)
@@ -203,11 +181,11 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     state.namespace = address.namespace
     state.nested = launch.place.nested if launch.place else None
     state.stopping = launch.stopping.reason
-    found, revisit = await _find(launch)
+    found, time_travel = await _find(launch)
     if launch.recorded and host is not None and found.restored is not None:
         return await _prepare_recorded(launch, host, state, found.restored)
     if launch.spans is not None and found.restored is not None:
-        launch.spans.goes_on(found.restored)
+        launch.spans.link_resumed(found.restored)
     handoff: HandOff | None = None
     if host is not None:
         handoff = HandOff(
@@ -230,7 +208,7 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         state,
         config=launch.config,
         context=launch.context,
-        lineage=_lineage(launch, state, _epoch(launch, found), loaded, revisit),
+        lineage=_lineage(launch, state, _epoch(launch, found), loaded, time_travel),
         bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
         handoff=handoff,
     )
@@ -238,19 +216,19 @@ async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         supervisor.observe(launch.spans)
     supervisor.lifecycle = lifecycle_of(launch.config.get("callbacks"), state, launch.run)
     if supervisor.lifecycle is not None and found.restored is not None:
-        await supervisor.lifecycle.begun(found.restored.id)
+        await supervisor.lifecycle.notify_resumed(found.restored.id)
     return supervisor, effects
 
 
-def _epoch(launch: Launch, found: Found) -> int:
-    """The epoch that the run's claim leaves, for the runs inside of it."""
+def _epoch(launch: Launch, found: LoadedThread) -> int:
+    """The epoch after the run's claim, for the runs of its subgraphs."""
     return found.epoch if launch.owner is None else found.epoch + 1
 
 
 async def _prepare_recorded(
     launch: Launch, host: Host, state: RunState, start: Restored
 ) -> tuple[Supervisor, list[Any]]:
-    """The same for a replay that runs nothing."""
+    """Set up a replay that runs no nodes; as `prepare`."""
     thread_id = launch.address.thread_id
     chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
     effects = told_again(state, chain)
@@ -263,44 +241,51 @@ async def _prepare_recorded(
     return supervisor, effects
 
 
-async def _find(launch: Launch) -> tuple[Found, Revisit | None]:
-    """What a run starts from, and the journey that it is part of."""
+async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
+    """Load the thread that a run starts from, and the time travel that it is part of."""
     host, place = launch.host, launch.place
-    revisit = place.scope.lineage.revisit if place else None
+    time_travel = place.scope.lineage.time_travel if place else None
     if host is None:
-        return Found(1, None, None), revisit
+        return LoadedThread(1, None, None), time_travel
     if place is not None and not place.nested.claims:
-        return await _find_below(launch, host, place), revisit
+        return await _find_below(launch, host, place), time_travel
     address = launch.address
     found = await load(host, launch.codec, launch.plan, address, nested=place is not None)
     if address.checkpoint is None:
-        return found, revisit
-    own = await revisit_of(host, address.thread_id, found.restored, address.named)
-    return found, own or revisit
+        return found, time_travel
+    own = await time_travel_of(host, address.thread_id, found.restored, address.named)
+    return found, own or time_travel
 
 
-async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> Found:
-    """What a nested run starts from; at its first visit of a journey, a checkpoint of old."""
+async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedThread:
+    """Load the state that a nested run starts from.
+
+    In time travel, at the namespace's first visit, that is an old checkpoint: the one that the
+    config names; else, of a stateful subgraph, the newest from before the parent's.
+    """
     lineage, address = place.scope.lineage, launch.address
-    revisit = lineage.revisit
-    if revisit is not None and is_first_visit(revisit, address.namespace):
-        named = revisit.named.get(stable(address.namespace))
+    time_travel = lineage.time_travel
+    if time_travel is not None and is_first_visit(time_travel, address.namespace):
+        named = time_travel.named.get(stable(address.namespace))
         if named is not None:
             return await _at(launch, host, *named, again=True)
-        if place.nested.stateful and revisit.before is not None:
-            found = await _remembered(launch, host, revisit.before)
+        if place.nested.stateful and time_travel.before is not None:
+            found = await _remembered(launch, host, time_travel.before)
             if found is not None:
                 return found
     if place.fresh:
-        return Found(lineage.epoch, None, None)
+        return LoadedThread(lineage.epoch, None, None)
     return await load(host, launch.codec, launch.plan, address, nested=True)
 
 
-async def _remembered(launch: Launch, host: Host, before: int) -> Found | None:
-    """What a stateful nested graph knew before a place in its thread; None if it knows nothing."""
+async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread | None:
+    """A stateful subgraph's state as it was before a sequence number; None if it has none.
+
+    A subgraph whose oldest checkpoint is younger starts with an empty state.
+    """
     thread_id, namespace = launch.address.thread_id, launch.address.namespace
-    while (stored := await earlier(host, thread_id, namespace, before)) is not None:
-        with suppress(CheckpointNotFoundError):  # removed between the two reads: look again
+    while (stored := await checkpoint_before(host, thread_id, namespace, before)) is not None:
+        with suppress(CheckpointNotFoundError):  # deleted between the two reads: look again
             found = await _at(launch, host, namespace, stored.row.id)
             return found if stored.sequence < before else _emptied(found)
     return None
@@ -308,7 +293,7 @@ async def _remembered(launch: Launch, host: Host, before: int) -> Found | None:
 
 async def _at(
     launch: Launch, host: Host, namespace: str, checkpoint: bytes, *, again: bool = False
-) -> Found:
+) -> LoadedThread:
     address = Address(launch.address.thread_id, namespace, checkpoint)
     found = await load(host, launch.codec, launch.plan, address, nested=True)
     if namespace == launch.address.namespace:
@@ -316,17 +301,17 @@ async def _at(
     return msgspec.structs.replace(found, placement=None, elsewhere=True)
 
 
-def _emptied(found: Found) -> Found:
-    """The same place in a namespace without what the state there was: nothing is that old.
+def _emptied(found: LoadedThread) -> LoadedThread:
+    """The loaded checkpoint's place in the namespace, with an empty state.
 
-    Nor where it is stored: the next checkpoint would name it.
+    Without the placement of the values either: the next checkpoint would refer to it.
     """
     assert found.restored is not None
     restored = msgspec.structs.replace(found.restored, values={}, deltas={}, ledger=())
     return msgspec.structs.replace(found, restored=restored, placement=None)
 
 
-def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:
+def _first_effects(state: RunState, found: LoadedThread, given: Any) -> list[Effect]:
     restored = found.restored
     if restored is None or not (found.elsewhere or found.again):
         return begin(state, restored, given)
@@ -337,7 +322,7 @@ def _first_effects(state: RunState, found: Found, given: Any) -> list[Effect]:
 
 
 def _policy(launch: Launch) -> RunPolicy:
-    """The run's policy; a nested run's checkpoints say under which ones they were made."""
+    """The run's policy, with its parents' checkpoints in the metadata of a nested run's."""
     policy = launch.policy
     if launch.broadcast is not None and launch.broadcast.is_stored:
         policy = msgspec.structs.replace(policy, stored_stream=True)
@@ -351,12 +336,18 @@ def _mint(launch: Launch) -> Mint:
     place = launch.place
     if place is None or place.host is not None:
         return IDS.checkpoint
+    # Nothing of this run is stored, so each attempt starts anew: with fixed ids its tasks have
+    # the same ids again, and answers to their interrupts are found.
     base = place.scope.lineage.base()
     return lambda step, _: fixed_id(place.namespace, base, step)
 
 
 def _lineage(
-    launch: Launch, state: RunState, epoch: int, loaded: bytes | None, revisit: Revisit | None
+    launch: Launch,
+    state: RunState,
+    epoch: int,
+    loaded: bytes | None,
+    time_travel: TimeTravel | None,
 ) -> Lineage:
     above = state.nested.parents if state.nested else {}
     keys = launch.plan.state_keys
@@ -365,7 +356,7 @@ def _lineage(
         namespace=state.namespace,
         run=launch.run,
         epoch=epoch,
-        revisit=revisit,
+        time_travel=time_travel,
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
@@ -375,7 +366,7 @@ def _lineage(
         step=lambda: state.step + 1,
         loaded=loaded,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
-        supplies=launch.supplies,
+        resources=launch.resources,
         values=lambda: {key: state.values[key] for key in keys if key in state.values},
         above=launch.place.scope if launch.place else None,
         owns=state.nested is None or state.nested.claims,
@@ -387,11 +378,11 @@ def _lineage(
 
 
 async def execute(launch: Launch) -> Outcome:
-    """Run to the end in the caller's task."""
+    """Run to the end in the caller's task. Returns the outcome."""
     supervisor, effects = await prepare(launch)
-    return await supervisor.run_told(effects)
+    return await supervisor.run_and_notify(effects)
 
 
 def caller_context() -> Context:
-    """A copy of the context in which the caller stands."""
+    """A copy of the caller's context."""
     return copy_context()

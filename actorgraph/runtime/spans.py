@@ -1,13 +1,13 @@
-"""Spans of OpenTelemetry: a run, its supersteps, their nodes. Extra: `otel`.
+"""OpenTelemetry spans of runs, supersteps and nodes. Extra: `otel`.
 
 Receives   each attempt of a task as it begins, each event of a task, the run's end
 Sends      spans to the program's tracer provider; node spans become current in the node's own
-           context, so that what a node opens, in its tasks and threads too, is inside of it
+           context, so that spans opened by a node, its tasks and its threads are their children
 Order      a superstep's span ends with its last task; a run's after the spans of all its tasks
-Links      a run that goes on is linked to the one that made its checkpoint, whose span's address
-           stands in the checkpoint's metadata (docs/decisions/0044)
-Ends       with the run, whichever way: no span is left open. What a sampler or a processor raises
-           is logged, and changes nothing for the run
+Links      a run that resumes is linked to the one that made its checkpoint, whose `traceparent`
+           is in the checkpoint's metadata (docs/decisions/0044)
+Ends       with the run, whatever its outcome: no span is left open. An error of a sampler or a
+           processor is logged, and changes nothing for the run
 
 No span holds a value of the state, an input or a result.
 """
@@ -27,9 +27,9 @@ from actorgraph.errors import GraphDrained
 from actorgraph.errors.telling import said, stack
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
+from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.node_actor import Surroundings
-from actorgraph.runtime.runs import Launch
+from actorgraph.runtime.node_actor import RunEnvironment
 from actorgraph.superstep.nesting import TRACE_KEY
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import CALL
@@ -55,11 +55,11 @@ _PREFIX = "actorgraph."
 
 
 class RunTrace:
-    """The spans of one run. Its methods are called where the run's supervisor lives.
+    """The spans of one run. Its methods are called in the thread of the run's supervisor.
 
     Attributes:
-        launch: the run, with its span current in its context and named in its checkpoints.
-        base: the run's checkpoint, as it stands.
+        launch: the run's launch, with the span in its context and in its checkpoints' metadata.
+        base: returns the id of the run's newest checkpoint.
     """
 
     base: Callable[[], bytes] = bytes
@@ -68,7 +68,7 @@ class RunTrace:
     def __init__(self, tracer: trace.Tracer, span: Span, launch: Launch) -> None:
         self._tracer = tracer
         self._span = span
-        self._ids: dict[str, Any] = ids_of(launch)
+        self._ids: dict[str, Any] = span_ids(launch)
         self._inside = launch.context.run(contexts.get_current)
         self._nodes: dict[str, Span] = {}
         self._superstep: Span | None = None
@@ -80,8 +80,8 @@ class RunTrace:
         policy = msgspec.structs.replace(launch.policy, metadata=metadata)
         self.launch = msgspec.structs.replace(launch, policy=policy, spans=self)
 
-    def goes_on(self, restored: Restored) -> None:
-        """See `tracing.Spans.goes_on`."""
+    def link_resumed(self, restored: Restored) -> None:
+        """See `RunSpans.link_resumed`."""
         quietly(self._link, restored)
 
     def _link(self, restored: Restored) -> None:
@@ -95,14 +95,14 @@ class RunTrace:
             kind = {_PREFIX + "link": "resumes", _PREFIX + "checkpoint_id": as_text(restored.id)}
             self._span.add_link(before, kind)
 
-    def watch(self, around: Surroundings, base: Callable[[], bytes]) -> None:
-        """See `tracing.Spans.watch`."""
+    def watch(self, environment: RunEnvironment, base: Callable[[], bytes]) -> None:
+        """See `RunSpans.watch`."""
         self.base = base
-        around.inherit = self._inherit(around.inherit)
-        around.report = self._reporting(around.report)
+        environment.inherit = self._inherit(environment.inherit)
+        environment.report = self._reporting(environment.report)
 
     def _inherit(self, inherit: Inherit | None) -> Inherit:
-        """What is done to each attempt's context: `inherit`, and the node's span."""
+        """A function that calls `inherit` and begins the node's span in an attempt's context."""
 
         def both(scope: TaskScope, context: Context) -> None:
             if inherit is not None:
@@ -112,7 +112,7 @@ class RunTrace:
         return both
 
     def _reporting(self, report: Report) -> Report:
-        """The supervisor's ear, with the span of each task that ends, ended first."""
+        """A function that ends the span of a task that ends, and then reports the event."""
 
         def reports(event: Event) -> None:
             quietly(self._end_task, event)
@@ -126,7 +126,7 @@ class RunTrace:
         if span is not None:
             span.add_event("retry", {_PREFIX + "attempt": scope.attempt})
         else:
-            # A call is inside of what has called it; that stands in its context.
+            # The parent of a `@task` call's span is its caller's, which is current in the context.
             called = task.path[-1] == CALL
             above = None if called else self._inside_superstep(scope.lineage.step())
             span = self._nodes[task.id] = context.run(
@@ -174,7 +174,7 @@ class RunTrace:
             case TaskEscaped():
                 status = "success"
             case _:
-                return  # it goes on
+                return  # not an event that ends a task
         del self._nodes[task]
         self._last_ns = time.time_ns()
         close(span, status, self._last_ns)
@@ -192,7 +192,7 @@ class RunTrace:
         self._failed = None
 
     def end(self, outcome: Outcome | BaseException) -> None:
-        """See `tracing.Spans.end`."""
+        """See `RunSpans.end`."""
         quietly(self._end, outcome)
 
     def _end(self, outcome: Outcome | BaseException) -> None:
@@ -214,32 +214,35 @@ class RunTrace:
 
 
 def begin(launch: Launch) -> RunTrace | None:
-    """Begin the span of a run, inside of the one that is current where it was called.
+    """Begin the span of a run, as a child of the span that is current in its context.
 
-    Returns: None for a run that is not sampled; what is called in it is not either.
+    Returns: None for a run that is not sampled; its subgraphs are then not sampled either.
     """
     return quietly(_begin, launch)
 
 
 def quietly(act: Callable[..., T], *args: Any) -> T | None:
-    """Do something that the program's samplers and processors take part in: they change nothing."""
+    """Call a function, and log its error: samplers and processors must not fail a run.
+
+    Returns: its return value; None if it raised.
+    """
     try:
         return act(*args)
-    except Exception as error:  # noqa: BLE001 - they are anybody's
+    except Exception as error:  # noqa: BLE001 - foreign samplers may raise anything
         log_event("warning", "trace.failed", error=repr(error))
         return None
 
 
 def _begin(launch: Launch) -> RunTrace | None:
     tracer = trace.get_tracer("actorgraph")
-    attributes = ids_of(launch) | named({"durability": launch.policy.durability})
+    attributes = span_ids(launch) | named({"durability": launch.policy.durability})
     span = launch.context.run(tracer.start_span, f"run {launch.plan.name}", attributes=attributes)
     launch.context.run(enter, span)
     return RunTrace(tracer, span, launch) if span.is_recording() else None
 
 
-def ids_of(launch: Launch) -> dict[str, Any]:
-    """What all spans of a run have."""
+def span_ids(launch: Launch) -> dict[str, Any]:
+    """Attributes of all spans of a run."""
     address = launch.address
     found = named({"graph": launch.plan.name, "run_id": as_text(launch.run)})
     if address.thread_id:
@@ -250,36 +253,36 @@ def ids_of(launch: Launch) -> dict[str, Any]:
 
 
 def named(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same under names of our own."""
+    """Attributes with our prefix."""
     return {_PREFIX + name: value for name, value in values.items()}
 
 
 def enter(span: Span) -> None:
-    """Make a span the current one of the context in which this is called."""
+    """Make a span the current one of the running context."""
     contexts.attach(trace.set_span_in_context(span))
 
 
 def fail(span: Span, error: BaseException) -> None:
-    """Say that a span ended with an error, and which."""
-    # What OpenTelemetry would make of the error itself may be text that no exporter can encode.
-    told = {"exception.message": said(error), "exception.stacktrace": stack(error)}
-    span.record_exception(error, attributes=told)
+    """Record an error in a span and set its status."""
+    # The text that OpenTelemetry makes of an error may be one that no exporter can encode.
+    texts = {"exception.message": said(error), "exception.stacktrace": stack(error)}
+    span.record_exception(error, attributes=texts)
     span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {said(error)}"))
 
 
 def close(span: Span, status: str, end_ns: int | None) -> None:
-    """End a span."""
+    """End a span with our status; `end_ns` is its time, None for now."""
     span.set_attribute(_PREFIX + "status", status)
     span.end(end_ns)
 
 
 def address_of(span: SpanContext) -> str:
-    """Where a span is, as text: W3C Trace Context, "traceparent"."""
+    """A span's address as text: the "traceparent" of W3C Trace Context."""
     return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
 
 
 def span_at(metadata: Mapping[str, Any]) -> SpanContext | None:
-    """The span that a checkpoint's metadata name; None if they name none."""
+    """The span whose address is in a checkpoint's metadata; None if there is none."""
     try:
         _, trace_id, span_id, flags = str(metadata.get(TRACE_KEY)).split("-")
         found = SpanContext(

@@ -1,4 +1,4 @@
-"""The step timer: tells a run that its superstep has taken longer than it may.
+"""The step timer: reports a superstep that takes longer than the graph's `step_timeout`.
 
 Receives   `begin`, when the first task of a superstep starts
 Sends      `StepTimedOut`, unless the next superstep begins before
@@ -14,7 +14,7 @@ from actorgraph.values.run import Event, StepTimedOut
 
 
 class StepTimer:
-    """One per run whose graph has a `step_timeout`."""
+    """Limits the time of each superstep; one per run whose graph has a `step_timeout`."""
 
     def __init__(self, seconds: float, report: Callable[[Event], None]) -> None:
         self._seconds = seconds
@@ -23,7 +23,7 @@ class StepTimer:
         self._waiting: anyio.CancelScope | None = None
 
     def begin(self, step: int, group: TaskGroup) -> None:
-        """Count the time of the superstep after this one; again for each of its tasks."""
+        """Start the time of the superstep after a step; called for each of its tasks."""
         if step != self._step:
             self.stop()
             self._step = step
@@ -31,7 +31,7 @@ class StepTimer:
             group.start_soon(self._wait, step, self._waiting)
 
     def stop(self) -> None:
-        """Tell nothing more."""
+        """Stop the running timer."""
         if self._waiting is not None:
             self._waiting.cancel()
 

@@ -1,9 +1,7 @@
-"""Side effects inside a node that are not to happen twice: `astep`, `step` and a key for services.
+"""Side effects inside a node that must not happen twice: `astep`, `step`, idempotency keys.
 
-A node may run again: after a crash, a failure, a question. What it did in a step is not done
-again: the result is stored, and the next attempt gets it. Between an effect and the storing of
-its result a crash is still possible; a service that is given the task's idempotency key drops the
-second request.
+A node may run again: after a crash, a failure, an interrupt. The result of a step is stored, and
+the next attempt gets it instead of performing the step.
 """
 
 import inspect
@@ -12,81 +10,82 @@ from typing import TypeVar, cast, overload
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidConfigError, RunningLoopError
-from actorgraph.loops import running_loop
-from actorgraph.runtime.called import Calls
+from actorgraph.loops import in_event_loop
+from actorgraph.runtime.called import TaskCalls
 from actorgraph.runtime.context import TaskScope, current
 from actorgraph.runtime.injection import runtime_of
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.superstep.memos import step_id
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 
 @overload
-async def astep(key: str, function: Callable[[], Awaitable[T]]) -> T: ...
+async def astep(key: str, function: Callable[[], Awaitable[ResultT]]) -> ResultT: ...
 @overload
-async def astep(key: str, function: Callable[[], T]) -> T: ...
-async def astep(key: str, function: Callable[[], Awaitable[T] | T]) -> T:
-    """Have something done once for the running task, also when its node runs again.
+async def astep(key: str, function: Callable[[], ResultT]) -> ResultT: ...
+async def astep(key: str, function: Callable[[], Awaitable[ResultT] | ResultT]) -> ResultT:
+    """Perform a side effect once for the running task, even if its node runs again.
 
-    The result is stored before this returns (in exit durability when the run leaves), and a later
-    attempt of the task gets it without a call: `receipt = await astep("charge", charge)`. What
-    `function` raises is raised and not stored.
+    The result is stored before this returns (with durability "exit" when the run ends), and a
+    later attempt of the task gets it without a call: `receipt = await astep("charge", charge)`. An
+    error of `function` is raised and not stored.
 
     Args:
-        key: tells the task's steps apart; the same key gives the same result.
+        key: distinguishes the task's steps; the same key gives the same result.
         function: async or sync; a sync one runs in the event loop, so it must be quick.
-    Returns: the result; anything that can be stored.
+    Returns: the result; any value that can be stored.
     Raises:
         OutsideRunError: not called in a node.
-        InvalidConfigError: the key is no text, or empty.
+        InvalidConfigError: the key is not a str, or is empty.
     """
-    scope, calls, identifier = _place("astep()", key)
-    while (gate := calls.doing.get(identifier)) is not None:
+    scope, calls, identifier = _task_and_step("astep()", key)
+    # Concurrent code of the same node may be performing this step: its result is ours too.
+    while (gate := calls.running_steps.get(identifier)) is not None:
         await gate.wait()
-    known = calls.known(identifier)
+    known = calls.step_result(identifier)
     if known is not EMPTY:
         return known
-    gate = calls.doing[identifier] = Gate()
+    gate = calls.running_steps[identifier] = Gate()
     try:
         value = function()
         made = await value if inspect.isawaitable(value) else value
-        await calls.keep(scope, identifier, key, made)
+        await calls.store_step(scope, identifier, key, made)
     finally:
-        del calls.doing[identifier]
+        del calls.running_steps[identifier]
         gate.open()
-    return cast("T", made)
+    return cast("ResultT", made)
 
 
-def step(key: str, function: Callable[[], T]) -> T:
+def step(key: str, function: Callable[[], ResultT]) -> ResultT:
     """The blocking twin of `astep`, for sync nodes.
 
     Raises:
-        RunningLoopError: called in async code, which it would stop.
+        RunningLoopError: called in async code, whose event loop it would block.
         OutsideRunError: not called in a node.
-        InvalidConfigError: the key is no text, or empty.
+        InvalidConfigError: the key is not a str, or is empty.
     """
-    if running_loop():
+    if in_event_loop():
         raise RunningLoopError(
             f"step({key!r}) was called in async code", do=f"`await astep({key!r}, ...)`"
         )
-    scope, calls, identifier = _place("step()", key)
-    known = calls.known(identifier)
+    scope, calls, identifier = _task_and_step("step()", key)
+    known = calls.step_result(identifier)
     if known is not EMPTY:
         return known
     made = function()
-    calls.keep(scope, identifier, key, made).result()
+    calls.store_step(scope, identifier, key, made).result()
     return made
 
 
 def get_idempotency_key(part: str = "") -> str:
-    """A key for a request to a service that drops a second one with the same key.
+    """Get a key for a request to a service that drops duplicates with the same key.
 
-    The same for every attempt of the running task, also after a crash; another one for every
-    other task.
+    It is the same for every attempt of the running task, also after a crash, and different for
+    every other task.
 
     Args:
-        part: tells several requests of one task apart.
+        part: distinguishes several requests of one task.
     Raises:
         OutsideRunError: not called in a node.
     """
@@ -95,11 +94,14 @@ def get_idempotency_key(part: str = "") -> str:
     return f"{info.idempotency_key}/{part}" if part else info.idempotency_key
 
 
-def _place(what: str, key: str) -> tuple[TaskScope, Calls, str]:
-    """The running task, where its run keeps results, and the id of the step."""
+def _task_and_step(what: str, key: str) -> tuple[TaskScope, TaskCalls, str]:
+    """The running task, the calls and steps of its run, and the id of the step."""
     scope = current(what)
     if not isinstance(key, str) or not key:
-        raise InvalidConfigError(f"{what} got the key {key!r}", do="name the step with a text")
+        raise InvalidConfigError(
+            f"the key of {what} must be a non-empty str, got {key!r}",
+            do='name the step, as in astep("charge", charge)',
+        )
     if scope.progress is not None:
         scope.progress()
     calls = scope.lineage.calls

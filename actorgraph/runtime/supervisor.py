@@ -1,11 +1,11 @@
 """The supervisor: the loop around `advance`. One per run; the only owner of the run's state.
 
-Receives   events: from node actors, from the persistence actor, from whoever cancels
+Receives   events: from node actors, from the persistence actor, and requests to cancel
 Sends      tasks to node actors, encoded saves to the persistence actor, chunks to the broadcast
 Order      one event at a time, and its effects in the order in which the core gives them: a
            save is encoded before the next task starts
-Ends       with the core's `Finish`. A cancellation from outside becomes an event, and the run
-           leaves under a shield, within a deadline, with everything stored that was done
+Ends       with the core's `Finish`. A cancellation from outside becomes an event: the run stops
+           its tasks and stores their results under a shield, within a deadline
 """
 
 import threading
@@ -20,23 +20,23 @@ from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors.telling import shown
-from actorgraph.runtime.actors import Actors
-from actorgraph.runtime.called import Calls
+from actorgraph.runtime.actors import TaskActors
+from actorgraph.runtime.called import TaskCalls
 from actorgraph.runtime.calls import thread_limiter
 from actorgraph.runtime.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.interop import inheritance_of
+from actorgraph.runtime.launch import RunSpans
 from actorgraph.runtime.lifecycle import Lifecycle
 from actorgraph.runtime.lineage import Lineage
-from actorgraph.runtime.live import Writer, live_of
+from actorgraph.runtime.live import Writer, live_stream_of
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.node_actor import Surroundings
-from actorgraph.runtime.observing import ids_of, observed
-from actorgraph.runtime.parting import late, part
+from actorgraph.runtime.node_actor import RunEnvironment
+from actorgraph.runtime.observing import bind_log_ids, run_log_ids
+from actorgraph.runtime.parting import break_cycles, undrained_error
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.step_timer import StepTimer
-from actorgraph.runtime.tracing import Spans
 from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.inputs import may_begin_again
@@ -62,21 +62,23 @@ from actorgraph.values.streams import namespace_of
 
 
 class Supervisor:
-    """Runs one run. See the module's text.
+    """Supervises one run; see the module's docstring.
 
     Args:
-        state: what `begin` has made ready.
+        state: the run's, as `begin` has set it up.
+        config: the caller's.
         context: the caller's; every task runs in a copy of it.
-        lineage: the run's saver, readers and place; handed down to the graphs that it runs.
-        bare: answers for whoever asks first, in this run or below it.
-        handoff: encodes the saves; given when there is a saver.
+        lineage: the run's saver, reader and place; passed on to subgraphs.
+        bare: answers without an interrupt id, for the first question of this run or below it.
+        handoff: encodes the saves; None without a saver.
+        drain_timeout_s: seconds that a cancelled run may take to store its work.
 
     Attributes:
-        lifecycle: hears when the run has paused; None where nobody listens.
+        lifecycle: the caller's handlers of pauses; None without any.
     """
 
     lifecycle: Lifecycle | None = None
-    _spans: Spans | None = None
+    _spans: RunSpans | None = None
 
     def __init__(
         self,
@@ -92,29 +94,29 @@ class Supervisor:
         self._state = state
         self._run = lineage.run
         self._owns = lineage.owns
-        self._context = context.copy()
+        self._context = context.copy()  # of the event handling, which may be called from any task
         self._host = lineage.host
         self._handoff = handoff
         broadcast = self._broadcast = lineage.broadcast
         self._drain_timeout_s = drain_timeout_s
         self._inbox: Mailbox[Event | None] = Mailbox()
         self._receipts = Receipts(self._deliver)
-        self._todo: deque[Effect] = deque()
-        self._inner: deque[Event] = deque()
-        self._slices: Iterator[None] | None = None
+        self._effects: deque[Effect] = deque()  # to be carried out, in order
+        self._caused: deque[Event] = deque()  # events that effects have caused in this thread
+        self._slices: Iterator[None] | None = None  # the rest of a long save
         self._thread = 0
-        self._parked = self._stepping = False
+        self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._crash: BaseException | None = None
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
-        self._unsendable = False
-        self._limit: anyio.CancelScope | None = None
-        self._gone = Gate()
-        self._left = False
-        self._calls = lineage.calls = Calls(self._deliver, state.namespace, lambda: state.returned)
-        live = live_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
-        self._around = Surroundings(
+        self._saves_failed = self._has_left = False
+        self._drain_scope: anyio.CancelScope | None = None
+        self._left_gate = Gate()
+        calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        self._calls = lineage.calls = calls
+        live = live_stream_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
+        self._environment = RunEnvironment(
             plan=state.plan,
             values=lambda: visible(state),
             config=config,
@@ -125,36 +127,41 @@ class Supervisor:
             report=self._deliver,
             warn=warn_of_node,
             live=live,
-            inherit=observed(inheritance_of(config), context, lineage),
+            inherit=bind_log_ids(inheritance_of(config), context, lineage),
         )
-        self._actors = Actors(state.plan.callable, self._around, self._calls)
+        self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
-    def observe(self, spans: Spans) -> None:
-        """Have spans made of the run, which has not begun."""
+    def observe(self, spans: RunSpans) -> None:
+        """Make spans of the run; call it before the run begins."""
         self._spans = spans
-        spans.watch(self._around, lambda: self._state.checkpoint)
+        spans.watch(self._environment, lambda: self._state.checkpoint)
 
     def withdraw(self) -> None:
-        """The run will not run: it was cancelled before."""
+        """Release the run without running it: it was cancelled before."""
         self._release(Cancelled())
 
     def cancel(self, *, to_others: bool = False) -> None:
-        """Ask the run to leave; from any thread. What it has done is stored first."""
+        """Request that the run end, from any thread. Its finished work is stored first.
+
+        Args:
+            to_others: whether another system will continue it, so that its last save must leave
+                it open.
+        """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
 
     def _announce_leaving(self) -> None:
-        """Let the next call on this thread wait until the run has left."""
-        if self._host is not None and not self._left and self._owns:
-            self._host.leaving[self._state.thread_id] = self._gone
+        """Make the next call on this thread wait until the run has left."""
+        if self._host is not None and not self._has_left and self._owns:
+            self._host.leaving[self._state.thread_id] = self._left_gate
 
     @property
     def step(self) -> int:
-        """Of the newest checkpoint."""
+        """The step of the newest checkpoint."""
         return self._state.step
 
     def statistics(self) -> SupervisorStatistics:
-        """The run so far."""
+        """The run's figures so far."""
         state = self._state
         return SupervisorStatistics(
             state.step,
@@ -165,30 +172,32 @@ class Supervisor:
         )
 
     async def run(self, effects: Sequence[Effect]) -> Outcome:
-        """Carry out effects and report events until the run has left.
+        """Carry out effects and handle events until the run has left.
 
-        Returns: how it left; errors are data here.
-        Raises: only the cancellation that came from outside, when all is stored.
+        Returns: its outcome; errors of the run are data here.
+        Raises: only a cancellation from outside, once everything is stored.
         """
+        # A run with nothing to do needs no task group.
         if len(effects) == 1 and isinstance(effects[0], Finish):
             self._release(effects[0].outcome)
-            part(self._around, self._calls, self._receipts)
+            break_cycles(self._environment, self._calls, self._receipts)
             return effects[0].outcome
         outcome: Outcome = Cancelled()
         self._thread = threading.get_ident()
         self._calls.limiter = thread_limiter()
-        self._todo.extend(effects)
+        self._effects.extend(effects)
         async with anyio.create_task_group() as self._group:
             try:
-                with anyio.CancelScope() as self._limit:
+                with anyio.CancelScope() as self._drain_scope:
                     outcome = await self._drive()
-                if self._limit.cancelled_caught:
+                # The deadline that a CancelRequested has set: tasks that still run are abandoned.
+                if self._drain_scope.cancelled_caught:
                     self._log_undrained()
                     self._group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
                 raise
-            except GeneratorExit:  # the loop is gone, and nothing can be awaited
+            except GeneratorExit:  # the event loop was closed: nothing can be awaited any more
                 raise
             except BaseException as error:  # noqa: BLE001 - a bug of ours must not hang the run
                 self._crash = error
@@ -198,94 +207,99 @@ class Supervisor:
                 if self._timer is not None:
                     self._timer.stop()
                 self._release(self._crash or outcome)
-        part(self._around, self._calls, self._receipts)
+        break_cycles(self._environment, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
         left = {"outcome": type(outcome).__name__, "step": self._state.step}
-        log_event("info", "run.left", **ids_of(self._around.lineage), **left)
+        log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
         return outcome
 
     @property
     def failure(self) -> BaseException | None:
-        """The error of the save that was refused, if that has ended the run."""
+        """The error of the save whose refusal has ended the run; None otherwise."""
         return self._state.failure
 
-    async def run_told(self, effects: Sequence[Effect]) -> Outcome:
-        """`run`, after which the caller's handlers are told if it has paused."""
+    async def run_and_notify(self, effects: Sequence[Effect]) -> Outcome:
+        """As `run`; then call the caller's handlers if the run has paused."""
         outcome = await self.run(effects)
         if self.lifecycle is not None and not may_begin_again(self.failure):
-            await self.lifecycle.left(outcome)
+            await self.lifecycle.notify_left(outcome)
         return outcome
 
     async def _drive(self) -> Outcome:
-        """Carry out effects; wait for events; the core's `Finish` ends it."""
+        """Carry out effects and wait for events until the core's `Finish`."""
         while True:
             self._carry_out()
-            while self._todo:
-                effect = self._todo[0]
+            while self._effects:
+                effect = self._effects[0]
                 if isinstance(effect, Finish):
                     return effect.outcome
                 await self._wait_for(effect)
                 self._carry_out()
+            # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
             self._parked = False
             if self._crash is not None:
                 raise self._crash
-            if isinstance(event, CancelRequested) and self._limit is not None:
-                self._limit.deadline = anyio.current_time() + self._drain_timeout_s
-            if event is not None:
-                self._todo.extend(advance(self._state, event))
+            if isinstance(event, CancelRequested) and self._drain_scope is not None:
+                self._drain_scope.deadline = anyio.current_time() + self._drain_timeout_s
+            if event is not None:  # None: `_deliver` has left effects that have to wait
+                self._effects.extend(advance(self._state, event))
 
     def _deliver(self, event: Event) -> None:
         """Take an event, from any thread.
 
-        If the supervisor is waiting in this thread, the event is handled here and now: that
-        saves a task switch, of which a superstep has few. What has to wait is left to the
-        supervisor's task. Whatever happens meanwhile queues up behind it.
+        If the supervisor waits in this thread, the event is handled inside this call: that saves
+        a task switch, of which a superstep has few. Effects that have to wait are left to the
+        supervisor's task; events that come before it has run are queued behind them.
         """
         if threading.get_ident() != self._thread:
             self._inbox.put(event)
         elif self._stepping:
-            self._inner.append(event)
-        elif not self._parked or self._inbox.items:  # what threads have put there came first
+            self._caused.append(event)
+        elif not self._parked or self._inbox.items:  # queued events came first
             self._inbox.put(event)
         else:
+            # Not parked while it handles, so that an event that is reported meanwhile queues up
+            # and starts no nested round.
             self._parked = False
             try:
-                # In the caller's context, not in that of whoever brings the event.
+                # In the caller's context, not in that of the task that reports the event.
                 self._context.run(self._handle, event)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
-            if self._todo or self._crash is not None:
+            if self._effects or self._crash is not None:
                 self._inbox.put(None)
             else:
                 self._parked = True
 
     def _handle(self, event: Event) -> None:
-        self._todo.extend(advance(self._state, event))
+        self._effects.extend(advance(self._state, event))
         self._carry_out()
 
     def _carry_out(self) -> None:
-        """Carry out effects, and events that they cause, up to one that has to wait."""
-        todo, inner = self._todo, self._inner
+        """Carry out effects, and handle events that they cause, up to one that has to wait."""
+        effects, caused = self._effects, self._caused
         self._stepping = True
         try:
             while True:
-                while todo:
-                    if not self._try(todo[0]):
+                # All effects of one event before the next event: that is the core's order.
+                while effects:
+                    if not self._execute(effects[0]):
                         return
-                    todo.popleft()
-                if not inner:
+                    effects.popleft()
+                if not caused:
                     return
-                todo.extend(advance(self._state, inner.popleft()))
+                effects.extend(advance(self._state, caused.popleft()))
         finally:
             self._stepping = False
-            while inner:
-                self._inbox.put(inner.popleft())
+            # Their effects may not overtake the one that has to wait: the mailbox comes after it.
+            while caused:
+                self._inbox.put(caused.popleft())
 
-    def _try(self, effect: Effect) -> bool:
-        """Carry out one effect; False if it has to wait, or is the end."""
+    def _execute(self, effect: Effect) -> bool:
+        """Carry out one effect. Returns False if it has to wait, or is the run's end."""
         match effect:
             case Save():
                 return self._save(effect)
@@ -306,10 +320,13 @@ class Supervisor:
         return True
 
     async def _wait_for(self, effect: Effect) -> None:
-        """Carry out an effect that has to wait: the rest of a long save, or a slow reader."""
+        """Wait for an effect that could not be carried out at once.
+
+        A chunk waits for its slow reader; a long save lets other tasks run between two slices.
+        """
         if isinstance(effect, Emit) and self._broadcast is not None:
             await self._broadcast.publish(effect.chunks)
-            self._todo.popleft()
+            self._effects.popleft()
         else:
             with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
                 await anyio.lowlevel.checkpoint()
@@ -319,19 +336,20 @@ class Supervisor:
         return self._group
 
     def _save(self, save: Save) -> bool:
-        """Encode a slice of a save, and hand the save over after the last; False before that.
+        """Encode a save, or its next slice; hand it over after the last one.
 
-        One that can't be encoded ends the run's saves.
+        Returns: whether the save is done with. One that can't be encoded ends the run's saves.
         """
-        if self._unsendable:
+        # Later saves build on the failed one; the core gets its event and ends the run.
+        if self._saves_failed:
             return True
         assert self._host is not None
         assert self._handoff is not None
         try:
             commit = self._encoded(self._handoff, save)
         except BaseException as error:  # noqa: BLE001 - user types may raise anything while encoded
-            self._slices, self._unsendable = None, True
-            self._host.writer.lose(self._run, self._state.namespace, error)
+            self._slices, self._saves_failed = None, True
+            self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
         if commit is None:
@@ -340,7 +358,7 @@ class Supervisor:
         return True
 
     def _encoded(self, handoff: HandOff, save: Save) -> Commit | None:
-        """Encode a save, or the next slice of a large one; its rows after the last."""
+        """Encode a save, or the next slice of a large one. Returns its rows after the last."""
         if self._slices is None:
             commit = handoff.at_once(save)
             if commit is not None:
@@ -354,45 +372,50 @@ class Supervisor:
         return None
 
     async def _leave_cancelled(self) -> None:
-        """Stop the tasks and store what was done, whoever is impatient, within the deadline."""
+        """Stop the tasks and store their work under a shield, within the deadline."""
         self._announce_leaving()
-        if self._broadcast is not None:  # a reader that is behind must not hold up the farewell
+        if self._broadcast is not None:  # a slow reader must not delay this
             if self._broadcast.root == namespace_of(self._state.namespace):
                 self._broadcast.leave()
-            self._broadcast = None  # the reader of a run above goes on reading that one
+            self._broadcast = None  # that of a parent run stays open: its run may go on
         self._parked = False
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
             self._inbox.put(CancelRequested())
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
-                ids = ids_of(self._around.lineage)
+                ids = run_log_ids(self._environment.lineage)
                 log_event("error", "run.lost", **ids, error=shown(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
 
     async def _drive_on(self, limit: anyio.CancelScope) -> Outcome:
-        """Drive to the end. A second cancellation by asyncio, which no shield stops, waits."""
+        """As `_drive`, but ignore further cancellations until the deadline.
+
+        On asyncio `task.cancel()` and `asyncio.timeout()` pass through anyio's shield.
+        """
         while True:
             try:
                 return await self._drive()
             except anyio.get_cancelled_exc_class():
                 if limit.cancel_called:
                     raise
-                self._parked = False
+                self._parked = False  # the cancelled wait had set it
 
     def _log_undrained(self) -> None:
-        ids = ids_of(self._around.lineage)
-        error = str(late(self._state, self._drain_timeout_s))
+        ids = run_log_ids(self._environment.lineage)
+        error = str(undrained_error(self._state, self._drain_timeout_s))
         log_event("error", "run.undrained", **ids, error=error)
 
     def _release(self, outcome: Outcome | BaseException) -> None:
-        self._left = True
+        """End what the run holds: its spans, its calls, its thread; let the next run begin."""
+        # Set first: a `cancel` in another thread must not announce a run that has left.
+        self._has_left = True
         if self._spans is not None:
             self._spans.end(outcome)
         self._calls.close()
         if self._host is not None and self._owns:
             thread_id = self._state.thread_id
             self._host.writer.forget(thread_id, self._run)
-            if self._host.leaving.get(thread_id) is self._gone:
+            if self._host.leaving.get(thread_id) is self._left_gate:
                 del self._host.leaving[thread_id]
-        self._gone.open()
+        self._left_gate.open()

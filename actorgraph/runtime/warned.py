@@ -1,4 +1,4 @@
-"""What a run warns of: something that a node did and that is likely a mistake."""
+"""Warnings about likely mistakes in nodes."""
 
 import warnings
 
@@ -11,12 +11,17 @@ _DROPPED = (
 
 
 def warn_of_node(kind: str, text: str) -> None:
-    """Warn of a key that was dropped, or of an interrupt that a node caught."""
+    """Warn of a key that was dropped, or of an interrupt that a node caught.
+
+    Args:
+        kind: "dropped" or "swallowed".
+        text: the sentence about the dropped key, or the node's name.
+    """
     if kind == "dropped":
         warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
     else:
         warnings.warn(
-            f"node {text!r} caught the exception of interrupt(); the run pauses all the same",
+            f"node {text!r} caught the exception of interrupt(); the run pauses nevertheless",
             SwallowedInterruptWarning,
             stacklevel=2,
         )

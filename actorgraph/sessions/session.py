@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.errors import ConflictError, InvalidConfigError
-from actorgraph.loops import in_thread, unbroken
+from actorgraph.loops import in_thread, shielded
 from actorgraph.sessions.records import Checkpoint, CheckpointSaver, as_json
 from actorgraph.sessions.saver import SessionSaver
 from actorgraph.sessions.streamed import StreamedTurn
@@ -139,7 +139,7 @@ class Session:
                 if inspect.isawaitable(result):
                     result = await result
             kept = self._record(function, result, streamed=False)
-            await unbroken(partial(self._keep, kept))
+            await shielded(partial(self._keep, kept))
             return cast("T", kept[1]["result"])
 
     def stream(
@@ -175,7 +175,7 @@ class Session:
         turn = self._turn(function, streamed=True)
 
         async def keep(pieces: list[Any]) -> None:
-            await unbroken(partial(self._keep, self._record(function, pieces, streamed=True)))
+            await shielded(partial(self._keep, self._record(function, pieces, streamed=True)))
 
         return StreamedTurn(turn, lambda: function(*args, **kwargs), keep)
 

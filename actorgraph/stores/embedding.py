@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from actorgraph.errors import MissingExtraError, RunningLoopError
-from actorgraph.loops import on_trio, running_loop
+from actorgraph.loops import in_event_loop, on_trio
 from actorgraph.stores.errors import EmbeddingError, InvalidStoreOperationError
 from actorgraph.stores.ops import IndexConfig
 from actorgraph.stores.paths import tokenize_path
@@ -58,7 +58,7 @@ class FunctionEmbeddings:
         """
         if not self._waits:
             return cast("Any", self._function)(texts)
-        if running_loop():
+        if in_event_loop():
             raise RunningLoopError(
                 "an async embedding function can't be called by a blocking method in a running "
                 "event loop",

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.lowlevel import RunVar, cancel_shielded_checkpoint
 
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
@@ -100,7 +100,7 @@ class Lanes(Generic[JobT, ResultT]):
             if self._gathers:
                 await cancel_shielded_checkpoint()
             taken += (lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX)))
-            await unbroken(partial(self._hop, taken))
+            await shielded(partial(self._hop, taken))
         finally:
             for one in taken:
                 one.done = True

@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.web.access import holds
 from actorgraph.web.problems import Conflict, NotFound
@@ -181,7 +181,7 @@ class Registry:
         if thread.temporary:
             value[_TEMPORARY] = True
         # To its end: what is undone after a cancellation must not be stored behind that.
-        await unbroken(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
+        await shielded(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import Call, Endpoint
@@ -112,7 +112,7 @@ async def batch(call: Call) -> list[answers.Run]:
             one = replace(call, path={}, body=body)
             started.append(await begin(one))
     except BaseException:
-        await unbroken(lambda: _without_the_rest(started))
+        await shielded(lambda: _without_the_rest(started))
         raise
     return [_shown(run) for run in started]
 

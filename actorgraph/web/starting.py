@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from actorgraph.api.runs import Run
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import Call
 from actorgraph.web.finding import about
@@ -42,12 +42,12 @@ async def begin(call: Call) -> Run:
 
     try:
         thread = await _thread(call, thread_id, name)
-        await unbroken(lambda: start(thread))  # a run that was taken is known, whoever leaves
+        await shielded(lambda: start(thread))  # a run that was taken is known, whoever leaves
         (run,) = started
         if not thread.temporary:
             await _check_thread(call, thread, run)
     except BaseException:
-        await unbroken(lambda: _given_up(call, thread_id, started))
+        await shielded(lambda: _given_up(call, thread_id, started))
         raise
     return run
 

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Send
 
 from actorgraph.api.runs import Run
 from actorgraph.errors import ActorGraphError, SlowReaderError
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 
 PING_S = 10.0
@@ -73,7 +73,7 @@ async def told(
 
 async def give_up(run: Run) -> None:
     """Cancel a run whose client has gone. One that another process has goes on there."""
-    await unbroken(lambda: _give_up(run))
+    await shielded(lambda: _give_up(run))
 
 
 async def _give_up(run: Run) -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.web import answers, bodies, states
 from actorgraph.web.endpoint import Call, Endpoint
@@ -46,7 +46,7 @@ async def create(call: Call) -> answers.Thread:
         try:
             await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            await unbroken(lambda: take_back(serving, thread_id))
+            await shielded(lambda: take_back(serving, thread_id))
             raise
     return await shown(call, thread)
 
@@ -96,7 +96,7 @@ async def copy(call: Call) -> answers.Thread:
     try:
         await call.serving.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        await unbroken(lambda: take_back(call.serving, target))
+        await shielded(lambda: take_back(call.serving, target))
         raise
     return await shown(call, made)
 

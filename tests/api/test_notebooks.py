@@ -74,7 +74,7 @@ class TestInACell:
                 lambda: saver.get_tuple(at()),
             ]
             for call in calls:
-                with pytest.raises(RunningLoopError, match="would wait for ever") as refused:
+                with pytest.raises(RunningLoopError, match="would wait forever") as refused:
                     call()
                 assert "begins with `a`" in refused.value.do
             result = await graph.ainvoke({}, at())

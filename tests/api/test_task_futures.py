@@ -262,7 +262,7 @@ class TestLosing:
             assert await flow.ainvoke(1) == 2
             returned.set()
 
-        assert "'flow' called a task after its attempt was over" in errors[0]
+        assert "'flow' called a task after its attempt had ended" in errors[0]
 
 
 def test_a_thousand_calls_take_no_more_each_than_a_hundred():

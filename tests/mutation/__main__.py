@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 HERE = Path(__file__).parent
 COPIED = (

@@ -149,7 +149,7 @@ class TestTrouble:
         async def node(state):
             return {"bar": [made]}
 
-        with pytest.warns(CacheWarning, match="could not be kept"):
+        with pytest.warns(CacheWarning, match="could not be stored"):
             assert (await one(node, InMemoryCache()).ainvoke({"foo": "a"}))["bar"] == [made]
 
     async def test_a_result_for_a_graph_that_has_changed(self, cache):

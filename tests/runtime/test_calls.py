@@ -161,7 +161,7 @@ class TestRuns:
         async def node(state: Any) -> dict[str, Any]:
             whole = CURRENT.get()
             found: dict[str, str] = {}
-            parts = whole.apart(["x", "y"])
+            parts = whole.split(["x", "y"])
             for name in order.pop(0):
                 token = CURRENT.set(parts["xy".index(name)])
                 found[name] = await step(name)

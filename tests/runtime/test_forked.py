@@ -29,7 +29,7 @@ if not os.fork():
     os._exit(0)
 os.wait()
 """
-HELD = {"sqlite": "its thread and its connection", "memory": "the child has a copy"}
+HELD = {"sqlite": "its thread and its connection", "memory": "the child's copy"}
 
 
 @pytest.mark.parametrize("kind", HELD)

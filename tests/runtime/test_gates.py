@@ -5,7 +5,7 @@ import threading
 
 import anyio
 
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
+from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
 from actorgraph.runtime.system.journal import Journal
 from tests.support.gates import PATIENCE_S
 
@@ -78,6 +78,6 @@ class TestWaiting:
         gates: list[Gate] = []
 
         with anyio.fail_after(PATIENCE_S):
-            await wait_in(gates, lambda: len(gates) == 1)
+            await wait_for_gate(gates, lambda: len(gates) == 1)
 
         assert gates == []

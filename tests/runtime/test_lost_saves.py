@@ -81,7 +81,7 @@ class TestGraphsInside:
         A save that could not even be encoded is one that is not stored.
         """
         inside = Run(actor, "a:1")
-        actor.lose(RUN, "", full())
+        actor.mark_failed(RUN, "", full())
 
         assert inside.save(2) == "full"
 

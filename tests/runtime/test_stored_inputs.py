@@ -241,7 +241,7 @@ class TestStarts:
             held = await owner.start("g", "t", {"bar": ["x"]})
             await slow.entered.wait()
             await full.start("g", "u", {"bar": ["x"]})
-            with pytest.raises(Exception, match=r"not taken|has run"):
+            with pytest.raises(Exception, match=r"not accepted|has run|has an active run"):
                 await full.start("g", "t", {"bar": ["y"]}, if_busy=if_busy)
             rows = await owner.runs(thread_id="t")
             slow.out.set()

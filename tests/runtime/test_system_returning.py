@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
 from actorgraph.runtime.system import stored_readers
-from actorgraph.runtime.system.stored_readers import Elsewhere, StoredReader
+from actorgraph.runtime.system.stored_readers import RemoteRun, StoredReader
 from actorgraph.values.commits import Outcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.support.every_saver import Store
@@ -269,7 +269,7 @@ class TestTheEndElsewhere:
         async def is_over() -> bool:
             return True
 
-        elsewhere = Elsewhere(
+        elsewhere = RemoteRun(
             page=page,
             is_over=is_over,
             is_alive=lambda: alive,

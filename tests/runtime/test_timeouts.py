@@ -245,7 +245,7 @@ class TestAfterwards:
             await late.done.wait()
 
         assert left == [1]
-        assert "after its attempt was over" in str(late.error)
+        assert "after its attempt had ended" in str(late.error)
 
 
 class TestRefused:

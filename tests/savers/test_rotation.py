@@ -120,7 +120,7 @@ async def test_the_runs_of_a_system(store):
         pytest.skip("it keeps no runs")
     from actorgraph.runtime.system import resealing
 
-    page, resealing.PAGE = resealing.PAGE, 3
+    page, resealing.RESEAL_PAGE = resealing.RESEAL_PAGE, 3
     try:
         async with keyed(store, old=OLD) as saver:
             async with ActorSystem({"g": asking(saver)}, saver=saver) as system:
@@ -135,7 +135,7 @@ async def test_the_runs_of_a_system(store):
             async with ActorSystem({"g": asking(saver)}, saver=saver) as system:
                 after = [event async for event in (await system.run(run.id)).events()]
     finally:
-        resealing.PAGE = page
+        resealing.RESEAL_PAGE = page
 
     assert len(before) > 3
     assert after == before

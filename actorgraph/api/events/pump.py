@@ -14,7 +14,7 @@ import anyio
 from actorgraph.api.events.mux import StreamMux, event_of
 from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
 from actorgraph.api.stream import EventStream
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
 
@@ -78,7 +78,7 @@ class Pump:
         """End the run, and wait until what it did is stored."""
         if not self._ended:
             self._ended = True
-            await unbroken(self._close)
+            await shielded(self._close)
 
     async def _close(self) -> None:
         assert self._stream is not None
@@ -99,15 +99,15 @@ class Pump:
                 await self._show(_event(part))
             elif not self._ended:
                 self._ended = True
-                await unbroken(self.mux.close)
+                await shielded(self.mux.close)
         except Exception as error:  # noqa: BLE001 - the readers raise it
             self._ended, self.error = True, error
-            await unbroken(partial(self._fail, error))
+            await shielded(partial(self._fail, error))
 
     async def _show(self, event: ProtocolEvent) -> None:
         """Every transformer sees an event, or none does."""
         if self.mux.waits:
-            await unbroken(partial(self.mux.push, event))
+            await shielded(partial(self.mux.push, event))
         else:  # nobody can be cancelled where nothing waits
             await self.mux.push(event)
 

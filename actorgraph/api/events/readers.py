@@ -15,7 +15,7 @@ from actorgraph.api.events.nested import LifecyclePayload, SubgraphStatus
 from actorgraph.api.events.protocol import ProtocolEvent
 from actorgraph.api.events.pump import Pump
 from actorgraph.errors import InvalidConfigError, NestedRunError, did_you_mean
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 from actorgraph.values.commands import Interrupt
 
@@ -295,7 +295,7 @@ class GraphRunStream(_Blocking):
 
     def abort(self) -> None:
         """End the run, and wait until what it did is stored."""
-        if running_loop():  # collected as garbage inside of a loop, which must not wait
+        if in_event_loop():  # collected as garbage inside of a loop, which must not wait
             self._view.pump.abandon()
         else:
             portal.call(self._view.abort)

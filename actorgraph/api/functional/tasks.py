@@ -13,7 +13,7 @@ from actorgraph.plan.graph import NodePlan
 from actorgraph.plan.injection import fillable
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache
-from actorgraph.runtime.caching import namespace_of
+from actorgraph.runtime.caching import cache_namespace
 from actorgraph.runtime.context import CURRENT
 from actorgraph.runtime.futures import TaskFuture
 from actorgraph.values.constants import PUSH, RETURN
@@ -85,12 +85,12 @@ class TaskFunction(Generic[P, T]):
     def clear_cache(self, cache: BaseCache[Any]) -> None:
         """Forget the results of this task that a cache has kept."""
         if self.node.cache is not None:
-            cache.clear([namespace_of(self.node.cache, "@task", self.name)])
+            cache.clear([cache_namespace(self.node.cache, "@task", self.name)])
 
     async def aclear_cache(self, cache: Cache) -> None:
         """`clear_cache` without blocking the event loop."""
         if self.node.cache is not None:
-            await cache.aclear([namespace_of(self.node.cache, "@task", self.name)])
+            await cache.aclear([cache_namespace(self.node.cache, "@task", self.name)])
 
 
 class TaskDecorator(Protocol):

@@ -1,8 +1,9 @@
-"""CancelWatch: cancels the runs that another process has asked this system to cancel.
+"""Coordination with other systems over the same saver.
 
-Receives   what the store has of such requests, three times per lease
-Sends      cancellations to the system's actor
-Ends       when cancelled; a look that fails is followed by the next one
+CancelWatch   cancels runs of this system whose cancellation another process has requested
+TurnWatch     begins runs that wait for another system, when their thread is free
+
+Both poll the store until cancelled; a poll that fails is followed by the next one.
 """
 
 from collections.abc import Callable
@@ -15,15 +16,16 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.values.systems import ListRuns, RunRow, SetRun
 
 LOOKS = 3
-"""Looks per lease."""
+"""Polls per lease."""
 
 
 class CancelWatch:
-    """See the module's text.
+    """Cancels the runs that another process has requested this system to cancel.
 
     Args:
-        owner: who the system is now.
-        cancel: ends a run of it, with a reason; whether the system knows the run.
+        lease_s: seconds of a lease; it polls three times in each.
+        owner: returns the system's owner id, which changes when its lease is lost.
+        cancel: cancels a run, with a reason; returns whether the system knows the run.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class CancelWatch:
         self._cancel = cancel
 
     async def serve(self) -> None:
-        """Look again and again, until cancelled."""
+        """Poll until cancelled."""
         while True:
             await anyio.sleep(self._pause_s)
             try:
@@ -49,9 +51,7 @@ class CancelWatch:
                 log_event("warning", "cancels.not_read", error=repr(error))
 
     async def look(self) -> None:
-        """Cancel what is asked for now.
-
-        A run that the store has as open, and that isn't here, is over: its end wasn't stored.
+        """Cancel the runs whose cancellation is requested now.
 
         Raises:
             StorageError: the store can't be read.
@@ -60,6 +60,7 @@ class CancelWatch:
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(asked_of=owner))
         for row in rows:
             reason = row.cancel or ""
+            # Open in the store but unknown here: it is over, and its end could not be stored.
             if not self._cancel(row.run, reason):
                 request = SetRun(row.run, row.thread_id, owner, "cancelled", reason)
                 await self._host.writer.store(request)

@@ -1,4 +1,4 @@
-"""Whether a run that has ended has only come too early: another system's run is before it."""
+"""Find out whether a run failed only because another system's run on the thread is before it."""
 
 from actorgraph.errors import CheckpointError
 from actorgraph.runtime.hosting import Host
@@ -10,15 +10,15 @@ from actorgraph.values.systems import ListRuns, RunRow
 
 
 async def came_early(job: Job, outcome: Outcome, host: Host | None, owner: bytes) -> bool:
-    """Whether a run is to begin anew when those before it have left.
-
-    The store refuses its claim while another system has its thread. Before that it has read the
-    thread, maybe in the middle of a run of another version that it can't go on with, or without
-    the question that it answers: such an error says nothing about the thread as it will be.
+    """Whether a run that has failed must begin again when the runs before it have left.
 
     Args:
-        host: of the saver; None where that keeps no runs. owner: the system's id.
+        host: of the saver; None if that keeps no runs.
+        owner: the system's id.
     """
+    # The store refuses a claim while another system has the thread. Before that the run has read
+    # the thread in the middle of another run: maybe a state that it can't resume, or without the
+    # question that it answers. Such an error says nothing about the thread after that run.
     if host is None or not isinstance(outcome, Failed):
         return False
     if job.supervisor is not None:

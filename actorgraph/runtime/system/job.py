@@ -1,50 +1,66 @@
-"""Job: one run of a system, from its arrival until it is forgotten."""
+"""Job: one run of a system from its arrival to its end, and the storing of its outcome.
+
+A run's own saves say that it has succeeded or is interrupted. Other outcomes are stored here:
+errors before the first save, cancellations, and that a run is left to other systems. The latter
+goes into the row after the run's events are stored: a system that takes the run up concludes from
+the row that no events are missing.
+"""
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.errors.telling import said
 from actorgraph.errors.texts import storable
+from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.runs import Launch
 from actorgraph.runtime.stopping import DEADLINE
+from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
 from actorgraph.values.systems import IfBusy, RunRow, RunStatus
 
-if TYPE_CHECKING:
-    from actorgraph.runtime.supervisor import Supervisor
 
-
-def _over() -> Launch:
-    raise AssertionError("a run that has left is not set up again")
+def _no_launch() -> Launch:
+    raise AssertionError("a run that has ended is not set up again")
 
 
 class Job:
-    """One run. Its fields are written by the system's actors only.
+    """One run. Only the system's actors write its fields.
 
     Args:
-        row: what is stored of it.
-        make: sets the run up, anew at each call.
-        shape: makes what `result()` returns of an outcome, or raises its error.
+        row: the run's row in the store.
+        journal: its events.
+        make: makes the launch, anew at each call.
+        shape: converts an outcome to the return value of `result()`, or raises its error.
+        control: takes requests to drain.
+        metadata: the run's.
+        if_busy: what happens if its thread is busy.
 
     Attributes:
-        outcome: how it left; None while it goes on, or has never begun.
+        status: as readers see it.
+        outcome: how it ended; None until then.
         reason: why it was cancelled, or the text of its error.
-        changed: when its status did, in microseconds since 1970-01-01 UTC.
-        stored: whether its own saves say how it has left. lost: whether another system has it.
-        left_to_others: whether the system's lease was over before it had left.
-        requeued: whether the system has left it for `recover()`.
-        adopted: whether another system had it before. misfit: whether this one can't run it.
-        refused: whether its thread was not given to it, so that it has never been taken.
-        claimed: whether its input is in its thread.
+        changed: time of the last change of status, in microseconds since 1970-01-01 UTC.
+        attempt: the number of attempts in its row.
+        begun: whether it has a slot.
+        first_step: the step that it began at.
+        stored: whether its own saves store its outcome.
+        lost: whether another system has taken it.
+        left_to_others: whether the system's lease was over before it ended.
+        requeued: whether it is left to `recover()` of any system.
+        adopted: whether another system had it before.
+        misfit: whether this system can't read it.
+        refused: whether the store has refused its row, so that it was never accepted.
+        claimed: whether its input is stored in its thread.
         holds: how often another system had its thread when it began.
-        done: opens when it is settled. turn: opens when it may set itself up, or is to end.
+        done: opens when it is settled.
+        turn: opens when it may set itself up, or must end.
+        supervisor: while it runs.
     """
 
     def __init__(
@@ -92,52 +108,48 @@ class Job:
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was cancelled."""
         return self._ending
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it has left this system and not ended: another one has it, or will have it."""
+        """Whether it has left this system without an end: another has it, or will take it up."""
         return self.requeued or self.lost
 
     @property
-    def told_all(self) -> bool:
-        """Whether all of its events are stored, where they are to be.
-
-        A row that says that a run was left in order, before its events say so, would let whoever
-        takes it up believe that none are missing.
-        """
+    def all_events_stored(self) -> bool:
+        """Whether all of its events are stored, if they are to be stored at all."""
         keeper = self.journal.keeper
         return keeper is None or (keeper.is_idle and not keeper.broken)
 
     @property
     def supersteps(self) -> int:
-        """How many it has done here so far."""
+        """Number of supersteps that it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
 
     @property
     def durable(self) -> int:
-        """How many of its saves are stored."""
+        """Number of its saves that are stored."""
         return 0 if self.supervisor is None else self.supervisor.statistics().durable
 
     def begin(self) -> None:
-        """Note that it goes on."""
+        """Note that it runs."""
         self.begun, self.status = True, "running"
         self.changed = time.time_ns() // 1000
 
-    def rest(self) -> None:
-        """Note that another system has its thread: it begins anew later."""
+    def hold_back(self) -> None:
+        """Note that another system has its thread: it begins again later."""
         self.begun, self.status = False, "pending"
         self.holds += 1
         self.supervisor = None
         self.turn = Gate()
 
     def end(self, reason: str, *, to_others: bool = False) -> None:
-        """Cancel it, if it goes on; what it has done is stored. The first reason counts.
+        """Cancel it, unless it has ended; its finished work is stored. The first reason counts.
 
         Args:
-            to_others: whether it goes on later, so that its own last save must not end it: this
-                process may die before it can say so otherwise.
+            to_others: whether another system will continue it. Its last save must then leave it
+                open, because this process may die before it has stored anything else about it.
         """
         if self._ending or self.done.is_open:
             return
@@ -148,7 +160,11 @@ class Job:
             self.supervisor.cancel(to_others=self.left_to_others or to_others)
 
     def left(self, outcome: Outcome, draining: str | None) -> None:
-        """Note how it left."""
+        """Note its outcome: status, reason, and whether it is left to other systems.
+
+        Args:
+            draining: why the system takes no more runs; None if it does.
+        """
         self.outcome = outcome
         self.claimed = self.claimed or self.durable > 0
         self.changed = time.time_ns() // 1000
@@ -169,7 +185,7 @@ class Job:
             case Failed(error):
                 self.status = "error"
                 self.reason = f"{type(error).__name__}: {said(error)}"
-                # What it can't read may be read by the system that has stored it.
+                # The system that has stored it may be able to read it.
                 early = self.adopted and self.supervisor is None
                 self.requeued = self.misfit = early and isinstance(error, UNREADABLE)
                 self.lost = self.lost or isinstance(error, LeaseLostError)
@@ -180,19 +196,19 @@ class Job:
             self.status = "pending"
 
     def forget(self) -> None:
-        """Let go of what only a run that goes on needs."""
+        """Release the objects that only a running run needs."""
         self.supervisor = None
-        self.make = _over
+        self.make = _no_launch
 
-    def say_end(self) -> None:
-        """Tell readers how it left, and let them go."""
+    def publish_end(self) -> None:
+        """Publish its end to readers, and close the journal."""
         journal = self.journal
         if self.elsewhere:
             journal.add("drain", {"reason": self.reason})
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":
                 error = self.outcome.error
-                told = {"error": type(error).__name__, "message": said(error)}
-                journal.add("error", told)
+                details = {"error": type(error).__name__, "message": said(error)}
+                journal.add("error", details)
             journal.add("end", {"status": self.status, "reason": self.reason})
         journal.close()

@@ -1,12 +1,13 @@
-"""Keeper: stores the events of one resumable run, and reads them back.
+"""Stored events of runs: the Keeper that stores them, reading, encoding, re-encryption.
 
+Keeper     stores the events of one resumable run; it owns no task
 Receives   events from the run's journal, from any thread
-Sends      rows to the persistence actor: one request at a time; what comes meanwhile is the next
-Bounds     `WAITING_MAX` events that are not stored hold the run; the store keeps `keep` events
-           of the run, and none older than `keep_s`
-Failures   once events could not be stored, it stores no more of the run: offsets without a row
-           are nobody's to come back to, and the next life of the run gives them to other events
-Ends       by itself: it owns no task
+Sends      rows to the persistence actor: one request at a time; the events that come meanwhile
+           are the next one
+Bounds     `WAITING_MAX` events that are not stored make the run wait; the store keeps the newest
+           `count` events of the run, and none older than `seconds` (`EventRetention`)
+Failures   once events could not be stored, it stores no more of the run: no reader may return
+           to an offset without a row, which the run's next attempt gives to another event
 """
 
 import threading
@@ -22,32 +23,44 @@ from actorgraph.codec.places import event_of
 from actorgraph.errors import SerializationError
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, wait_in
+from actorgraph.runtime.mailbox import Gate, wait_for_gate
 from actorgraph.runtime.persistence import Receipts
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import EventRow, ReadEvents, RunEvent, StoreEvents
 
 WAITING_MAX = 1024
-PAGE = 256
+EVENTS_PAGE = 256
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """How long events are kept: the newest `count` of a run, for `seconds`."""
+class EventRetention(msgspec.Struct, frozen=True):
+    """How long events are kept.
+
+    Attributes:
+        count: the newest events of each run that are kept.
+        seconds: maximum age of an event.
+    """
 
     count: int = 10_000
     seconds: float = 7 * 86_400.0
 
 
 class Keeper:
-    """See the module's text.
+    """Stores the events of one resumable run; see the module's docstring.
 
     Args:
-        stored: the newest offset that the store has.
-        changed: called when more may be shown, and more can be stored; from any thread.
+        host: of the saver.
+        codec: encodes and decodes the events.
+        run: the run's id.
+        thread_id: its thread.
+        owner: the system's id.
+        kept: how long events are kept.
+        stored: the newest offset in the store.
+        changed: called when more events are visible and there is more room; from any thread.
 
     Attributes:
-        shown: the newest offset that readers may see. It is above `stored` when it is broken.
+        stored: the newest offset in the store.
+        shown: the newest offset that readers may see; above `stored` only if `broken`.
         broken: whether events could not be stored.
     """
 
@@ -59,7 +72,7 @@ class Keeper:
         thread_id: str,
         owner: bytes,
         *,
-        kept: Kept,
+        kept: EventRetention,
         stored: int,
         changed: Callable[[], None],
     ) -> None:
@@ -79,17 +92,17 @@ class Keeper:
 
     @property
     def is_full(self) -> bool:
-        """Whether too much waits to be stored."""
+        """Whether too many events wait to be stored."""
         return len(self._rows) + self._flight >= WAITING_MAX
 
     @property
     def is_idle(self) -> bool:
-        """Whether all is stored."""
+        """Whether no events wait to be stored."""
         return not self._rows and not self._flight
 
     def add(self, event: RunEvent) -> None:
-        """Store an event, soon. It is encoded now: what changes later is not in it."""
-        row = EventRow(event.offset, event.created, encoded(self._codec, self._run, event))
+        """Post an event to be stored; it is encoded now, before its data can change."""
+        row = EventRow(event.offset, event.created, encode_event(self._codec, self._run, event))
         with self._lock:
             if self.broken:
                 self.shown = event.offset
@@ -98,11 +111,11 @@ class Keeper:
             self._post()
 
     async def wait_idle(self) -> None:
-        """Wait until all is stored, or can't be."""
-        await wait_in(self._idle, lambda: self.is_idle)
+        """Wait until all events are stored, or can't be."""
+        await wait_for_gate(self._idle, lambda: self.is_idle)
 
     async def page(self, after: int) -> list[RunEvent]:
-        """The stored events that follow an offset; some of them."""
+        """Read a page of the stored events after an offset."""
         return await read_page(self._host, self._codec, self._run, self._thread_id, after)
 
     def _post(self) -> None:
@@ -116,13 +129,13 @@ class Keeper:
             self._run, self._thread_id, self._owner, rows, self._kept.count, older, size
         )
         last = rows[-1].place
-        self._host.writer.post(request, Receipts(lambda answer: self._hear(answer, last)))
+        self._host.writer.post(request, Receipts(lambda answer: self._on_answer(answer, last)))
 
-    def _hear(self, answer: Saved | SaveFailed, last: int) -> None:
+    def _on_answer(self, answer: Saved | SaveFailed, last: int) -> None:
         with self._lock:
             self._flight = 0
             if isinstance(answer, SaveFailed):
-                self._break(answer.error, last)
+                self._give_up(answer.error, last)
             else:
                 self.stored = self.shown = last
             self._post()
@@ -133,16 +146,16 @@ class Keeper:
             gate.open()
         self._changed()
 
-    def _break(self, error: BaseException, last: int) -> None:
-        """Show what could not be stored all the same: the run has other troubles."""
+    def _give_up(self, error: BaseException, last: int) -> None:
+        """Make events visible that could not be stored: readers here still want them."""
         self.shown = self._rows[-1].place if self._rows else last
         self._rows = []
         self.broken = True
         log_event("error", "events.lost", run_id=as_text(self._run), error=repr(error))
 
 
-def encoded(codec: Codec, run: bytes, event: RunEvent) -> bytes:
-    """An event as bytes; what the codec refuses is stored as its text."""
+def encode_event(codec: Codec, run: bytes, event: RunEvent) -> bytes:
+    """Encode an event; data that the codec refuses is stored as its `repr`."""
     parts, place = [event.kind, list(event.namespace)], event_of(run, event.offset)
     try:
         return codec.encode([*parts, event.data], f"event {event.kind!r}", place)
@@ -155,23 +168,23 @@ def encoded(codec: Codec, run: bytes, event: RunEvent) -> bytes:
 async def read_page(
     host: Host, codec: Codec, run: bytes, thread_id: str, after: int
 ) -> list[RunEvent]:
-    """Some of the events of a run that follow an offset, in order."""
-    rows: list[EventRow] = await host.reader.ask(ReadEvents(run, thread_id, after, PAGE))
-    return [decoded(codec, run, row) for row in rows]
+    """Read a page of a run's stored events after an offset, in order."""
+    rows: list[EventRow] = await host.reader.ask(ReadEvents(run, thread_id, after, EVENTS_PAGE))
+    return [decode_event(codec, run, row) for row in rows]
 
 
-def decoded(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
-    """An event out of its row.
+def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
+    """Decode an event from its row.
 
     Raises:
-        CheckpointError: it can't be read; the text names it.
+        CheckpointError: it can't be decoded; the error's text names the event.
     """
     try:
         kind, namespace, data = _parts(codec.decode(row.payload, event_of(run, row.place)))
         return RunEvent(row.place, kind, data, tuple(namespace), row.created)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
+    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         where = f"event {row.place} of run {as_text(run)}"
         raise located(error, where) from error.__cause__
 

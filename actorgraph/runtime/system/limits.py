@@ -1,10 +1,10 @@
-"""The bounds of an ActorSystem."""
+"""The limits of an ActorSystem, and the errors with which it refuses runs."""
 
 import msgspec
 
 
 class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """See `ActorSystem`; counts are of runs, times in seconds."""
+    """Limits of an `ActorSystem`; see there. Counts are of runs, times in seconds."""
 
     max_runs: int = 10_000
     max_queued: int = 10_000

@@ -1,10 +1,4 @@
-"""EventReader: one reader of a run's events, at its own pace.
-
-It holds its place and nothing else. The policies, when it is `buffer` events behind:
-"block" lets the run wait, as long as the reader is there; "drop_oldest" goes on reading what the
-ring and the store have, and is told of what they have not; "close" ends the reader with
-`SlowReaderError`.
-"""
+"""EventReader: reads the events of a run that is in this process, at its own pace."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -18,9 +12,16 @@ from actorgraph.values.systems import RunEvent
 
 
 class EventReader(Closing, AsyncIterator[RunEvent]):
-    """The events of one run behind an offset, in order. Iterate it once; `async with` closes it.
+    """The events of one run after an offset, in order. Iterate it once; `async with` closes it.
 
-    Ends after the event "end", or "drain" when the system closes before the run has ended.
+    Ends after the event "end", or "drain" if the system closes before the run has ended.
+
+    Args:
+        after: offset of the last event that the reader has.
+        buffer: number of events that it may be behind.
+        when_full: what happens then. "block" makes the run wait, as long as the reader exists;
+            "drop_oldest" continues with the events in the ring and the store, after a "gap"
+            event if some are missing; "close" ends the reader with `SlowReaderError`.
     """
 
     def __init__(
@@ -32,15 +33,15 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._when_full: WhenFull = when_full
         self._pages: deque[RunEvent] = deque()
         self._left = False
-        if after > journal.last:  # it has read an earlier life of a run that keeps no events
+        # The offset is of an earlier attempt of a run whose events aren't stored.
+        if after > journal.last:
             self.offset = journal.first - 1
-            told = gap(self.offset, self.offset + 1, journal.values)
-            self._pages.extend(told)
+            self._pages.extend(gap(self.offset, self.offset + 1, journal.values))
         self._hold()
 
     @property
     def offset(self) -> int:
-        """That of the last event that the reader has."""
+        """Offset of the last event that the reader has."""
         return self._place.offset
 
     @offset.setter
@@ -56,15 +57,14 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             self._journal.hold(self._place)
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> RunEvent:
-        """The next event.
+        """Wait for the next event.
 
         Raises:
             StopAsyncIteration: there are no more.
-            SlowReaderError: "close", and it was too far behind.
+            SlowReaderError: it is too far behind, and `when_full` is "close".
         """
         if self._left:
             raise StopAsyncIteration
@@ -72,15 +72,16 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         try:
             event = await self._next()
         except BaseException:
-            # It may never come back, and a task that was cancelled keeps its frames, and them this.
+            # The reader may never be used again, and is not collected either while the traceback
+            # of the cancelled task refers to it: it must not block the run until then.
             self._journal.release(self._place)
             raise
         if event is None:
             self.close()
             raise StopAsyncIteration
         self.offset = event.offset
-        self._journal.moved()
-        return self._journal.numbered(event)
+        self._journal.wake_run()
+        return self._journal.with_stored_offset(event)
 
     async def _next(self) -> RunEvent | None:
         journal = self._journal
@@ -91,7 +92,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
                 self.close()
                 raise SlowReaderError(
                     f"the reader of a run was more than {self._buffer} events behind",
-                    do="go on with events(after=) of the last offset that it has, read faster, "
+                    do="continue with events(after=) the last offset that it has, read faster, "
                     'or use when_full="block" or "drop_oldest"',
                 )
             if self.offset >= journal.visible:
@@ -105,7 +106,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             await self._read_missing()
 
     async def _read_missing(self) -> None:
-        """What the ring has no more: from the store, else a gap that says so."""
+        """Read events that the ring has dropped from the store; without them, add a gap."""
         keeper = self._journal.keeper
         page = [] if keeper is None else await keeper.page(self.offset)
         following = page[0].offset if page else self._journal.first
@@ -114,7 +115,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._pages.extend(page)
 
     def close(self) -> None:
-        """Stop reading; the run does not wait for it any more."""
+        """Stop reading; the run waits no longer for this reader."""
         self._left = True
         self._journal.release(self._place)
 
@@ -127,8 +128,14 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
 
 
 def gap(after: int, following: int, values: Any) -> list[RunEvent]:
-    """What tells a reader that events are missing, and the state that makes up for them."""
+    """Events for a reader that misses some: "gap", with the range, and "values", with the state.
+
+    Args:
+        after: offset of the last event that the reader has.
+        following: offset of the next event that it gets.
+        values: the run's state; None if there is none.
+    """
     missing = {"from": after + 1, "to": following - 1}
-    # Its offset is what the reader has: one that comes back after it is told again.
+    # The gap has the offset of the event before it: a reader that returns there gets it again.
     state = RunEvent(following - 1, "values", {} if values is None else values)
     return [RunEvent(after, "gap", missing), state]

@@ -1,6 +1,4 @@
-"""The errors with which a system refuses a run: too many, or its thread has one."""
-
-from typing import TYPE_CHECKING
+"""The errors with which a system refuses a run."""
 
 from actorgraph.errors import (
     ActorGraphError,
@@ -10,39 +8,22 @@ from actorgraph.errors import (
     ThreadBusyError,
 )
 from actorgraph.runtime.system.limits import SystemLimits
-from actorgraph.superstep.turns import FREE, Busy, Full, Step
+from actorgraph.superstep.turns import Busy, Full, Step
 from actorgraph.values.ids import as_text
-from actorgraph.values.systems import IfBusy
-
-if TYPE_CHECKING:
-    from actorgraph.runtime.system.actor import SystemActor
 
 
-def no_place(actor: "SystemActor", if_busy: IfBusy, thread_id: str) -> ActorGraphError | None:
-    """Why there is no place for a run, whatever its thread says; None if there is one."""
-    limits = actor.limits
-    if actor.draining is not None or actor.group is None:
-        why = "is closing" if actor.draining else "is not open"
-        return SystemClosedError(
-            f"the system {why}; the run was not taken",
-            do="start it on another server, or after the restart",
-        )
-    waits = actor.active >= limits.max_runs or (
-        if_busy != "reject" and actor.lanes.get(thread_id, FREE).active is not None
+def closed_system(why: str) -> SystemClosedError:
+    """The error of a system that takes no runs: it is not open yet, or is closing."""
+    return SystemClosedError(
+        f"the system {why}; the run was not accepted",
+        do="start it on another server, or after the restart",
     )
-    if waits and actor.queued >= limits.max_queued:
-        return too_many(actor.active, actor.queued, limits)
-    unsaved = 0 if actor.host is None else actor.host.writer.waiting_bytes
-    if unsaved > limits.max_unsaved_bytes:
-        text = f"{unsaved} bytes of other runs wait to be stored"
-        return too_busy(text, "raise max_unsaved_bytes", limits)
-    return None
 
 
 def no_turn(
     thread_id: str, steps: tuple[Step, ...], limits: SystemLimits
 ) -> ActorGraphError | None:
-    """Why a run may not wait for its thread; None if it may, or has it."""
+    """The error for a run that may not wait for its thread; None if it may, or has it."""
     for step in steps:
         if isinstance(step, Busy):
             return busy(thread_id, step)
@@ -52,33 +33,32 @@ def no_turn(
 
 
 def other_loop() -> OtherLoopError:
-    """The system belongs to another thread."""
+    """The error for a call from a thread other than the system's."""
     return OtherLoopError(
-        "the system was opened in the event loop of another thread, which would not hear "
-        "of this run",
-        do="start it there, such as by anyio.from_thread.run(system.start, ...)",
+        "the system was opened in the event loop of another thread",
+        do="start the run there, such as by anyio.from_thread.run(system.start, ...)",
     )
 
 
 def too_busy(what: str, how: str, limits: SystemLimits) -> SystemBusyError:
-    """The system has too much to do."""
+    """The error of an overloaded system: its reason, and how to raise the limit."""
     return SystemBusyError(
-        f"{what}; the run was not taken",
-        do=f"ask again in {limits.retry_after_s} s, or {how}",
+        f"{what}; the run was not accepted",
+        do=f"retry in {limits.retry_after_s} s, or {how}",
         retry_after_s=limits.retry_after_s,
     )
 
 
 def too_many(active: int, queued: int, limits: SystemLimits) -> SystemBusyError:
-    """As many runs go on and wait as may."""
-    text = f"{active} runs go on and {queued} wait, as many as may"
+    """The error of a system in which as many runs are active and wait as its limits allow."""
+    text = f"{active} runs are active and {queued} wait, the maximum"
     return too_busy(text, "raise max_runs or max_queued", limits)
 
 
 def busy(thread_id: str, step: Busy) -> ThreadBusyError:
-    """The thread has a run of this system."""
+    """The error for a thread that has a run of this system."""
     return ThreadBusyError(
-        f"thread {thread_id!r} has run {as_text(step.active)}",
+        f"thread {thread_id!r} has an active run, {as_text(step.active)}",
         do='wait for it, or start with if_busy="enqueue", "interrupt" or "rollback"',
         thread_id=thread_id,
         run_id=as_text(step.active),
@@ -86,6 +66,6 @@ def busy(thread_id: str, step: Busy) -> ThreadBusyError:
 
 
 def full(thread_id: str, step: Full, limits: SystemLimits) -> SystemBusyError:
-    """As many runs wait for the thread as may."""
-    text = f"{step.waiting} runs wait for thread {thread_id!r}, as many as may"
+    """The error for a thread for which as many runs wait as the limit allows."""
+    text = f"{step.waiting} runs wait for thread {thread_id!r}, the maximum"
     return too_busy(text, "raise max_waiting", limits)

@@ -1,4 +1,4 @@
-"""Under the key that encrypts now: what an ActorSystem has stored of its runs, and their events."""
+"""Re-encrypt the stored runs of an ActorSystem and their events with the current key."""
 
 from actorgraph.codec import Codec
 from actorgraph.codec.places import call_of, event_of
@@ -9,17 +9,17 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import EventRow, ListRuns, ReadEvents, RunRow, SealRun
 
-PAGE = 500
-"""Events that are changed in one transaction at most."""
+RESEAL_PAGE = 500
+"""Events that one transaction changes at most."""
 
 
 async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[CheckpointError]:
-    """Seal each run and its events anew; a run that goes on may store more meanwhile.
+    """Re-encrypt runs and their events; running runs may store more events meanwhile.
 
     Args:
         thread_id: only the runs of this thread; None for all.
-    Returns: for each run that can't be read with the codec's keys why; it stays as it is from
-        there on.
+    Returns: one error for each run that can't be read with the codec's keys; its events stay as
+        they are from the unreadable one on.
     Raises:
         StorageError: the saver can't be used.
     """
@@ -38,16 +38,16 @@ async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[C
 
 async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
     place = call_of(row.run)
-    # A run that nobody can take up again has no payload.
+    # A run that can't be taken up again has no payload.
     payload = codec.moved(row.payload, place, place) if row.payload else None
     after = 0
     while True:
-        query = ReadEvents(row.run, row.thread_id, after, PAGE)
+        query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE)
         events: list[EventRow] = await host.reader.ask(query)
         made = tuple(_sealed(codec, row.run, event) for event in events)
         size = sum(len(event.payload) for event in made) + len(payload or b"")
         await host.writer.store(SealRun(row.run, row.thread_id, payload, made, size))
-        if len(events) < PAGE:
+        if len(events) < RESEAL_PAGE:
             return
         payload, after = None, events[-1].place
 

@@ -1,7 +1,7 @@
-"""StoredReader: a reader of a run that goes on in another process, or has ended.
+"""StoredReader: reads the events of a run that is in another process, or has ended.
 
-It reads what the store has, a page at a time. When its own system takes the run up, because the
-other process has died, it goes on with what happens here; when its system drains, it says so.
+It reads the stored events, a page at a time. When this system takes the run up, because the other
+process has died, it continues with the journal. When this system drains, it ends with "drain".
 """
 
 from collections import deque
@@ -17,35 +17,31 @@ from actorgraph.values.systems import RunEvent
 
 POLL_S = 0.2
 LAST_LOOKS = 10
-"""So often it looks for the end of a run that has ended and stores events: they come behind it."""
+"""Polls for the "end" event of a run whose row says that it has ended: the row is stored first."""
 
 
-class Live(Protocol):
-    """A reader of a run that goes on here."""
+class LiveReader(Protocol):
+    """A reader of a run that is in this process."""
 
-    def __aiter__(self) -> AsyncIterator[RunEvent]:
-        """Itself."""
-        ...
+    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
 
-    async def __anext__(self) -> RunEvent:
-        """The next event."""
-        ...
+    async def __anext__(self) -> RunEvent: ...
 
     def close(self) -> None:
         """Stop reading."""
         ...
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
-    """What a reader asks about a run that is not here.
+class RemoteRun(msgspec.Struct, frozen=True):
+    """Functions for a reader of a run that is not in this process.
 
     Attributes:
-        page: reads events behind an offset.
+        page: reads stored events after an offset.
         is_over: whether the run writes no more.
-        is_alive: whether the process that had it lives.
-        left: how it has left, `{"status": ..., "reason": ...}`; asked when it is over.
+        is_alive: whether the process that had it is alive.
+        left: its outcome, `{"status": ..., "reason": ...}`; called when it is over.
         values: reads the thread's state, for gaps.
-        live: a reader behind an offset, once the run is here; None until then.
+        live: makes a reader after an offset, if the run is in this process; else None.
         draining: why this system drains; None if it doesn't.
     """
 
@@ -54,35 +50,35 @@ class Elsewhere(msgspec.Struct, frozen=True):
     is_alive: Callable[[], bool]
     left: Callable[[], dict[str, Any]]
     values: Callable[[], Awaitable[Any]]
-    live: Callable[[int], Live | None]
+    live: Callable[[int], LiveReader | None]
     draining: Callable[[], str | None]
 
 
 class StoredReader(Closing, AsyncIterator[RunEvent]):
-    """The events of a run that is not here. See the module's text.
+    """The events of a run that is not in this process; see the module's docstring.
 
     Args:
-        after: the offset of the last event that the reader has.
+        elsewhere: functions to read of the run.
+        after: offset of the last event that the reader has.
     """
 
-    def __init__(self, elsewhere: Elsewhere, after: int) -> None:
+    def __init__(self, elsewhere: RemoteRun, after: int) -> None:
         self.offset = after
         self._elsewhere = elsewhere
         self._events: deque[RunEvent] = deque()
-        self._live: Live | None = None
+        self._live: LiveReader | None = None
         self._ended = False
         self._looks_left = LAST_LOOKS
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> RunEvent:
-        """The next event.
+        """Wait for the next event.
 
         Raises:
             StopAsyncIteration: there are no more.
-            SlowReaderError: as for a run that goes on here, once it does.
+            SlowReaderError: as `EventReader`, once the run is in this process.
         """
         while not self._events:
             if self._ended:
@@ -100,9 +96,10 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         return event
 
     async def _look(self) -> None:
-        """Take what the store has; where it has nothing, wait a moment or tell the end."""
+        """Read a page; if it is empty, wait, or add the end of a run that is over."""
         elsewhere = self._elsewhere
-        over = await elsewhere.is_over()  # before the page: what comes after it is no more
+        # Asked before the page is read: an empty page after that means that there is no more.
+        over = await elsewhere.is_over()
         await self._turn_page()
         if self._events:
             return
@@ -121,7 +118,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         self._events.extend(page)
 
     async def _look_for_the_end(self) -> None:
-        """Nothing is stored behind what the reader has, of a run that has ended."""
+        """Find or make the end of a run that is over and has no events after the reader's."""
         page = await self._elsewhere.page(self.offset - 1) if self.offset else []
         if page and page[0].offset == self.offset and page[0].ends:
             self._ended = True
@@ -132,7 +129,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
             self._events.extend(await self._unstored_end())
 
     async def _unstored_end(self) -> list[RunEvent]:
-        """What becomes of a run that has ended and didn't store so: a gap, its state, its end."""
+        """The end of a run that has ended without storing it: a gap, the state, the end."""
         left, following = self._elsewhere.left(), self.offset + 2
         events = gap(self.offset, following, await self._elsewhere.values())
         if left["status"] == "error":

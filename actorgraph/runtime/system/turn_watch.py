@@ -1,11 +1,11 @@
-"""TurnWatch: tells runs that wait for another system when they have their thread.
+"""TurnWatch: begins runs that wait for another system, when their thread is free.
 
-Receives   runs to which the store has not given their thread, as another system has it
-Sends      `free` to the system's actor; to the store what ends runs ahead of one that is to have
-           their place; dead systems' runs ahead of one that waits to whoever takes them up
-Bounds     one query per look, however many runs wait, and none while no run does. Looks are
+Receives   runs to which the store has refused their thread, because another system has it
+Sends      `free` to the system's actor; to the store requests to cancel runs that a waiting one
+           replaces; runs of dead systems to the function that takes them up
+Bounds     one query per poll, however many runs wait, and none while no run does. Polls are
            FIRST_PAUSE_S apart when a run begins to wait, then less often, up to LONGEST_PAUSE_S
-Ends       when cancelled; a look that fails is followed by the next one
+Ends       when cancelled; a poll that fails is followed by the next one
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,11 +28,14 @@ LONGEST_PAUSE_S = 1.0
 
 
 class TurnWatch:
-    """See the module's text.
+    """Begins runs that wait for another system, when their thread is free.
+
+    One query per poll, however many runs wait, and none while no run does. Polls are
+    FIRST_PAUSE_S apart when a run begins to wait, then less often, up to LONGEST_PAUSE_S.
 
     Args:
-        take_up: takes a dead system's run up, where that can be.
-        end: has a run cancelled, with a reason, wherever it is.
+        take_up: takes up a run of a dead system, if it can.
+        end: requests the cancellation of a run, with a reason, in whatever process it is.
     """
 
     def __init__(
@@ -49,15 +52,15 @@ class TurnWatch:
         self._end = end
         self._some = Gate()
         self._fresh = Gate()
-        actor.on_held.append(self._hear)
+        actor.on_held.append(self._on_held)
 
-    def _hear(self, job: Job) -> None:
+    def _on_held(self, job: Job) -> None:
         self._some.open()
-        if job.holds == 1:  # one that was freed too early waits for the next look
+        if job.holds == 1:  # one that was freed too early waits for the next poll
             self._fresh.open()
 
     async def serve(self) -> None:
-        """Look as long as runs wait, until cancelled."""
+        """Poll while runs wait, until cancelled."""
         pause_s = FIRST_PAUSE_S
         while True:
             if not self._actor.held:
@@ -73,7 +76,7 @@ class TurnWatch:
                 log_event("warning", "turns.not_read", error=repr(error))
 
     async def look(self) -> None:
-        """Let those begin whose thread is free now.
+        """Begin the runs whose thread is free now.
 
         Raises:
             StorageError: the store can't be read.
@@ -110,21 +113,20 @@ class TurnWatch:
 
     async def _begin_from_before(self, job: Job) -> None:
         try:
-            await roll_back(self._host, job)
+            await delete_replaced_runs(self._host, job)
         except CheckpointError as error:
             self._actor.free(job, error)
         else:
             self._actor.free(job)
 
 
-async def roll_back(host: Host, job: Job) -> None:
-    """Remove what the runs stored that were ended so that this one may have their place.
-
-    The store says which they were, so that another process can do it too.
+async def delete_replaced_runs(host: Host, job: Job) -> None:
+    """Delete the checkpoints of the runs that were cancelled so that this one replaces them.
 
     Raises:
-        StorageError: it can't be removed.
+        StorageError: they can't be deleted.
     """
+    # Found by the reason in their rows, so that any process can do it, after a crash too.
     rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=job.thread_id))
     reason = replaced_by(job.id)
     gone = frozenset(as_text(row.run) for row in rows if reason in (row.cancel, row.reason))

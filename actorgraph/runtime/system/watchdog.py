@@ -1,8 +1,7 @@
-"""Watchdog: warns when something holds the event loop, and names the node that does.
+"""LoopWatchdog: warns when the event loop is blocked, and names the node that blocks it.
 
-A task of the loop leaves a mark every quarter of the limit; a thread looks whether it has. When it
-has not for longer than the limit, the loop's own thread stands in the culprit: the frames of
-its stack show the node that is being called.
+A task of the loop notes the time every quarter of the limit; a thread checks it. If it is older
+than the limit, the stack of the loop's thread shows the node that is being called.
 """
 
 import sys
@@ -17,18 +16,19 @@ import anyio
 from actorgraph.runtime.calls import call_node
 from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.observing import place_of
+from actorgraph.runtime.observing import task_log_ids
 
 
-class Watchdog:
-    """See the module's text.
+class LoopWatchdog:
+    """Warns when the event loop is blocked; see the module's docstring.
 
     Args:
-        limit_s: how long the loop may be held.
+        limit_s: seconds for which the loop may be blocked.
 
     Attributes:
-        held: how often it was held for longer. longest_s: the longest time seen.
-        culprit: the last one's node, or where it stood.
+        held: how often it was blocked for longer.
+        longest_s: the longest time seen, in seconds.
+        culprit: the node that blocked it last, or the place in the code.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -41,7 +41,7 @@ class Watchdog:
         self.culprit = ""
 
     async def serve(self) -> None:
-        """Leave marks until cancelled; the thread ends with it."""
+        """Note the time until cancelled; the thread ends with it."""
         self._loop = threading.get_ident()
         self._mark = time.monotonic()
         threading.Thread(target=self._watch, name="actorgraph-watchdog", daemon=True).start()
@@ -53,31 +53,31 @@ class Watchdog:
             self._over.set()
 
     def _watch(self) -> None:
-        told = 0.0
+        reported = 0.0
         while not self._over.wait(self._limit_s / 4):
             mark = self._mark
             held_s = time.monotonic() - mark
             if held_s <= self._limit_s:
                 continue
             self.longest_s = max(self.longest_s, held_s)
-            if mark != told:  # once per time that it is held
-                told = mark
-                self._tell(held_s)
+            if mark != reported:  # once each time that it is blocked
+                reported = mark
+                self._report(held_s)
 
-    def _tell(self, held_s: float) -> None:
+    def _report(self, held_s: float) -> None:
         frames: Any = vars(sys)["_current_frames"]  # the only way to another thread's stack
         frame: FrameType | None = frames().get(self._loop)
         scope, where = culprit_of(frame)
         self.held += 1
         self.culprit = where if scope is None else scope.task.name
-        ids = {"node": ""} if scope is None else place_of(scope)
+        ids = {"node": ""} if scope is None else task_log_ids(scope)
         log_event("warning", "loop.held", **ids, where=where, seconds=round(held_s, 3))
 
 
 def culprit_of(frame: FrameType | None) -> tuple[TaskScope | None, str]:
-    """The task whose call stands on a stack, or has started what does; None for no task's.
+    """Find the task in whose node, or in whose child task, a stack ends.
 
-    Returns: the task, and the line where the stack ends.
+    Returns: the task, None if there is none; and the innermost file and line.
     """
     where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     while frame is not None:
@@ -92,4 +92,4 @@ def culprit_of(frame: FrameType | None) -> tuple[TaskScope | None, str]:
 
 
 _STEPPING = {"asyncio.events": ("self", "_context"), "trio._core._run": ("task", "context")}
-"""Module of a loop -> where its frame that steps a task has the context: a local, its attribute."""
+"""Module of an event loop -> (local, attribute) of a task's context in the frame that steps it."""
