@@ -1,4 +1,4 @@
-"""What every method of a compiled graph stands on: its plan, its saver, and how a run is set up."""
+"""The base of a compiled graph: construction, how a run is set up, what a config addresses."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -30,16 +30,14 @@ from actorgraph.runtime.nested import NestedPlace, belongs, beside, inherited, p
 from actorgraph.runtime.runs import Address, Launch
 from actorgraph.runtime.stopping import Stopping, stopping_of
 from actorgraph.superstep.nesting import nodes_of, stable
-from actorgraph.values.configs import merged
+from actorgraph.values.configs import Config, merged
 from actorgraph.values.interop import own
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
-Config = Mapping[str, Any]
-
 
 class _Seat(msgspec.Struct, frozen=True):
-    """Where one run takes place: its thread, its saver, and what it inherits."""
+    """The thread, saver and codec of one run, its own or inherited from the run above."""
 
     config: Config | None
     host: Host | None
@@ -50,11 +48,15 @@ class _Seat(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a config addresses, to be read or changed.
+    """The thread, checkpoint and graph that a config addresses, to be read or changed.
 
     Attributes:
-        declared: whether the plan is that of the namespace; an unknown namespace is read with
-            the root graph's.
+        host: of the saver.
+        codec: decodes and encodes the graph's values.
+        plan: of the graph or subgraph.
+        address: thread, namespace and checkpoint.
+        declared: whether `plan` belongs to the namespace; an unknown namespace is read with the
+            root graph's plan.
     """
 
     host: Host
@@ -65,7 +67,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | None, tuple[str, ...]]:
-    """Who reads a run inside of another one, and what: its own reader, if any, and that above."""
+    """Return the buffer that a nested run writes its chunks to, and the modes to emit.
+
+    Its own reader's, if it has one, which passes on to the reader of the run above; else that.
+    """
     above, namespace = place.scope.lineage.broadcast, namespace_of(place.namespace)
     reads = above.modes_at(namespace) if above is not None else frozenset[str]()
     if own is None:
@@ -76,13 +81,16 @@ def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | Non
 
 
 def stopped_by(place: NestedPlace | None, options: CallOptions) -> Stopping:
-    """What stops a run that begins now."""
+    """Return the control and the deadline of a run that begins now."""
     deadline_s = seconds("deadline_s", options.get("deadline_s"))
     return stopping_of(place, options.get("control"), deadline_s)
 
 
 class CompiledBase:
-    """The plan and the saver of a compiled graph. Immutable; `CompiledStateGraph` is the whole."""
+    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable.
+
+    Base of `CompiledStateGraph`.
+    """
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
@@ -99,6 +107,7 @@ class CompiledBase:
         stores: Mapping[str, Store] | None = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
+        # The plan lists the nodes whose subgraphs may store checkpoints.
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
         self.checkpointer = adopted(checkpointer)
@@ -125,7 +134,7 @@ class CompiledBase:
 
     @property
     def durability(self) -> Durability:
-        """The mode of a run that names none; inside of another run that one's may hold."""
+        """The durability of a run whose call has none; a nested run may inherit another."""
         return self._durability or Durability.SYNC
 
     @property
@@ -135,11 +144,11 @@ class CompiledBase:
 
     @property
     def graph_id(self) -> str:
-        """Tells this graph's stored checkpoints from another's."""
+        """Identifies the graph in what is stored."""
         return self.plan.graph_id
 
     def _place(self, config: Config | None) -> NestedPlace | None:
-        """Where a call stands that a node makes; None for a run of its own."""
+        """Return where in a node's run a call is made; None for a top-level run."""
         scope = CURRENT.get(None)
         if scope is None or not belongs(scope, config):
             return None
@@ -195,7 +204,7 @@ class CompiledBase:
         )
 
     def _results(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
-        """The cache of the graph's own nodes: its own, or that of the graph above."""
+        """Return the cache of the graph's nodes: its own, or that of the graph above."""
         above = place.scope.lineage.cache if place is not None else None
         cache = self.cache or (above.cache if above is not None else None)
         if cache is None:
@@ -203,17 +212,20 @@ class CompiledBase:
         return ResultCache(cache, codec.at_rest, self.graph_id, self.identities)
 
     def _changed(self, **attributes: Any) -> Self:
-        """The same graph with other attributes; this one stays as it is."""
+        """Return a copy of the graph with other attributes."""
         twin = copy.copy(self)
         vars(twin).update(attributes)
         return twin
 
     def _bound(self, config: Config | None) -> Config | None:
-        """A call's config on top of the one that `with_config` has bound."""
+        """Merge a call's config over the one that `with_config` bound."""
         return config if self.config is None else merged(self.config, configs.checked(config))
 
     def _seat(self, config: Config | None) -> _Seat:
-        """Where a run of its own takes place."""
+        """Return the setup of a top-level run.
+
+        One that a node starts on another thread inherits callbacks, tags, metadata and limits.
+        """
         scope, host = CURRENT.get(None), self._own_host()
         if scope is not None:
             config = beside(scope, configs.checked(config))
@@ -221,10 +233,12 @@ class CompiledBase:
         return _Seat(config, host, address, self._codec, self.durability, IDS.run())
 
     def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:
-        """Where a run in a node of another run takes place."""
+        """Return the setup of a run in a node of another run."""
         above, host = place.scope.lineage, place.host
         config = inherited(place.scope, config)
         thread_id, run, codec = above.thread_id, above.run, self._codec
+        # A graph with a saver of its own claims a thread there, as a top-level run does. Any
+        # other stores in the thread of the run above, encoded for that run's saver.
         if place.nested.claims:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
@@ -233,18 +247,18 @@ class CompiledBase:
         return _Seat(config, host, Address(thread_id, place.namespace), codec, durability, run)
 
     def _own_host(self) -> Host | None:
-        """The host of the graph's own saver; None without one.
+        """Return the host of the graph's own saver; None without one.
 
         Raises:
-            InvalidConfigError: the graph is made to run inside of another one.
+            InvalidConfigError: the graph has `checkpointer=True`, which only a subgraph may have.
         """
         if self.checkpointer is True:
             raise InvalidConfigError(
                 f"checkpointer=True cannot be used for root graphs; {self.name!r} was called "
-                "outside of a node",
+                "outside a node",
                 do="pass a saver to compile(), or run this graph in a node of one that has a saver",
             )
-        # Not asked whether it is a Saver: that looks for each method, at every run.
+        # No isinstance(saver, Saver): a runtime protocol looks for each method, at every run.
         saver = self.checkpointer
         return None if saver is None or isinstance(saver, bool) else host_of(saver)
 
@@ -259,8 +273,10 @@ class CompiledBase:
         return host
 
     def _target(self, what: str, config: Config) -> Target:
-        """The thread, and the graph of it, that a config addresses from outside a run.
+        """Return what a config addresses from outside a run: thread, checkpoint and graph.
 
+        Args:
+            what: the method, for the error.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
@@ -271,6 +287,7 @@ class CompiledBase:
             return Target(host, self._codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
+        # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
         if found.checkpointer is True:
             address = msgspec.structs.replace(address, namespace=stable(address.namespace))
         codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer

@@ -1,4 +1,4 @@
-"""CompiledStateGraph: a graph that runs. Its methods stand, by purpose, in files beside this."""
+"""CompiledStateGraph: a compiled graph, assembled from its parts."""
 
 from typing import Self
 
@@ -31,7 +31,7 @@ class CompiledStateGraph(
     """
 
     def with_durability(self, mode: DurabilityMode) -> Self:
-        """The same graph with another default durability; this one stays as it is.
+        """Return a copy of the graph with another default durability.
 
         Raises:
             InvalidConfigError: there is no such mode.

@@ -1,4 +1,4 @@
-"""Names of `import actorgraph` that few programs use: each is imported at its first use."""
+"""Lazy imports: names of `import actorgraph` that few programs use, imported at their first use."""
 
 LATER = {
     "ActorSystem": "actorgraph.api.system",

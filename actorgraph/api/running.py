@@ -1,4 +1,4 @@
-"""Running a compiled graph: `ainvoke` and `astream`."""
+"""Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
@@ -19,7 +19,7 @@ from actorgraph.values.streams import StreamVersion, namespace_of
 
 
 class RunMethods(CompiledBase):
-    """The methods that run the graph."""
+    """`ainvoke` and `astream`."""
 
     async def ainvoke(
         self,
@@ -33,21 +33,21 @@ class RunMethods(CompiledBase):
         """Run the graph and return its output.
 
         Args:
-            input: the input; None to go on where the thread stands; a Command.
+            input: the input; None to continue the thread from its checkpoint; or a Command.
             config: see the class.
-            stream_mode: default "values": the last state; any other: the list of its chunks.
+            stream_mode: default "values": return the final state; any other: a list of chunks.
             version: "v2" returns a `GraphOutput`, or a list of typed stream parts.
             options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys`,
                 `print_mode` and `context`: see `CallOptions`.
-        Returns: the output, with `"__interrupt__"` if the run waits for answers; None if no
+        Returns: the output, with `"__interrupt__"` if the run waits at interrupts; None if no
             output key was ever written.
         Raises:
             EmptyInputError, InvalidUpdateError, InvalidConfigError, InvalidContextError,
-                StoreRequiredError: nothing ran.
-            ConflictError: another run has the thread; no node ran.
-            GraphRecursionError: the limit was reached; what was done is stored.
+                StoreRequiredError: a bad argument; nothing ran.
+            ConflictError: another run holds the thread; no node ran.
+            GraphRecursionError: the recursion limit was reached; finished supersteps are stored.
             CheckpointError: a save failed; no node started after that.
-            Exception: what a node raised.
+            Exception: the error that a node raised.
         """
         return await self._invocation(input, config, stream_mode, version, options)()
 
@@ -59,7 +59,10 @@ class RunMethods(CompiledBase):
         version: StreamVersion,
         options: CallOptions,
     ) -> Callable[[], Awaitable[Any]]:
-        """A run, checked and ready: its place among the runs of its node is taken here."""
+        """Validate a call and return a function that runs it.
+
+        In a node the order of calls identifies nested runs, so the run's place is taken here.
+        """
         asked = call_options("ainvoke", options)
         if stream_mode != "values":
             shown: Any = {**asked, "output_keys": self._output_keys(asked)}
@@ -82,7 +85,7 @@ class RunMethods(CompiledBase):
         return partial(self._outcome, launch, asked.get("output_keys"), version)
 
     def _output_keys(self, asked: CallOptions) -> str | Sequence[str]:
-        """The keys that a call shows: those that it names, else the graph's output."""
+        """Return the keys of a call's chunks: those that it names, else the graph's output."""
         keys, own = asked.get("output_keys"), self.plan.output_keys
         if keys is not None:
             return keys
@@ -100,19 +103,20 @@ class RunMethods(CompiledBase):
         stream_mode: StreamMode | Sequence[StreamMode] | None = None,
         **options: Unpack[StreamOptions],
     ) -> EventStream:
-        """Run the graph and read what happens as it happens.
+        """Run the graph and stream its chunks as they are produced.
 
         Args:
-            input, config: as in `ainvoke`.
+            input: as in `ainvoke`.
+            config: as in `ainvoke`.
             stream_mode: default "updates". "values": the state after each superstep;
-                "updates": what each task returned; "messages": pieces of messages as models
-                make them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
-                "tasks", "debug": the run's inside. With a list every chunk names its mode.
+                "updates": what each task returned; "messages": chunks of messages as models
+                produce them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
+                "tasks", "debug": internals of the run. With a list every chunk carries its mode.
             options: those of `ainvoke`, see `CallOptions`, and `subgraphs`, `version`,
                 `print_mode`, `debug`, `buffer` and `when_full`: see `ReadingOptions`.
-        Returns: an async iterator, also usable as `async with`. In sync durability a chunk is
-            delivered once what it tells is stored; custom chunks are delivered at once.
-        Raises: what `ainvoke` raises; arguments are checked before this returns.
+        Returns: an async iterator, also usable as `async with`. With sync durability a chunk is
+            delivered after what it reports is stored; custom chunks are delivered at once.
+        Raises: as `ainvoke`; arguments are checked before this returns.
         """
         asked, reading = stream_options(options)
         stream_mode = self.stream_mode if stream_mode is None else stream_mode
@@ -140,7 +144,10 @@ class RunMethods(CompiledBase):
         return EventStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
 
     def _begun(self, launch: Launch, place: NestedPlace | None, asked: CallOptions) -> Launch:
-        """A run as it begins with the first chunk: in which loop, in which context, when."""
+        """Complete a launch when the first chunk is read.
+
+        Only then are the event loop, the context variables and the start of the deadline known.
+        """
         return msgspec.structs.replace(
             launch,
             host=self._own_host() if place is None else launch.host,

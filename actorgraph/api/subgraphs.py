@@ -1,4 +1,8 @@
-"""Which graphs the nodes of a graph run, found without running anything."""
+"""Find the subgraphs that the nodes of a graph run, without running anything.
+
+A subgraph is a compiled graph added as a node, or one that a node's function refers to by a
+global name or a closure variable.
+"""
 
 import functools
 import inspect
@@ -16,7 +20,7 @@ _NO_GRAPHS = frozenset(
 
 @runtime_checkable
 class Graph(Protocol):
-    """What is asked of a graph that a node runs."""
+    """The attributes of a compiled graph that its parent reads."""
 
     plan: Plan
     checkpointer: Saver | bool | None
@@ -25,7 +29,7 @@ class Graph(Protocol):
 
 
 def types_below(subgraphs: Mapping[str, Graph]) -> tuple[type, ...]:
-    """The user types of the graphs that a plan's nodes run: their questions are stored here too."""
+    """Return the user types of subgraphs: the parent stores their interrupts' values too."""
     found: dict[type, None] = {}
     for graph in subgraphs.values():
         found.update(dict.fromkeys(graph.stored_types))
@@ -33,7 +37,7 @@ def types_below(subgraphs: Mapping[str, Graph]) -> tuple[type, ...]:
 
 
 def subgraphs_of(plan: Plan) -> dict[str, Graph]:
-    """The graphs that nodes run, by node: added as a node, or named in the node's function."""
+    """Return node -> the subgraph that it runs."""
     found: dict[str, Graph] = {}
     for node in plan.nodes.values():
         graph = _graph_in(node.call)
@@ -43,7 +47,7 @@ def subgraphs_of(plan: Plan) -> dict[str, Graph]:
 
 
 def graph_at(graph: Graph, nodes: Sequence[str]) -> Graph | None:
-    """The graph that these nodes lead to, outermost first; None where one of them runs none."""
+    """Return the subgraph on a path of nodes, outermost first; None if a node runs none."""
     found: Graph | None = graph
     for name in nodes:
         found = found.subgraphs.get(name) if found is not None else None
@@ -65,7 +69,7 @@ def _graph_in(call: Any) -> Graph | None:
 
 
 def _is_graph(value: Any) -> TypeGuard[Graph]:
-    # Looking for a protocol's attributes takes long, and most names are of these types.
+    # isinstance() of a runtime protocol is slow, and most names are of these types.
     return type(value) not in _NO_GRAPHS and isinstance(value, Graph)
 
 

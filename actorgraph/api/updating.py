@@ -1,4 +1,8 @@
-"""Storing updates from outside: load the base, run the edges, fold, commit once."""
+"""Write a thread's state from outside a run: updates, and forks to another thread.
+
+An update loads the checkpoint, runs the conditional edges of its node, folds the writes and
+commits once. A fork copies a checkpoint, maybe to another saver.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,10 +33,12 @@ from actorgraph.values.run import Write
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who updates, as conditional edges see it.
+    """The run that conditional edges see while an update is applied.
 
     Attributes:
-        config: the caller's. supplies: the graph's store. strict: see `checked`.
+        config: the caller's.
+        supplies: the graph's stores.
+        strict: refuse an update if it is not known which node it is from.
         run: the id of the update.
     """
 
@@ -43,10 +49,12 @@ class Author(msgspec.Struct, frozen=True):
 
 
 async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any]:
-    """Store supersteps of updates, all or none; always awaited until durable.
+    """Store supersteps of updates, all or none, and return once they are durable.
 
     Args:
+        at: the checkpoint to update.
         given: see `supersteps_of`.
+        author: what conditional edges see.
     Returns: a config that addresses the last new checkpoint.
     """
     supersteps = supersteps_of(given)
@@ -56,6 +64,7 @@ async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any
     run = IDS.run()
     author = msgspec.structs.replace(author, run=run)
     known = pending.attempts(restored.ledger) if restored else {}
+    # An update of a checkpoint that is not the newest starts a branch.
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
     for number, updates in enumerate(supersteps):
