@@ -1,4 +1,4 @@
-"""Which event loop runs here, asyncio's or trio's; and work in it that nobody breaks off."""
+"""The running event loop, asyncio's or trio's; and work in it that cancellation can't interrupt."""
 
 import asyncio
 import sys
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 def on_trio() -> bool:
     """Whether the running event loop is trio's."""
-    # Another thread may be importing trio at this moment.
+    # getattr: another thread may be importing trio, so that the module is incomplete.
     lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
     return lowlevel is not None and lowlevel.in_trio_run()
 
 
 def this_loop() -> object:
-    """What tells the running event loop from others; the caller is inside of it."""
+    """Return an object that identifies the running event loop; called inside it."""
     if on_trio():
         import trio
 
@@ -28,7 +28,7 @@ def this_loop() -> object:
 
 
 def running_loop() -> bool:
-    """Whether this code runs inside an event loop of this thread."""
+    """Whether an event loop runs in this thread."""
     if on_trio():
         return True
     try:
@@ -39,11 +39,12 @@ def running_loop() -> bool:
 
 
 async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Await a function to its end, however often the caller is cancelled; then be cancelled.
+    """Await a function to its end, even if the caller is cancelled; then raise the cancellation.
 
-    On asyncio in a task of its own: `asyncio.timeout()` and `task.cancel()` go through a shield.
+    On asyncio the function gets a task of its own: anyio's shield doesn't stop
+    `asyncio.timeout()` and `task.cancel()`.
 
-    Raises: what the function raises, unless the caller was cancelled.
+    Raises: as the function, unless the caller was cancelled.
     """
     if on_trio():
         with anyio.CancelScope(shield=True):
@@ -57,15 +58,15 @@ async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             cancelled = error
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # looked at: whoever is cancelled is told of nothing else
+            task.exception()  # retrieved, or asyncio would log it; the cancellation is raised
         raise cancelled
     return task.result()
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Call a function in a worker thread, and wait for it however often the caller is cancelled.
+    """Call a function in a worker thread, and wait for it even if the caller is cancelled.
 
-    A thread that was left behind would go on with what its caller takes for undone.
+    An abandoned thread would continue work that its caller believes was not done.
     """
 
     async def hop() -> T:

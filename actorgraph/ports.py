@@ -1,7 +1,7 @@
-"""What the runtime needs from the outside world, as protocols. No implementations.
+"""Protocols of what the runtime uses: savers, stores, caches, a clock. No implementations.
 
-A saver is four methods. The persistence actor is the only one that calls `commit`, so a saver
-needs no lock; queries come one batch at a time too, on their own connection.
+A saver has four methods. Only the persistence actor calls `commit`, so a saver needs no lock;
+queries also come one batch at a time, on a connection of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,25 +16,27 @@ CacheKey = tuple[tuple[str, ...], str]
 
 @runtime_checkable
 class Saver(Protocol):
-    """A durable home of checkpoints.
+    """Stores checkpoints.
+
+    A saver with the attribute `keeps_runs = True` also handles the requests and queries of
+    `values/systems.py`, including leases: runs of an ActorSystem over it survive the process. A
+    saver may have a method `renew_beside`, which stores `RenewOwner` as `commit` does, but
+    blocking, from any thread and while a `commit` is active: then leases are renewed even if a
+    save or the event loop is blocked.
 
     Attributes:
         durable: whether what is committed survives the process.
         immediate: whether `commit` and `query` never wait, so that they need no task.
-
-    A saver with the attribute `keeps_runs = True` also carries out the requests and queries of
-    `values/systems.py`, and leases: an ActorSystem over it has runs that outlive the process.
-    One with a method `renew_beside`, which stores `RenewOwner` as `commit` does, blocking, from any
-    thread and while `commit` goes on, renews leases whatever its saves and their event loop do.
     """
 
     durable: bool
     immediate: bool
 
     async def open(self) -> None:
-        """Get ready in the current event loop; `commit` and `query` come from there too.
+        """Open the saver in the current event loop, which also calls `commit` and `query`.
 
-        Raises: anything, with all released that it had: `close` is not called then.
+        Raises:
+            Exception: it can't be opened. It must have released everything: `close` is not called.
         """
         ...
 
@@ -44,14 +46,14 @@ class Saver(Protocol):
         Returns: one outcome per request; a refused request leaves the others stored.
         Raises:
             StorageBusyError, StorageFullError: nothing is stored, the saver stays usable.
-            SaverBrokenError: the outcome is unknown; nothing may be committed until reopened.
+            SaverBrokenError: the outcome is unknown; it must be reopened before the next commit.
         """
         ...
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
-        """Answer reads.
+        """Answer queries.
 
-        A saver with an attribute `reads_at_once` is called so many times before it has answered.
+        A saver with an attribute `reads_at_once` gets up to that many calls concurrently.
 
         Returns: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for ListCheckpoints,
             a list of thread ids for ListThreads, a number for CountCheckpoints.
@@ -59,41 +61,41 @@ class Saver(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release everything; commit and query are not called again before `open`."""
+        """Release everything; `commit` and `query` are not called again before `open`."""
         ...
 
 
 class Watch(Protocol):
-    """Sees what is asked of a saver, in the caller's context, before the saver does.
+    """Inspects a saver's requests and queries before the saver does, in the caller's context.
 
-    A saver that has one in its attribute `watch` is asked through it.
+    A saver that has one in its attribute `watch` is used through it.
     """
 
     def handed_over(self, request: Request) -> CheckpointError | None:
-        """A request is about to be handed over; an error refuses it. Must not block."""
+        """Inspect a request; return an error to refuse it. Must not block."""
         ...
 
     def asked(self, query: Query) -> Query:
-        """The query to ask instead; most often the same. Raises what refuses it."""
+        """Return the query to run, usually the same; raise an error to refuse it."""
         ...
 
     def answered(self, query: Query, answer: Any) -> Any:
-        """The answer to show for the query that was first asked."""
+        """Return the answer that the caller gets for its query."""
         ...
 
 
 class PlainSaver(Protocol):
-    """A saver with LangGraph's methods, or with their async twins alone.
+    """A saver with LangGraph's methods, or with their async versions alone.
 
-    The twins are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
+    These are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
     """
 
     def get_tuple(self, config: Any) -> Any:
-        """The addressed checkpoint, or the newest one; None if there is none."""
+        """Return the addressed checkpoint, or the newest one; None without one."""
         ...
 
     def list(self, config: Any, *, filter: Any, before: Any, limit: Any) -> Any:
-        """Checkpoints, newest first."""
+        """List checkpoints, newest first."""
         ...
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
@@ -101,50 +103,50 @@ class PlainSaver(Protocol):
         ...
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> Any:
-        """Store writes of a task beside a checkpoint."""
+        """Store pending writes of a task of a checkpoint."""
         ...
 
 
 Checkpointer = Saver | PlainSaver | bool | None
-"""What `compile(checkpointer=...)` takes: a saver, or whose saver to use; see there."""
+"""The argument of `compile(checkpointer=...)`: a saver, or how to use the parent's; see there."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """A home of what outlives threads: what nodes keep and look up by namespace and key.
+    """Long-term memory across threads: values by namespace and key.
 
-    The runtime only hands it to nodes.
+    The runtime only passes it to nodes.
     """
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Carry out operations; one result for each, in order."""
+        """Execute operations; return one result for each, in order."""
         ...
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        """`batch` without blocking the event loop."""
+        """Async version of `batch`."""
         ...
 
 
 @runtime_checkable
 class Cache(Protocol):
-    """Where results of nodes are kept. It may lose anything; what it raises counts as a miss."""
+    """Caches results of nodes. It may lose entries; an error counts as a miss."""
 
     async def aget(self, keys: Sequence[CacheKey]) -> Mapping[CacheKey, Any]:
-        """The values that it has."""
+        """Return the cached values of these keys; missing ones are left out."""
         ...
 
     async def aset(self, pairs: Mapping[CacheKey, tuple[Any, int | None]]) -> None:
-        """Keep values, each with its seconds to live or None."""
+        """Cache values, each with its seconds to live or None."""
         ...
 
     async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
-        """Forget what stands in these namespaces; without any, everything."""
+        """Remove the entries of these namespaces; by default all entries."""
         ...
 
 
 class Clock(Protocol):
-    """Where the time in ids and timestamps comes from."""
+    """The source of time in ids and timestamps."""
 
     def ticks(self) -> int:
-        """100 ns intervals since 1582-10-15 UTC."""
+        """Return 100 ns intervals since 1582-10-15 UTC."""
         ...

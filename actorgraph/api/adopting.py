@@ -19,7 +19,7 @@ def is_foreign(saver: object) -> bool:
     return all(hasattr(saver, name) or hasattr(saver, f"a{name}") for name in _METHODS)
 
 
-def adopted(checkpointer: Checkpointer) -> Saver | bool | None:
+def adapt_checkpointer(checkpointer: Checkpointer) -> Saver | bool | None:
     """Return a checkpointer that the runtime can use: itself, or its adapter.
 
     Raises:

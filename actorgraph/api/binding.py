@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from actorgraph.api import config as configs
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.api.registry import stores_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
@@ -49,7 +49,7 @@ class BindingMethods(CompiledBase):
         if "name" in changes:
             changes["plan"] = replace(self.plan, name=changes.pop("name"))
         if "checkpointer" in changes:
-            changes["checkpointer"] = adopted(changes["checkpointer"])
+            changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
             changes["_codec"] = self._codec_for(changes["checkpointer"])
         if "stores" in changes:
             changes["stores"] = stores_of(changes["stores"])

@@ -10,11 +10,11 @@ from typing import Any, Self, cast
 import msgspec
 
 from actorgraph.api import config as configs
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
 from actorgraph.api.profile import check_profile
-from actorgraph.api.registry import stores_of, together
+from actorgraph.api.registry import merge_stores, stores_of
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
@@ -36,7 +36,7 @@ from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
 
-class _Seat(msgspec.Struct, frozen=True):
+class _RunSetup(msgspec.Struct, frozen=True):
     """The thread, saver and codec of one run, its own or inherited from the run above."""
 
     config: Config | None
@@ -47,7 +47,7 @@ class _Seat(msgspec.Struct, frozen=True):
     run: bytes
 
 
-class Target(msgspec.Struct, frozen=True):
+class AddressedGraph(msgspec.Struct, frozen=True):
     """The thread, checkpoint and graph that a config addresses, to be read or changed.
 
     Attributes:
@@ -66,7 +66,9 @@ class Target(msgspec.Struct, frozen=True):
     declared: bool
 
 
-def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | None, tuple[str, ...]]:
+def _nested_broadcast(
+    place: NestedPlace, own: Broadcast | None
+) -> tuple[Broadcast | None, tuple[str, ...]]:
     """Return the buffer that a nested run writes its chunks to, and the modes to emit.
 
     Its own reader's, if it has one, which passes on to the reader of the run above; else that.
@@ -80,7 +82,7 @@ def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | Non
     return own, tuple(own.modes_at(namespace))
 
 
-def stopped_by(place: NestedPlace | None, options: CallOptions) -> Stopping:
+def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     """Return the control and the deadline of a run that begins now."""
     deadline_s = seconds("deadline_s", options.get("deadline_s"))
     return stopping_of(place, options.get("control"), deadline_s)
@@ -110,7 +112,7 @@ class CompiledBase:
         # The plan lists the nodes whose subgraphs may store checkpoints.
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
-        self.checkpointer = adopted(checkpointer)
+        self.checkpointer = adapt_checkpointer(checkpointer)
         check_profile(self.checkpointer)
         self.store = store
         self.stores = stores_of(stores)
@@ -165,13 +167,13 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        seat = self._seat(config) if place is None else self._seat_below(place, config)
+        setup = self._root_setup(config) if place is None else self._nested_setup(place, config)
         if place is not None:
-            broadcast, modes = _readers(place, broadcast)
+            broadcast, modes = _nested_broadcast(place, broadcast)
         policy = configs.policy_of(
             self.plan,
-            seat.config,
-            durability=configs.durability_of(options.get("durability"), seat.durability),
+            setup.config,
+            durability=configs.durability_of(options.get("durability"), setup.durability),
             modes=modes,
             output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
             interrupt_before=options.get("interrupt_before"),
@@ -182,28 +184,30 @@ class CompiledBase:
         return Launch(
             plan=self.plan,
             policy=policy,
-            address=seat.address,
+            address=setup.address,
             given=own(given),
-            config=dict(seat.config or {}),
-            host=seat.host,
-            codec=seat.codec,
+            config=dict(setup.config or {}),
+            host=setup.host,
+            codec=setup.codec,
             context=copy_context(),
-            run=seat.run,
-            recorded=configs.is_recorded(options.get("replay"), given, seat.host is not None),
+            run=setup.run,
+            recorded=configs.is_recorded_replay(
+                options.get("replay"), given, setup.host is not None
+            ),
             broadcast=broadcast,
             place=place,
-            cache=self._results(place, seat.codec),
-            stopping=stopped_by(place, options),
+            cache=self._result_cache(place, setup.codec),
+            stopping=stopping_for(place, options),
             supplies=supplies_of(
                 self.plan,
                 place.scope.lineage.supplies if place else None,
                 context=options.get("context"),
                 store=self.store,
-                stores=together(self.stores, options.get("stores")),
+                stores=merge_stores(self.stores, options.get("stores")),
             ),
         )
 
-    def _results(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
+    def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
         """Return the cache of the graph's nodes: its own, or that of the graph above."""
         above = place.scope.lineage.cache if place is not None else None
         cache = self.cache or (above.cache if above is not None else None)
@@ -221,7 +225,7 @@ class CompiledBase:
         """Merge a call's config over the one that `with_config` bound."""
         return config if self.config is None else merged(self.config, configs.checked(config))
 
-    def _seat(self, config: Config | None) -> _Seat:
+    def _root_setup(self, config: Config | None) -> _RunSetup:
         """Return the setup of a top-level run.
 
         One that a node starts on another thread inherits callbacks, tags, metadata and limits.
@@ -230,9 +234,9 @@ class CompiledBase:
         if scope is not None:
             config = beside(scope, configs.checked(config))
         address = configs.start_of(config, needs_thread=host is not None)
-        return _Seat(config, host, address, self._codec, self.durability, IDS.run())
+        return _RunSetup(config, host, address, self._codec, self.durability, IDS.run())
 
-    def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:
+    def _nested_setup(self, place: NestedPlace, config: Config | None) -> _RunSetup:
         """Return the setup of a run in a node of another run."""
         above, host = place.scope.lineage, place.host
         config = inherited(place.scope, config)
@@ -244,7 +248,7 @@ class CompiledBase:
         elif host is not None:
             codec = self._codec_for(host.saver)
         durability = self._durability or above.policy.durability
-        return _Seat(config, host, Address(thread_id, place.namespace), codec, durability, run)
+        return _RunSetup(config, host, Address(thread_id, place.namespace), codec, durability, run)
 
     def _own_host(self) -> Host | None:
         """Return the host of the graph's own saver; None without one.
@@ -272,7 +276,7 @@ class CompiledBase:
             )
         return host
 
-    def _target(self, what: str, config: Config) -> Target:
+    def _target(self, what: str, config: Config) -> AddressedGraph:
         """Return what a config addresses from outside a run: thread, checkpoint and graph.
 
         Args:
@@ -284,11 +288,11 @@ class CompiledBase:
         address = configs.address_of(self._bound(config), needs_thread=True)
         found = graph_at(self, nodes_of(address.namespace))
         if found is self or found is None:
-            return Target(host, self._codec, self.plan, address, found is not None)
+            return AddressedGraph(host, self._codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
         # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
         if found.checkpointer is True:
             address = msgspec.structs.replace(address, namespace=stable(address.namespace))
         codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
-        return Target(host, codec, found.plan, address, declared=True)
+        return AddressedGraph(host, codec, found.plan, address, declared=True)

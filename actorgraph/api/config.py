@@ -126,7 +126,7 @@ def limit_of(limit: int | None) -> int | None:
     )
 
 
-def bound_of(before: Config | str | None) -> bytes | None:
+def before_of(before: Config | str | None) -> bytes | None:
     """Return the checkpoint id in a listing's `before`: a config, or the id as text.
 
     Raises:
@@ -264,17 +264,17 @@ def policy_of(
         step_timeout_s=step_timeout_s,
         max_concurrency=_count(config, "max_concurrency", None),
         max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
-        interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),
-        interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
+        interrupt_before=_interrupt_nodes(plan, interrupt_before, plan.interrupt_before),
+        interrupt_after=_interrupt_nodes(plan, interrupt_after, plan.interrupt_after),
         modes=frozenset(modes),
         output_keys=output_keys,
         metadata=stored_metadata(metadata),
         tags=_tags(config),
-        strict_resume=strict_resume or _says_strict(config),
+        strict_resume=strict_resume or _strict_resume_of(config),
     )
 
 
-def is_recorded(replay: str | None, given: object, stored: bool) -> bool:
+def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
     """Whether a call replays the recorded steps instead of running nodes.
 
     Args:
@@ -298,7 +298,7 @@ def is_recorded(replay: str | None, given: object, stored: bool) -> bool:
     return True
 
 
-def _says_strict(config: Config) -> bool:
+def _strict_resume_of(config: Config) -> bool:
     """Read LangGraph's key for `strict_resume`."""
     return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))
 
@@ -335,7 +335,7 @@ def _count(config: Config, key: str, default: Any) -> Any:
     return value
 
 
-def _nodes(
+def _interrupt_nodes(
     plan: Plan, names: Sequence[str] | str | None, default: tuple[str, ...]
 ) -> tuple[str, ...]:
     if names is None:

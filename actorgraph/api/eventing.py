@@ -85,16 +85,16 @@ class EventMethods(RunMethods):
         self, given: Any, config: Config | None, options: dict[str, Any]
     ) -> "SpanStream":
         from actorgraph.api.events.span_stream import SpanStream
-        from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans
+        from actorgraph.api.events.spans import FILTERS, MODES, EventFilter, SpanEvents
 
-        wanted = Filter({name: options.pop(name, None) for name in FILTERS})
+        wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
         modes: Any = list(MODES)
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
         )
         said = config or {}
         tags: list[str] = list(said.get("tags") or ())
-        spans = Spans(self.name, given, stream.namespace, tags, said.get("metadata") or {})
+        spans = SpanEvents(self.name, given, stream.namespace, tags, said.get("metadata") or {})
         return SpanStream(stream, spans, wanted.takes)
 
     def stream_events(

@@ -7,7 +7,7 @@ from typing import Any
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
 from actorgraph.api.state_facade import BlockingStateMethods
-from actorgraph.api.stream import EventStream
+from actorgraph.api.stream import ChunkStream
 from actorgraph.loops import running_loop
 from actorgraph.runtime import portal
 
@@ -41,5 +41,5 @@ class BlockingMethods(BlockingStateMethods):
                 portal.call(stream.aclose)
 
 
-async def _next(stream: EventStream, end: object) -> Any:
+async def _next(stream: ChunkStream, end: object) -> Any:
     return await anext(stream, end)

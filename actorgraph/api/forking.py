@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import encode_names
@@ -23,7 +23,7 @@ from actorgraph.values.policies import Durability, RunPolicy
 NOTHING_NEXT = encode_names(())
 
 
-class Fork(msgspec.Struct, frozen=True):
+class ForkTarget(msgspec.Struct, frozen=True):
     """The destination of a copy.
 
     Attributes:
@@ -37,7 +37,7 @@ class Fork(msgspec.Struct, frozen=True):
     codec: Codec
 
 
-async def found_at(at: Target) -> Found:
+async def load_source(at: AddressedGraph) -> Found:
     """Load the addressed checkpoint.
 
     Raises:
@@ -51,7 +51,7 @@ async def found_at(at: Target) -> Found:
     return found
 
 
-async def memories_of(at: Target, before: int) -> list[StoredCheckpoint]:
+async def subgraph_states_before(at: AddressedGraph, before: int) -> list[StoredCheckpoint]:
     """Find the state that stateful subgraphs had when a checkpoint of the thread was stored.
 
     Args:
@@ -73,7 +73,7 @@ async def memories_of(at: Target, before: int) -> list[StoredCheckpoint]:
     return list(found.values())
 
 
-async def copied(at: Target, found: Found, to: Fork) -> Commit:
+async def copy_checkpoint(at: AddressedGraph, found: Found, to: ForkTarget) -> Commit:
     """Return the commit that stores a checkpoint as the first one of its namespace there.
 
     Raises:

@@ -9,7 +9,7 @@ from actorgraph.api.caching import CacheMethods
 from actorgraph.api.chaining import ChainMethods
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.eventing import EventMethods
-from actorgraph.api.surface import SurfaceMethods
+from actorgraph.api.surface import DescriptionMethods
 from actorgraph.values.policies import Durability, DurabilityMode
 
 
@@ -19,7 +19,7 @@ class CompiledStateGraph(
     BatchMethods,
     BindingMethods,
     CacheMethods,
-    SurfaceMethods,
+    DescriptionMethods,
     DrawingMethods,
 ):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.api.pages import Pages
 from actorgraph.api.state import decoded, ledger_of
 from actorgraph.codec.records import decode_metadata, encode_json
@@ -15,12 +15,12 @@ from actorgraph.values.snapshot import StateSnapshot
 
 PAGE_SIZE = 100
 Where = tuple[tuple[str, object], ...]
-_Row = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
+_RowWithParent = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
 """A checkpoint, and the pending writes of its parent."""
 
 
 def read_history(
-    at: Target, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
+    at: AddressedGraph, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
 ) -> AsyncIterator[StateSnapshot]:
     """Iterate over the snapshots of a namespace, newest first.
 
@@ -33,22 +33,24 @@ def read_history(
     """
     shown = partial(_record, at)
     if lineage:
-        return Pages(_Lineage(at, where, before, limit).page, shown)
+        return Pages(_LineageReader(at, where, before, limit).page, shown)
     if at.address.checkpoint is not None:
-        return Pages(_Only(at, where, before, limit).page, shown)
-    return Pages(_Page(at, where, before, limit).page, shown)
+        return Pages(_SingleReader(at, where, before, limit).page, shown)
+    return Pages(_PageReader(at, where, before, limit).page, shown)
 
 
-class _Page:
+class _PageReader:
     """Reads the pages of a listing."""
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
         self._at, self._where = at, where
         self._bound, self._left, self._full = before, limit, True
         self._after: tuple[bytes, str, int] | None = None
         self._beyond: list[StoredCheckpoint] = []
 
-    async def page(self) -> list[_Row]:
+    async def page(self) -> list[_RowWithParent]:
         """Return the next page, to be made into snapshots."""
         rows = await self.rows()
         return await _with_parents(self._at, rows, self._beyond)
@@ -82,14 +84,16 @@ class _Page:
         return found
 
 
-class _Only:
+class _SingleReader:
     """Reads the one checkpoint that is addressed, if it matches the filters."""
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
-        self._at, self._rows = at, _Page(at, where, before, None)
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
+        self._at, self._rows = at, _PageReader(at, where, before, None)
         self._done = limit == 0
 
-    async def page(self) -> list[_Row]:
+    async def page(self) -> list[_RowWithParent]:
         """Return that checkpoint once, then an empty page."""
         while not self._done and (rows := await self._rows.rows()):
             found = [row for row in rows if row.row.id == self._at.address.checkpoint]
@@ -99,30 +103,34 @@ class _Only:
         return []
 
 
-class _Lineage:
+class _LineageReader:
     """Reads a checkpoint and its ancestors out of the pages of the whole namespace.
 
     One pass suffices, because a parent is always older than its child.
     """
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
         self._at, self._where, self._left = at, dict(where), limit
-        self._rows = _Page(at, (), None, None)
+        self._rows = _PageReader(at, (), None, None)
         self._before = before
         self._begun = False
         self._next = at.address.checkpoint
 
-    async def page(self) -> list[_Row]:
+    async def page(self) -> list[_RowWithParent]:
         """Return the next page with a match; an empty one at the root."""
         while self._left != 0 and (rows := await self._rows.rows()):
-            found = [row for row in rows if self._belongs(row) and self._fits(row)][: self._left]
+            found = [row for row in rows if self._is_next_ancestor(row) and self._matches(row)][
+                : self._left
+            ]
             if self._left is not None:
                 self._left -= len(found)
             if found:
                 return await _with_parents(self._at, found)
         return []
 
-    def _belongs(self, stored: StoredCheckpoint) -> bool:
+    def _is_next_ancestor(self, stored: StoredCheckpoint) -> bool:
         """Whether a row is the next ancestor, and older than `before`.
 
         A row that is its own parent ends the walk: damaged data must not make it endless.
@@ -137,7 +145,7 @@ class _Lineage:
         self._next = None if row.parent == row.id else row.parent
         return older
 
-    def _fits(self, stored: StoredCheckpoint) -> bool:
+    def _matches(self, stored: StoredCheckpoint) -> bool:
         row = stored.row
         metadata = {**decode_metadata(row.metadata), "step": row.step, "source": row.source}
         return all(
@@ -151,11 +159,11 @@ def _unless(wanted: bytes | None, found: bytes) -> bytes | None:
 
 
 async def _with_parents(
-    at: Target, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
-) -> list[_Row]:
+    at: AddressedGraph, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
+) -> list[_RowWithParent]:
     """Pair checkpoints with the pending writes of their parents, which made them."""
     ledgers = {stored.row.id: decoded(at.codec, stored) for stored in (*page, *beyond)}
-    found: list[_Row] = []
+    found: list[_RowWithParent] = []
     for stored in page:
         parent = stored.row.parent
         if parent is not None and parent not in ledgers:
@@ -164,7 +172,7 @@ async def _with_parents(
     return found
 
 
-def _record(at: Target, row: _Row) -> StateSnapshot:
+def _record(at: AddressedGraph, row: _RowWithParent) -> StateSnapshot:
     """Build the snapshot of a row, when the reader asks for it."""
     stored, parents = row
     found = restore(at.codec, at.plan, Loaded(checkpoint=stored, head=stored.row.id))

@@ -5,11 +5,11 @@ from typing import Any, cast, overload
 
 from actorgraph.api import config as configs
 from actorgraph.api.addresses import config_of
-from actorgraph.api.compiled import CompiledBase, Config, Target
+from actorgraph.api.compiled import AddressedGraph, CompiledBase, Config
 from actorgraph.api.history import read_history
 from actorgraph.api.pages import Pages
 from actorgraph.api.state import read_state
-from actorgraph.api.updating import Author, write_updates
+from actorgraph.api.updating import UpdateAuthor, write_updates
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
 from actorgraph.runtime.handle import NOTHING_SUPPLIED
 from actorgraph.values.commands import StateUpdate
@@ -105,7 +105,7 @@ class StateMethods(CompiledBase):
         return read_history(
             at,
             where=configs.where_of(filter),
-            before=configs.bound_of(before),
+            before=configs.before_of(before),
             limit=configs.limit_of(limit),
             lineage=lineage,
         )
@@ -141,9 +141,9 @@ class StateMethods(CompiledBase):
             ConflictError: a run holds the thread.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._updated("update_state()", config)
+        at = self._update_target("update_state()", config)
         update = StateUpdate(values, as_node, task_id)
-        return await write_updates(at, [[update]], self._author(config, strict=strict))
+        return await write_updates(at, [[update]], self._author_of(config, strict=strict))
 
     async def abulk_update_state(
         self,
@@ -167,14 +167,14 @@ class StateMethods(CompiledBase):
             Exception: as `aupdate_state`.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._updated("bulk_update_state()", config)
-        return await write_updates(at, supersteps, self._author(config))
+        at = self._update_target("bulk_update_state()", config)
+        return await write_updates(at, supersteps, self._author_of(config))
 
-    def _author(self, config: Config, *, strict: bool = False) -> Author:
+    def _author_of(self, config: Config, *, strict: bool = False) -> UpdateAuthor:
         supplies = NOTHING_SUPPLIED.below(None, self.store, self.stores)
-        return Author(dict(self._bound(config) or {}), supplies, strict)
+        return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
 
-    def _updated(self, what: str, config: Config) -> Target:
+    def _update_target(self, what: str, config: Config) -> AddressedGraph:
         at = self._target(what, config)
         if not at.declared:
             raise InvalidConfigError(

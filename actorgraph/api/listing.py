@@ -35,7 +35,7 @@ class Listing:
         self._ended = query.limit is not None and query.limit <= 0
 
     @property
-    def everywhere(self) -> bool:
+    def all_threads(self) -> bool:
         """Whether all threads are listed."""
         return self._query.thread_id is None
 

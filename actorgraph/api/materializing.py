@@ -29,7 +29,7 @@ class FoldingGraph(Protocol):
     def _target(self, what: str, config: Config) -> Any: ...
 
 
-def graph_of(given: object) -> FoldingGraph:
+def check_folding_graph(given: object) -> FoldingGraph:
     """Check the argument `materialize`.
 
     Raises:
@@ -43,7 +43,7 @@ def graph_of(given: object) -> FoldingGraph:
     )
 
 
-async def materialize(graph: FoldingGraph, host: Host, thread_id: str) -> None:
+async def store_whole_values(graph: FoldingGraph, host: Host, thread_id: str) -> None:
     """Store whole values in the newest checkpoint of each namespace; the values don't change.
 
     A namespace of neither the graph nor a subgraph is left as it is, and so keeps the ancestors
@@ -61,10 +61,10 @@ async def materialize(graph: FoldingGraph, host: Host, thread_id: str) -> None:
         place = {"thread_id": thread_id, "checkpoint_ns": namespace}
         at = target("prune()", {"configurable": place})
         if at.declared or not namespace:
-            await _hold_whole(at, host, Address(thread_id, namespace, head.row.id), deltas)
+            await _store_whole(at, host, Address(thread_id, namespace, head.row.id), deltas)
 
 
-async def _hold_whole(at: Any, host: Host, address: Address, deltas: Any) -> None:
+async def _store_whole(at: Any, host: Host, address: Address, deltas: Any) -> None:
     found = await load(host, at.codec, at.plan, address, nested=True)
     known = {} if found.restored is None else found.restored.values
     id_ = cast("bytes", address.checkpoint)

@@ -20,7 +20,7 @@ _PRINTED_BY_DEBUG = ("updates", "values")
 _BOLD, _YELLOW, _PLAIN = "\033[1m", "\033[33;1m", "\033[0m"
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
     """The validated options of one reader.
 
     Attributes:
@@ -91,12 +91,12 @@ class Printer(Broadcast):
 
     def __init__(self, modes: frozenset[str]) -> None:
         super().__init__(modes)
-        self._reading = Reading(modes=frozenset(), printed=modes)
+        self._format = StreamFormat(modes=frozenset(), printed=modes)
 
     def _put(self, chunk: Item) -> None:
         super()._put(chunk)
         while (item := self._chunks.get_nowait()) is not None:
-            self._reading.show(item)
+            self._format.show(item)
 
 
 def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
@@ -110,7 +110,9 @@ def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
     return Printer(printed) if printed else None
 
 
-def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -> Reading:
+def stream_format_of(
+    plan: Plan, stream_mode: Modes | None, options: ReadingOptions
+) -> StreamFormat:
     """Validate the options of a call of `astream`.
 
     Raises:
@@ -122,7 +124,7 @@ def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -
     buffer = options.get("buffer", BUFFER_MAX)
     if buffer < 1:
         raise InvalidConfigError(f"buffer must be >= 1, got {buffer!r}", do="use 1 chunk or more")
-    return Reading(
+    return StreamFormat(
         modes=frozenset(configs.modes_of(wanted)),
         printed=frozenset((*printed, *(_PRINTED_BY_DEBUG if options.get("debug") else ()))),
         tagged=not isinstance(wanted, str),

@@ -30,6 +30,6 @@ def stores_of(stores: Mapping[str, Store] | None) -> Mapping[str, Store]:
     return MappingProxyType(dict(stores))
 
 
-def together(own: Mapping[str, Store], call: Mapping[str, Store] | None) -> Mapping[str, Store]:
+def merge_stores(own: Mapping[str, Store], call: Mapping[str, Store] | None) -> Mapping[str, Store]:
     """Merge a graph's named stores with a call's, which take precedence."""
     return {**own, **stores_of(call)} if call else own

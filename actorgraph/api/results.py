@@ -20,7 +20,7 @@ from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.output import GraphOutput
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome, Succeeded
 
-Left = tuple[Any, tuple[Interrupt, ...] | None]
+RunOutput = tuple[Any, tuple[Interrupt, ...] | None]
 """A run's output, and its pending interrupts; None for a run that has ended."""
 
 
@@ -36,7 +36,7 @@ def check_version(version: str) -> None:
         )
 
 
-def left(outcome: Outcome, place: NestedPlace | None) -> Left:
+def output_of(outcome: Outcome, place: NestedPlace | None) -> RunOutput:
     """Return the output of a run, or raise the error that ended it.
 
     Args:
@@ -58,7 +58,7 @@ def left(outcome: Outcome, place: NestedPlace | None) -> Left:
             raise AssertionError("a cancelled run raises its caller's cancellation")
 
 
-def result_of(plan: Plan, run: Left, output_keys: object, version: str) -> Any:
+def result_of(plan: Plan, run: RunOutput, output_keys: object, version: str) -> Any:
     """Return a run's output in the shape that the call asks for.
 
     Args:

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 import msgspec
 
 from actorgraph.api import results
-from actorgraph.api.compiled import CompiledBase, Config, stopped_by
+from actorgraph.api.compiled import CompiledBase, Config, stopping_for
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
-from actorgraph.api.reading import printer_of, reading_of
-from actorgraph.api.stream import EventStream
+from actorgraph.api.reading import printer_of, stream_format_of
+from actorgraph.api.stream import ChunkStream
 from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.runs import Launch, execute
 from actorgraph.values.policies import StreamMode
@@ -92,7 +92,7 @@ class RunMethods(CompiledBase):
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        left = results.left(await execute(launch), launch.place)
+        left = results.output_of(await execute(launch), launch.place)
         return results.result_of(self.plan, left, output_keys, version)
 
     def astream(
@@ -102,7 +102,7 @@ class RunMethods(CompiledBase):
         *,
         stream_mode: StreamMode | Sequence[StreamMode] | None = None,
         **options: Unpack[StreamOptions],
-    ) -> EventStream:
+    ) -> ChunkStream:
         """Run the graph and stream its chunks as they are produced.
 
         Args:
@@ -121,7 +121,7 @@ class RunMethods(CompiledBase):
         asked, reading = stream_options(options)
         stream_mode = self.stream_mode if stream_mode is None else stream_mode
         reading["debug"] = reading.get("debug", self.debug)
-        reader = reading_of(self.plan, stream_mode, reading)
+        reader = stream_format_of(self.plan, stream_mode, reading)
         config = self._bound(config)
         place = self._place(config)
 
@@ -141,7 +141,7 @@ class RunMethods(CompiledBase):
         launch = launch.with_bare_output() if bare else launch
 
         begun = partial(self._begun, launch, place, asked)
-        return EventStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
+        return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
 
     def _begun(self, launch: Launch, place: NestedPlace | None, asked: CallOptions) -> Launch:
         """Complete a launch when the first chunk is read.
@@ -152,10 +152,10 @@ class RunMethods(CompiledBase):
             launch,
             host=self._own_host() if place is None else launch.host,
             context=copy_context(),
-            stopping=stopped_by(place, asked),
+            stopping=stopping_for(place, asked),
         )
 
 
-async def _chunks_of(stream: EventStream) -> list[Any]:
+async def _chunks_of(stream: ChunkStream) -> list[Any]:
     async with stream:
         return [chunk async for chunk in stream]

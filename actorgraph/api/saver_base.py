@@ -27,6 +27,7 @@ from actorgraph.values.constants import CHECKPOINT_FORMAT
 
 V = TypeVar("V", int, float, str)
 
+
 class BaseCheckpointSaver(Generic[V]):
     """The base class of custom savers: implement `put`, `put_writes`, `list` and `get_tuple`.
 

@@ -94,11 +94,11 @@ class CheckpointMethods:
             InvalidConfigError: an argument is invalid.
         """
         listing = self._listing(config, filter, before, limit)
-        if listing.everywhere:
-            return Pages(partial(self._sound, listing))
+        if listing.all_threads:
+            return Pages(partial(self._readable_page, listing))
         return Pages(listing.page, self._tuple)
 
-    async def _sound(self, listing: Listing) -> Sequence[CheckpointTuple]:
+    async def _readable_page(self, listing: Listing) -> Sequence[CheckpointTuple]:
         """Return the next page of all threads' checkpoints; an empty one at the end.
 
         A checkpoint that can't be read is logged and skipped, so that it doesn't hide others.
@@ -130,7 +130,7 @@ class CheckpointMethods:
             where=where_of(filter),
             limit=limit_of(limit),
         )
-        return Listing(self._asked, query)
+        return Listing(self._ask, query)
 
     async def aput(
         self,
@@ -164,7 +164,7 @@ class CheckpointMethods:
         """
         place = address_of(config, needs_thread=True)
         del new_versions  # a row lists the version of every value, so all of them are written
-        point = _point(checkpoint, metadata, place.checkpoint)
+        point = _new_checkpoint(checkpoint, metadata, place.checkpoint)
         refuses = strict or expected_versions is not None
         left = 1 if refuses else TRIES_MAX
         while True:  # a run or another put may raise the versions between the read and the save
@@ -262,14 +262,14 @@ class CheckpointMethods:
     ) -> Iterator[CheckpointTuple]:
         """Blocking version of `alist`; blocks at the call and whenever a page is read."""
         listing = self._listing(config, filter, before, limit)
-        everywhere = listing.everywhere
-        read: Any = partial(self._sound, listing) if everywhere else listing.page
+        all_threads = listing.all_threads
+        read: Any = partial(self._readable_page, listing) if all_threads else listing.page
         first = block_on("alist", read)
 
         def rest() -> Iterator[CheckpointTuple]:
             page = first
             while page:
-                yield from page if everywhere else map(self._tuple, page)
+                yield from page if all_threads else map(self._tuple, page)
                 page = block_on("alist", read)
 
         return rest()
@@ -304,7 +304,7 @@ class CheckpointMethods:
         """Return the version after this one; the first is 1."""
         return 1 if current is None else current + 1
 
-    async def _asked(self, query: Query) -> Any:
+    async def _ask(self, query: Query) -> Any:
         return await self._host().reader.ask(query)
 
     def _host(self) -> Any:
@@ -364,7 +364,7 @@ class CheckpointMethods:
         )
 
 
-def _point(
+def _new_checkpoint(
     checkpoint: Checkpoint, metadata: Mapping[str, Any], parent: bytes | None
 ) -> NewCheckpoint:
     """Convert a checkpoint of LangGraph's shape to one to store.
@@ -401,9 +401,11 @@ def _outside_runs(commit: Commit, shape: int, strict: bool) -> Commit:
     """Remove the run's id, which a checkpoint stored by hand has not, and set its format."""
     rows = [msgspec.structs.replace(row, run=None) for row in commit.checkpoints]
     if shape != CHECKPOINT_FORMAT:
-        rows = [msgspec.structs.replace(row, record=_shaped(row.record, shape)) for row in rows]
+        rows = [
+            msgspec.structs.replace(row, record=_with_format(row.record, shape)) for row in rows
+        ]
     return msgspec.structs.replace(commit, run=None, checkpoints=tuple(rows), strict=strict)
 
 
-def _shaped(text: str, shape: int) -> str:
+def _with_format(text: str, shape: int) -> str:
     return encode_record(msgspec.structs.replace(decode_record(text), shape=shape))

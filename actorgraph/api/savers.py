@@ -9,7 +9,7 @@ from actorgraph.api.key_methods import KeyMethods
 from actorgraph.api.overriding import check_subclass
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
-from actorgraph.api.upkeep_methods import UpkeepMethods
+from actorgraph.api.upkeep_methods import MaintenanceMethods
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import Opened, close_hosted, mark_left, open_hosted
@@ -17,7 +17,9 @@ from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
 
 
-class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
+class HostedSaver(
+    KeyMethods, CheckpointMethods, ThreadMethods, MaintenanceMethods, DeltaHistoryMethods
+):
     """Opening, closing and statistics of a saver. Mixed into a backend with the port's methods."""
 
     _opened: Opened | None = None

@@ -10,13 +10,13 @@ from typing import Any, cast, overload
 from actorgraph.api.blocking import block_on
 from actorgraph.api.compiled import Config
 from actorgraph.api.pages import Pages
-from actorgraph.api.traveling import TravelMethods
+from actorgraph.api.traveling import ResumeMethods
 from actorgraph.values.commands import Command
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.targets import ResumeTarget
 
 
-class BlockingStateMethods(TravelMethods):
+class BlockingStateMethods(ResumeMethods):
     """Blocking versions of the methods that read and change a thread."""
 
     @overload

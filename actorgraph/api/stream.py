@@ -1,7 +1,7 @@
-"""EventStream: a run's chunks as an async iterator that may be left at any time.
+"""ChunkStream: a run's chunks as an async iterator that may be left at any time.
 
 The run has a task of its own beside the reader's and is never inside a generator: leaving a
-generator that holds a task group early is an error on asyncio and on trio. Reading to the end,
+generator that holds a task group early is an error on asyncio and on trio. StreamFormat to the end,
 `break`, `async with` and a cancelled reader all end the run and store what it has done.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import anyio
 
-from actorgraph.api.reading import Reading
+from actorgraph.api.reading import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
 from actorgraph.loops import on_trio, this_loop
 from actorgraph.runtime.broadcast import Broadcast
@@ -125,7 +125,7 @@ class _StreamedRun:
         return None if self._supervisor is None else self._supervisor.statistics()
 
 
-class EventStream(Closing, AsyncIterator[Any]):
+class ChunkStream(Closing, AsyncIterator[Any]):
     """The chunks of one run. Iterate it once; use it as `async with` to wait for the run's end.
 
     The run may be up to `buffer` chunks ahead of the reader. Leaving the stream early ends the
@@ -140,13 +140,13 @@ class EventStream(Closing, AsyncIterator[Any]):
         self,
         launch: Callable[[], Launch],
         broadcast: Broadcast,
-        reading: Reading,
+        stream_format: StreamFormat,
         namespace: Namespace = (),
     ) -> None:
         self.namespace = namespace
         self._launch = launch
         self._broadcast = broadcast
-        self._reading = reading
+        self._format = stream_format
         self._run: _StreamedRun | None = None
         self._ended = False
 
@@ -170,20 +170,20 @@ class EventStream(Closing, AsyncIterator[Any]):
             raise
         if item is None:
             raise StopAsyncIteration
-        return self._reading.shaped(item)
+        return self._format.shaped(item)
 
     async def pull(self) -> Any:
         """Return the next chunk; None at the end. Cancelling this does not end the run."""
         item = await self._next()
-        return None if item is None else self._reading.shaped(item)
+        return None if item is None else self._format.shaped(item)
 
     async def _next(self) -> Item | None:
         """Return the next item of a mode that the reader asked for; None at the end."""
-        reading = self._reading
+        stream_format = self._format
         while (item := await self._take()) is not None:
-            if reading.printed:
-                reading.show(item)
-            if item[1] in reading.modes:
+            if stream_format.printed:
+                stream_format.show(item)
+            if item[1] in stream_format.modes:
                 return item
         return None
 

@@ -15,7 +15,7 @@ from actorgraph.values.constants import ROOT, START
 _Keys = str | Sequence[str]
 
 
-class SurfaceMethods(CompiledBase):
+class DescriptionMethods(CompiledBase):
     """Attributes and schemas that programs read."""
 
     @property

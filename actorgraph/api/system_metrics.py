@@ -1,7 +1,9 @@
-"""Figures of an ActorSystem for Prometheus, in a registry of their own. Extra: `metrics`.
+"""Metrics of an ActorSystem for Prometheus, in a separate registry. Extra: `metrics`.
 
+```python
 registry = metrics_registry(system)
 text = prometheus_client.generate_latest(registry)
+```
 
 `/metrics` of `actorgraph.web` serves the same.
 """
@@ -27,7 +29,7 @@ class _Figures:
         self._core = core
 
     def collect(self) -> Iterator[Any]:
-        """The metrics, as Prometheus's client wants them."""
+        """Yield the metrics; called by Prometheus's client."""
         core, now = self._core, self._system.statistics()
         saver = now.persistence
         left = core.CounterMetricFamily(
@@ -92,7 +94,7 @@ def _buckets(found: Distribution) -> list[tuple[str, int]]:
 
 
 def metrics_registry(system: ActorSystem) -> Any:
-    """A Prometheus registry with the figures of a system, and nothing else.
+    """Return a Prometheus registry with the metrics of a system, and nothing else.
 
     Raises:
         MissingExtraError: prometheus-client is not installed.
@@ -101,7 +103,7 @@ def metrics_registry(system: ActorSystem) -> Any:
         from prometheus_client import CollectorRegistry, core
     except ImportError as error:
         raise MissingExtraError(
-            "figures for Prometheus need the package prometheus-client",
+            "metrics for Prometheus need the package prometheus-client",
             do="pip install 'actorgraph[metrics]'",
         ) from error
     registry = CollectorRegistry(auto_describe=False)
@@ -110,7 +112,7 @@ def metrics_registry(system: ActorSystem) -> Any:
 
 
 def exposition(system: ActorSystem) -> tuple[bytes, str]:
-    """The figures of a system as Prometheus reads them, and the media type of that.
+    """Return the metrics of a system in Prometheus's format, and its media type.
 
     Raises:
         MissingExtraError: prometheus-client is not installed.

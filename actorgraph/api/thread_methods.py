@@ -5,8 +5,8 @@ from typing import Any, cast, overload
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
-from actorgraph.api.materializing import graph_of, materialize
-from actorgraph.api.removals_log import told
+from actorgraph.api.materializing import check_folding_graph, store_whole_values
+from actorgraph.api.removals_log import log_removal
 from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.errors.storage import fails_all
@@ -33,7 +33,7 @@ class ThreadMethods:
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove everything of a thread; a run that is still active can't restore it."""
-        await self._request(DeleteThread(_thread(thread_id)))
+        await self._request(DeleteThread(_checked_thread_id(thread_id)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove what some runs stored, in every thread and namespace.
@@ -44,7 +44,7 @@ class ThreadMethods:
         Args:
             run_ids: the `run_id` in the checkpoints' metadata; unknown ones are ignored.
         """
-        runs = _runs(run_ids)
+        runs = _run_ids(run_ids)
         if runs:
             found = await host_of(cast("Saver", self)).reader.ask(ListThreads(runs))
             await self._request(*(DeleteRuns(thread_id, runs) for thread_id in found))
@@ -57,7 +57,7 @@ class ThreadMethods:
 
         Returns: the number of checkpoints removed.
         """
-        return await self._request(DeleteRuns(_thread(thread_id), _runs([run_id])))
+        return await self._request(DeleteRuns(_checked_thread_id(thread_id), _run_ids([run_id])))
 
     async def adelete_checkpoints(
         self, thread_id: str, ids: Iterable[str], *, checkpoint_ns: str = ""
@@ -74,7 +74,7 @@ class ThreadMethods:
             InvalidConfigError: an id is not a UUID.
         """
         if isinstance(ids, str):
-            raise _bare("ids", ids)
+            raise _single_id_error("ids", ids)
         places = [
             address_of(
                 {"configurable": {"thread_id": thread_id, "checkpoint_id": i}}, needs_thread=True
@@ -82,7 +82,9 @@ class ThreadMethods:
             for i in ids
         ]
         points = frozenset(p.checkpoint for p in places if p.checkpoint)
-        return await self._request(DeleteCheckpoints(_thread(thread_id), checkpoint_ns, points))
+        return await self._request(
+            DeleteCheckpoints(_checked_thread_id(thread_id), checkpoint_ns, points)
+        )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread: all checkpoints with their ids, parents, namespaces and writes.
@@ -98,7 +100,7 @@ class ThreadMethods:
             EncryptionError: a row can't be decrypted; nothing was copied.
             InvalidConfigError: both ids are the same.
         """
-        source, target = _thread(source_thread_id), _thread(target_thread_id)
+        source, target = _checked_thread_id(source_thread_id), _checked_thread_id(target_thread_id)
         if source == target:
             raise InvalidConfigError(
                 f"thread {source!r} can't be copied to itself", do="pass another target_thread_id"
@@ -151,22 +153,26 @@ class ThreadMethods:
                 raise InvalidConfigError(
                     f"keep_last must be an integer >= 0, got {keep_last!r}", do="use 0 or more"
                 )
-            return await self._request(*(KeepLast(_thread(t), max(1, keep_last)) for t in threads))
+            return await self._request(
+                *(KeepLast(_checked_thread_id(t), max(1, keep_last)) for t in threads)
+            )
         if strategy not in STRATEGIES:
             raise InvalidConfigError(
                 f"unknown strategy={strategy!r}; expected one of {', '.join(STRATEGIES)}",
                 do=f"use one of {', '.join(STRATEGIES)}",
             )
         if materialize is not None and strategy == "keep_latest":
-            graph = graph_of(materialize)
-            threads, failed = await self._materialized(graph, threads)
-            removed = await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
+            graph = check_folding_graph(materialize)
+            threads, failed = await self._store_whole_values(graph, threads)
+            removed = await self._request(
+                *(STRATEGIES[strategy](_checked_thread_id(t)) for t in threads)
+            )
             if failed:
                 raise together(failed)
             return removed
-        return await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
+        return await self._request(*(STRATEGIES[strategy](_checked_thread_id(t)) for t in threads))
 
-    async def _materialized(
+    async def _store_whole_values(
         self, graph: Any, threads: Sequence[str]
     ) -> tuple[list[str], list[CheckpointError]]:
         """Store whole values in threads' newest checkpoints.
@@ -177,7 +183,9 @@ class ThreadMethods:
         failed: list[CheckpointError] = []
         for thread_id in threads:
             try:
-                await materialize(graph, host_of(cast("Saver", self)), _thread(thread_id))
+                await store_whole_values(
+                    graph, host_of(cast("Saver", self)), _checked_thread_id(thread_id)
+                )
             except CheckpointError as error:
                 if fails_all(error):
                     raise
@@ -242,21 +250,21 @@ class ThreadMethods:
     async def _request(self, *requests: Request) -> int:
         stored = await host_of(cast("Saver", self)).writer.store(*requests)
         for request, outcome in zip(requests, stored, strict=True):
-            told(request, outcome)
+            log_removal(request, outcome)
         return sum(outcome.removed for outcome in stored)
 
 
-def _thread(thread_id: str) -> str:
+def _checked_thread_id(thread_id: str) -> str:
     return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 
-def _runs(run_ids: Iterable[Any]) -> frozenset[str]:
+def _run_ids(run_ids: Iterable[Any]) -> frozenset[str]:
     if isinstance(run_ids, str):
-        raise _bare("run_ids", run_ids)
+        raise _single_id_error("run_ids", run_ids)
     return frozenset(as_text(run) if isinstance(run, bytes) else str(run) for run in run_ids)
 
 
-def _bare(name: str, value: str) -> InvalidConfigError:
+def _single_id_error(name: str, value: str) -> InvalidConfigError:
     return InvalidConfigError(
         f"{name} must be a list of ids, got {value!r}", do=f"pass [{value!r}]"
     )

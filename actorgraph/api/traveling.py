@@ -4,8 +4,14 @@ from typing import Any, Unpack, cast
 
 from actorgraph.api import config as configs
 from actorgraph.api.addresses import config_of
-from actorgraph.api.compiled import Config, Target
-from actorgraph.api.forking import Fork, address_of_copy, copied, found_at, memories_of
+from actorgraph.api.compiled import AddressedGraph, Config
+from actorgraph.api.forking import (
+    ForkTarget,
+    address_of_copy,
+    copy_checkpoint,
+    load_source,
+    subgraph_states_before,
+)
 from actorgraph.api.inspecting import StateMethods
 from actorgraph.api.options import CallOptions
 from actorgraph.api.running import RunMethods
@@ -19,7 +25,7 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.targets import Latest, ResumeTarget
 
 
-class TravelMethods(RunMethods, StateMethods):
+class ResumeMethods(RunMethods, StateMethods):
     """`aresume`, `aresume_from`, `aretry` and `afork_state`."""
 
     async def aresume_from(
@@ -106,24 +112,26 @@ class TravelMethods(RunMethods, StateMethods):
         at = self._target("fork_state()", config_of(source, thread_id, checkpoint_id))
         target = {"configurable": {"thread_id": target_thread_id}}
         target_id = configs.address_of(target, needs_thread=True).thread_id
-        found = await found_at(at)
+        found = await load_source(at)
         host = at.host if saver is None else host_of(saver)
         commits: list[Commit] = []
         sequence = found.restored.sequence if found.restored else 0
-        for row in await memories_of(at, sequence):
+        for row in await subgraph_states_before(at, sequence):
             place = {"thread_id": at.address.thread_id, "checkpoint_ns": row.namespace}
             inner = self._target(
                 "fork_state()", {"configurable": {**place, "checkpoint_id": as_text(row.row.id)}}
             )
             if inner.declared:
-                to = Fork(target_id, host, self._codec_at(inner, saver))
-                commits.append(await copied(inner, await found_at(inner), to))
+                to = ForkTarget(target_id, host, self._codec_at(inner, saver))
+                commits.append(await copy_checkpoint(inner, await load_source(inner), to))
         # The root is stored last, as in the source, where subgraphs' states are older than it.
-        commits.append(await copied(at, found, Fork(target_id, host, self._codec_at(at, saver))))
+        commits.append(
+            await copy_checkpoint(at, found, ForkTarget(target_id, host, self._codec_at(at, saver)))
+        )
         await host.writer.store(*commits)
         return address_of_copy(commits[-1])
 
-    def _codec_at(self, at: Target, saver: Saver | None) -> Codec:
+    def _codec_at(self, at: AddressedGraph, saver: Saver | None) -> Codec:
         """Return the codec for the copy: that of the given saver, or of the source."""
         own = getattr(saver, "codec", None)
         return at.codec if own is None else cast("Codec", own).with_types(self.stored_types)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.runtime.calls import branch_writes
@@ -32,7 +32,7 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import Write
 
 
-class Author(msgspec.Struct, frozen=True):
+class UpdateAuthor(msgspec.Struct, frozen=True):
     """The run that conditional edges see while an update is applied.
 
     Attributes:
@@ -48,7 +48,7 @@ class Author(msgspec.Struct, frozen=True):
     run: bytes = b""
 
 
-async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any]:
+async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) -> dict[str, Any]:
     """Store supersteps of updates, all or none, and return once they are durable.
 
     Args:
@@ -75,7 +75,7 @@ async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any
     return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
 
 
-def _state_at(at: Target, restored: Restored | None) -> RunState:
+def _state_at(at: AddressedGraph, restored: Restored | None) -> RunState:
     known = restored.metadata if restored else {}
     place = {key: known[key] for key in PLACE_KEYS if key in known}
     policy = RunPolicy(durability=Durability.SYNC, metadata=place)
@@ -86,7 +86,7 @@ def _state_at(at: Target, restored: Restored | None) -> RunState:
     return state
 
 
-def _handoff(at: Target, found: Found, run: bytes) -> HandOff:
+def _handoff(at: AddressedGraph, found: Found, run: bytes) -> HandOff:
     return HandOff(
         at.codec,
         at.plan,
@@ -104,7 +104,7 @@ async def _superstep(
     updates: Sequence[StateUpdate],
     restored: Restored | None,
     seed: str,
-    author: Author,
+    author: UpdateAuthor,
 ) -> None:
     only = updates[0]
     if len(updates) == 1 and clears(only):
@@ -124,7 +124,9 @@ async def _superstep(
         await _nodes(work, checked(work.state, updates, strict=author.strict), seed, author)
 
 
-async def _nodes(work: Updating, updates: Sequence[Update], seed: str, author: Author) -> None:
+async def _nodes(
+    work: Updating, updates: Sequence[Update], seed: str, author: UpdateAuthor
+) -> None:
     state, plan = work.state, work.state.plan
     made: list[tuple[Update, list[Write]]] = []
     for place, update in enumerate(updates):

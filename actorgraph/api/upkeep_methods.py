@@ -10,7 +10,7 @@ import anyio.to_thread
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
 from actorgraph.api.operations.requests import stored_bytes
-from actorgraph.api.removals_log import told
+from actorgraph.api.removals_log import log_removal
 from actorgraph.codec.records import decode_metadata, decode_names
 from actorgraph.errors import InvalidConfigError, NotSupportedError
 from actorgraph.ports import Saver
@@ -30,11 +30,11 @@ from actorgraph.values.listing import CheckpointSummary
 from actorgraph.values.retention import CountCheckpoints, Expire, ListThreads, Sweep, Vacuum
 
 ORDERS = {"insertion": True, "newest": False}
-TOGETHER_MAX = 32
+REQUESTS_AT_ONCE_MAX = 32
 """Requests handed over at once; small, so that requests of runs are served in between."""
 
 
-class UpkeepMethods:
+class MaintenanceMethods:
     """Maintenance over the port. Runs may be active meanwhile."""
 
     async def alist_metadata(
@@ -62,13 +62,13 @@ class UpkeepMethods:
             )
         most, oldest = limit_of(limit), ORDERS[order]
         query = ListCheckpoints(
-            _thread(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
+            _checked_thread_id(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
         )
         return [_summary(stored) for stored in await self._ask(query)]
 
     async def acount(self, thread_id: str, *, checkpoint_ns: str | None = None) -> int:
         """Count a thread's checkpoints, in all namespaces or one; 0 for an unknown thread."""
-        return await self._ask(CountCheckpoints(_thread(thread_id), checkpoint_ns))
+        return await self._ask(CountCheckpoints(_checked_thread_id(thread_id), checkpoint_ns))
 
     async def acheckpoint_bytes(self, config: Mapping[str, Any]) -> int:
         """Return the stored bytes of one checkpoint: its record, values and pending writes.
@@ -109,7 +109,7 @@ class UpkeepMethods:
             )
         before = IDS.microseconds() - int(seconds * 1_000_000)
         threads = await self._ask(ListThreads(older=before))
-        done = await self._carry_out([Expire(t, before, keep_last) for t in threads])
+        done = await self._store_all([Expire(t, before, keep_last) for t in threads])
         return sum(stored.removed for stored in done)
 
     async def avacuum(self) -> int:
@@ -125,9 +125,9 @@ class UpkeepMethods:
         """
         threads = await self._ask(ListThreads())
         try:
-            done = await self._carry_out([Sweep(thread_id) for thread_id in threads])
+            done = await self._store_all([Sweep(thread_id) for thread_id in threads])
         finally:  # also if a thread can't be read: it keeps its rows, the others are vacuumed
-            await self._carry_out([Vacuum()])
+            await self._store_all([Vacuum()])
         return sum(stored.freed for stored in done)
 
     async def abackup(self, dest: str | os.PathLike[str]) -> None:
@@ -187,16 +187,16 @@ class UpkeepMethods:
     async def _ask(self, query: Any) -> Any:
         return await host_of(cast("Saver", self)).reader.ask(query)
 
-    async def _carry_out(self, requests: Sequence[Request]) -> list[Stored]:
+    async def _store_all(self, requests: Sequence[Request]) -> list[Stored]:
         """Store all requests; raise the first error only when all have been tried."""
         writer = host_of(cast("Saver", self)).writer
         done: list[Stored] = []
         failed: list[BaseException] = []
-        for first in range(0, len(requests), TOGETHER_MAX):
-            some = requests[first : first + TOGETHER_MAX]
+        for first in range(0, len(requests), REQUESTS_AT_ONCE_MAX):
+            some = requests[first : first + REQUESTS_AT_ONCE_MAX]
             for request, outcome in zip(some, await writer.stored(*some), strict=True):
                 if isinstance(outcome, Stored):
-                    told(request, outcome)
+                    log_removal(request, outcome)
                     done.append(outcome)
                 else:
                     failed.append(outcome)
@@ -205,7 +205,7 @@ class UpkeepMethods:
         return done
 
 
-def _thread(thread_id: str) -> str:
+def _checked_thread_id(thread_id: str) -> str:
     return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 

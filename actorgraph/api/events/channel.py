@@ -42,7 +42,7 @@ class StreamChannel(Generic[T]):
         self._method: str | None = None
         self._closed = False
         self._error: BaseException | None = None
-        self._subscribed = self._keeps = self._deserted = False
+        self._subscribed = self._keeps = self._discarded = False
 
     def push(self, item: T) -> None:
         """Add an item for the reader, if there is one, and to the run's log, if it has a name.
@@ -50,7 +50,7 @@ class StreamChannel(Generic[T]):
         Raises:
             InvalidConfigError: the channel is closed.
         """
-        if (self._subscribed or self._keeps) and not self._deserted:
+        if (self._subscribed or self._keeps) and not self._discarded:
             if self._closed:
                 raise InvalidConfigError(
                     f"push() to the closed channel {self.name!r}",
@@ -127,9 +127,9 @@ class StreamChannel(Generic[T]):
         """Unsubscribe, so that another reader can subscribe."""
         self._subscribed = False
 
-    def desert(self) -> None:
+    def discard(self) -> None:
         """Drop unread and future items: the only reader has left."""
-        self._deserted = True
+        self._discarded = True
         self._items.clear()
 
     @property
@@ -189,7 +189,7 @@ class Cursor(AsyncIterator[T], Iterator[T]):
         return cast("T", item)
 
     def __del__(self) -> None:
-        self._source.desert()
+        self._source.discard()
 
 
 class _Branch(Generic[T]):
@@ -230,10 +230,10 @@ class _Branch(Generic[T]):
         for branch in self._branches:
             branch._items.append(item)  # noqa: SLF001 - of this class
 
-    def desert(self) -> None:
+    def discard(self) -> None:
         """Leave; the last reader discards the channel's items."""
         if all(branch is self for branch in self._branches):
-            self._source.desert()
+            self._source.discard()
 
 
 def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:

@@ -37,9 +37,9 @@ class AsyncMessageStream:
         self._error: BaseException | None = None
 
     @property
-    def output(self) -> "_Whole":
+    def output(self) -> "_AwaitableMessage":
         """The complete message: `await message.output`."""
-        return _Whole(self)
+        return _AwaitableMessage(self)
 
     async def whole(self) -> Any:
         """Wait for the last chunk, and return the sum of all; a list if they can't be added.
@@ -83,7 +83,7 @@ class MessageStream(AsyncMessageStream):
         return portal.call(self.whole)
 
 
-class _Whole:
+class _AwaitableMessage:
     def __init__(self, message: AsyncMessageStream) -> None:
         self._message = message
 

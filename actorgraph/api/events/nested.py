@@ -28,7 +28,7 @@ class LifecyclePayload(TypedDict):
     error: NotRequired[str]
 
 
-class GraphFollower(StreamTransformer):
+class SubgraphTracker(StreamTransformer):
     """Tracks the start and the end of subgraph runs, from the events of all levels."""
 
     _native = True
@@ -40,7 +40,7 @@ class GraphFollower(StreamTransformer):
         self._open: dict[Namespace, str] = {}
         self._seen: set[Namespace] = set()
 
-    def follows(self, namespace: Namespace) -> bool:
+    def tracks(self, namespace: Namespace) -> bool:
         """Whether to track the subgraph run with this namespace."""
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class GraphFollower(StreamTransformer):
     async def aprocess(self, event: ProtocolEvent) -> bool:
         """Track tasks; their events reach projections, but not the run's log."""
         namespace, data = tuple(event["params"]["namespace"]), event["params"]["data"]
-        if namespace not in self._seen and self.follows(namespace):
+        if namespace not in self._seen and self.tracks(namespace):
             self._seen.add(namespace)
             name, _, task = _segments(namespace)[-1].partition(":")
             self._open[namespace] = task
@@ -101,7 +101,7 @@ def _status_of(result: dict[str, Any]) -> tuple[SubgraphStatus, str | None]:
     return ("failed", result["error"]) if result["error"] else ("completed", None)
 
 
-class LifecycleTransformer(GraphFollower):
+class LifecycleTransformer(SubgraphTracker):
     """`run.lifecycle`: the status changes of every subgraph run, at any depth."""
 
     def __init__(self, scope: Namespace = ()) -> None:
@@ -112,7 +112,7 @@ class LifecycleTransformer(GraphFollower):
         """Return the channel `lifecycle`."""
         return {"lifecycle": self.channel}
 
-    def follows(self, namespace: Namespace) -> bool:
+    def tracks(self, namespace: Namespace) -> bool:
         """Track every level below the run."""
         return self.below(namespace) > 0
 

@@ -18,7 +18,7 @@ import anyio
 
 from actorgraph.api.events.mux import StreamMux, event_of
 from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
-from actorgraph.api.stream import EventStream
+from actorgraph.api.stream import ChunkStream
 from actorgraph.loops import unbroken
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
@@ -41,11 +41,11 @@ class Pump:
         self.latest: Any = None
         self.interrupts: list[Interrupt] = []
         self.error: BaseException | None = None
-        self._stream: EventStream | None = None
+        self._stream: ChunkStream | None = None
         self._ended = False
         self._step: anyio.Event | None = None
 
-    def attach(self, stream: EventStream) -> None:
+    def attach(self, stream: ChunkStream) -> None:
         """Set the source of chunks: a stream of v2 parts of all levels."""
         self._stream = stream
 

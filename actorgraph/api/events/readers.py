@@ -252,13 +252,13 @@ class _Interleaved:
             channel.release()
         self._channels.clear()
 
-    def desert(self) -> None:
+    def discard(self) -> None:
         """Leave before the end."""
         for channel in self._channels.values():
-            channel.desert()
+            channel.discard()
 
 
-class _Blocking:
+class _BlockingView:
     """Blocking version of a `RunView`: its projections are read with a plain `for`."""
 
     def __init__(self, view: Any) -> None:
@@ -292,7 +292,7 @@ class _Blocking:
         return iter(self._view.mux.log)
 
 
-class GraphRunStream(_Blocking):
+class GraphRunStream(_BlockingView):
     """Blocking version of `AsyncGraphRunStream`; use it as `with`."""
 
     _view: AsyncGraphRunStream
@@ -316,7 +316,7 @@ class GraphRunStream(_Blocking):
         self.abort()
 
 
-class SubgraphRunStream(_Blocking):
+class SubgraphRunStream(_BlockingView):
     """Blocking version of `AsyncSubgraphRunStream`."""
 
     _view: AsyncSubgraphRunStream

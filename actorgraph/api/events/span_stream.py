@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Self
 
-from actorgraph.api.events.spans import Spans, StreamEvent
-from actorgraph.api.stream import EventStream
+from actorgraph.api.events.spans import SpanEvents, StreamEvent
+from actorgraph.api.stream import ChunkStream
 from actorgraph.runtime.closing import Closing
 
 
@@ -16,7 +16,7 @@ class SpanStream(Closing, AsyncIterator[StreamEvent]):
     """
 
     def __init__(
-        self, stream: EventStream, spans: Spans, takes: Callable[[StreamEvent], bool]
+        self, stream: ChunkStream, spans: SpanEvents, takes: Callable[[StreamEvent], bool]
     ) -> None:
         self._stream = stream
         self._spans = spans

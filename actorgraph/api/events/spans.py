@@ -44,7 +44,7 @@ class StreamEvent(TypedDict):
     data: dict[str, Any]
 
 
-class Spans:
+class SpanEvents:
     """Converts the v2 parts of one run, of all levels, to events.
 
     Args:
@@ -198,7 +198,7 @@ class Spans:
         return graph
 
 
-class Filter:
+class EventFilter:
     """Selects events: options `include_` and `exclude_` + `names`, `types` and `tags`.
 
     A type is the middle of an event's name: "chain", "chat_model".

@@ -3,13 +3,13 @@
 from typing import Any
 
 from actorgraph.api.events.channel import StreamChannel
-from actorgraph.api.events.nested import GraphFollower, SubgraphStatus
+from actorgraph.api.events.nested import SubgraphStatus, SubgraphTracker
 from actorgraph.api.events.protocol import ProtocolEvent
 from actorgraph.api.events.readers import AsyncSubgraphRunStream, SubgraphRunStream
 from actorgraph.values.streams import Namespace
 
 
-class SubgraphTransformer(GraphFollower):
+class SubgraphTransformer(SubgraphTracker):
     """`run.subgraphs`: the direct subgraph runs; a deeper one is in its parent's `subgraphs`."""
 
     def __init__(self, scope: Namespace = ()) -> None:
@@ -21,7 +21,7 @@ class SubgraphTransformer(GraphFollower):
         """Return the channel `subgraphs`."""
         return {"subgraphs": self.channel}
 
-    def follows(self, namespace: Namespace) -> bool:
+    def tracks(self, namespace: Namespace) -> bool:
         """Track the next level only."""
         return self.below(namespace) == 1
 
