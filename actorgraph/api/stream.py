@@ -1,7 +1,7 @@
 """ChunkStream: a run's chunks as an async iterator that may be left at any time.
 
 The run has a task of its own beside the reader's and is never inside a generator: leaving a
-generator that holds a task group early is an error on asyncio and on trio. StreamFormat to the end,
+generator that holds a task group early is an error on asyncio and on trio. Reading to the end,
 `break`, `async with` and a cancelled reader all end the run and store what it has done.
 """
 

@@ -119,7 +119,7 @@ def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
     Raises:
         SerializationError: the input can't be encoded.
     """
-    codec, place = codec_of(graph), places.stored_call(run)
+    codec, place = codec_of(graph), places.call_of(run)
     given = storable_update(graph.plan.untracked, call.given)
     stored: dict[str, Any] = {
         "input": given,
@@ -160,7 +160,7 @@ def stored_call(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Start
 
 
 def _decode_call(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[StartCall, str]:
-    stored = codec_of(graph).decode(row.payload, places.stored_call(row.run))
+    stored = codec_of(graph).decode(row.payload, places.call_of(row.run))
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
