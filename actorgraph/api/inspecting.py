@@ -1,4 +1,4 @@
-"""Read and change a compiled graph's threads from outside a run."""
+"""Read and change a thread's state from outside a run; resume, retry or fork it."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, cast, overload

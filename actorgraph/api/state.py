@@ -1,7 +1,4 @@
-"""Read and change a thread's state from outside a run, resume it, fork it.
-
-Snapshots: `aget_state` reads one, `aget_state_history` a thread's, newest first, a page at a time.
-"""
+"""Read snapshots of a thread: one checkpoint, or its history, newest first, a page at a time."""
 
 from collections.abc import Mapping
 from typing import Any

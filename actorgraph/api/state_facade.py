@@ -1,6 +1,6 @@
 """CompiledStateGraph: the compiled graph, with its sync API.
 
-Its async methods are in `run`, `state` and `describe`, its construction is in `base`. Here are
+Its async methods are in `run`, `state` and `describe`, its construction is in `setup`. Here are
 their blocking versions, changed copies of a graph, its cache, and its use in LangChain's chains.
 """
 

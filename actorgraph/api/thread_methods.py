@@ -136,9 +136,8 @@ class ThreadMethods:
 
         Args:
             thread_ids: one thread's id or several.
-            keep_last: the newest checkpoints to keep; replaces `strategy`.
-            strategy: see above.
-            materialize: with "keep_latest", the compiled graph whose threads these are. The kept
+            keep_last: replaces `strategy`.
+            materialize: with "keep_latest", the compiled graph whose threads these are: kept
                 checkpoints are first given the whole values of their DeltaChannels, which only
                 the graph's reducers can make, so that they need no older checkpoint.
         Returns: the number of checkpoints removed.
