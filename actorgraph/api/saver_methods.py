@@ -166,6 +166,8 @@ class CheckpointMethods:
         del new_versions  # a row lists the version of every value, so all of them are written
         point = _new_checkpoint(checkpoint, metadata, place.checkpoint)
         refuses = strict or expected_versions is not None
+        # With a condition a conflict is the answer. Without one it only means that the version
+        # floor was read too early, so it is read again.
         left = 1 if refuses else TRIES_MAX
         while True:  # a run or another put may raise the versions between the read and the save
             left -= 1
@@ -224,6 +226,7 @@ class CheckpointMethods:
                 "put_writes() needs a checkpoint_id", do="pass the config that put() returned"
             )
         base, task = place.checkpoint, TaskId(task_id)
+        # Control rows replace earlier ones by a higher generation; plain writes keep the first.
         generation = 0
         if any(channel in CONTROL_INDEX for channel, _ in writes):
             generation = await self._next_generation(place.thread_id, place.namespace, base)

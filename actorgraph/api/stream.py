@@ -50,6 +50,8 @@ class _StreamedRun:
         """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
         try:
             supervisor, effects = await prepare(self._launch)
+            # The reader may have left while the thread was loaded, before there was a supervisor
+            # to cancel: then no node starts.
             if self._cancelled:
                 supervisor.withdraw()
             else:
@@ -166,6 +168,8 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         try:
             item = await self._next()
         except (anyio.get_cancelled_exc_class(), SlowReaderError):
+            # This reader will not read on. `aclose` is shielded, so that the caller learns of the
+            # cancellation only when what the run did is stored.
             await self.aclose()
             raise
         if item is None:
@@ -192,7 +196,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         if self._ended:
             return None
         run = self._run or self._start()
-        if run.broadcast.is_empty:
+        if run.broadcast.is_empty:  # only a reader that must wait is bound to the run's loop
             run.refuse_others()
         item = await run.broadcast.get()
         if item is not None:

@@ -190,6 +190,8 @@ class ActorSystem(RecoveryMethods):
             )
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        # Validating and encoding a call takes time on the event loop. Callers take turns, so that
+        # a burst of them doesn't starve active runs; a full system refuses before that work.
         await self._actor.turn(if_busy, text)
         job = self._job(
             checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)

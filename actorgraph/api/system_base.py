@@ -178,6 +178,7 @@ class SystemBase:
             if self._max_threads is not None:
                 actor.limiter = anyio.CapacityLimiter(self._max_threads)
             if self._keeps:
+                # Before any run is accepted: rows of runs refer to their owner's lease.
                 self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)
                 await self._lease.take()
             # Pushed before the task group, so run after it: the lease is dropped when no task of
@@ -197,7 +198,7 @@ class SystemBase:
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
             self._observe(group)
-        except BaseException as error:
+        except BaseException as error:  # also a cancellation: close what was opened so far
             await stack.__aexit__(type(error), error, error.__traceback__)
             raise
         if self._gc_threshold is not None:

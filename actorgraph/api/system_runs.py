@@ -62,6 +62,7 @@ def launch_maker(
     options: Any = {**call.options, "control": control}
     bare = _bare(graph, options.get("output_keys"))
     keys = graph.plan.output_keys if graph.plan.bare_output else graph.plan.state_keys
+    # The caller's context variables. Each launch gets a copy, since a run changes its own.
     context = copy_context()
 
     def make() -> Launch:

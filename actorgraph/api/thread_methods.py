@@ -160,16 +160,15 @@ class ThreadMethods:
                 f"unknown strategy={strategy!r}; expected one of {', '.join(STRATEGIES)}",
                 do=f"use one of {', '.join(STRATEGIES)}",
             )
+        failed: list[CheckpointError] = []
         if materialize is not None and strategy == "keep_latest":
             graph = check_folding_graph(materialize)
             threads, failed = await self._store_whole_values(graph, threads)
-            removed = await self._request(
-                *(STRATEGIES[strategy](_checked_thread_id(t)) for t in threads)
-            )
-            if failed:
-                raise together(failed)
-            return removed
-        return await self._request(*(STRATEGIES[strategy](_checked_thread_id(t)) for t in threads))
+        kind = STRATEGIES[strategy]
+        removed = await self._request(*(kind(_checked_thread_id(t)) for t in threads))
+        if failed:
+            raise together(failed)
+        return removed
 
     async def _store_whole_values(
         self, graph: Any, threads: Sequence[str]

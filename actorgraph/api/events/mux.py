@@ -93,7 +93,7 @@ class StreamMux:
     async def push(self, event: ProtocolEvent) -> None:
         """Pass an event to the transformers, and log it unless one of them returns False."""
         passes = True
-        for transformer in self.transformers:
+        for transformer in self.transformers:  # all see it, even after one returned False
             if await transformer.aprocess(event) is False:
                 passes = False
         if passes:
@@ -105,6 +105,7 @@ class StreamMux:
         Raises:
             Exception: the error of a coroutine scheduled with `on_error="raise"`.
         """
+        # Scheduled coroutines may still push items, so channels are closed last.
         for scheduled in self._scheduled:
             await scheduled.wait()
             if scheduled.error is not None:

@@ -58,6 +58,8 @@ class Pump:
         """Let the run advance by one event; return False once it has ended."""
         if self._ended:
             return False
+        # One reader takes the next chunk; those that come meanwhile wait for it. If that reader is
+        # cancelled, the others are woken too and one of them takes over.
         if self._step is not None:
             await self._step.wait()
             return not self._ended

@@ -103,6 +103,7 @@ class SpanEvents:
             above = self._nodes.get(namespace[-1].rpartition(":")[2])
             parents = [*above["parent_ids"], above["run_id"]] if above else []
             given = above["data"].get("input") if above else None
+            # Derived from the namespace: the same subgraph call has the same id in every stream.
             identifier = str(uuid5(NAMESPACE_OID, "|".join(namespace)))
             yield self._open_graph(namespace, given, parents, identifier)
         graph = self._graphs[namespace]

@@ -45,6 +45,8 @@ class TaskFunction(Generic[P, T]):
         owner = f"task {self.name!r}"
         is_async = calls.is_async(function)
         filled = fillable(function)
+        # Stored results are decoded before the function is called again, so their types must be
+        # known as soon as the task is defined.
         declare(types_in([_returned_type(function)]))
         self.node = NodePlan(
             name=self.name,

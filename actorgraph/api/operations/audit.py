@@ -45,6 +45,7 @@ class AuditedSaver(WrappedSaver):
         self.log = log
         self._actor = actor
         self._runs: dict[bytes, str | None] = {}
+        # This saver is the outermost watch; the wrapped saver's own is asked by it.
         self._inner = self.watch
         self.watch = self
 
@@ -82,6 +83,8 @@ class AuditedSaver(WrappedSaver):
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
+        # Flushed before the commit: after a crash there may be an entry without its save, but
+        # never a save without its entry.
         await anyio.to_thread.run_sync(self.log.sync)
         return await self.saver.commit(batch)
 

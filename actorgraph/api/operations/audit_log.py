@@ -144,7 +144,7 @@ class AuditLog:
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"".join(line + b"\n" for line in (floor, *lines)))
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename: a crash leaves the old log or the new
         part.replace(self.path)
         if self._file is not None:
             self._file.close()
@@ -162,6 +162,7 @@ class AuditLog:
         """Append a whole line; if that fails, remove the part that was written."""
         if self._file is None:
             raise AuditError(f"the audit log {str(self.path)!r} is closed", do="open it again")
+        # A partial line would break the chain for every later entry, so it is cut off again.
         size = self.path.stat().st_size
         try:
             written = self._file.write(line)

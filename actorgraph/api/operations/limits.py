@@ -47,6 +47,7 @@ class LimitedSaver(WrappedSaver):
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
         refused = self._refused(batch)
+        # One oversized save must not fail the others that share its batch.
         left = [request for place, request in enumerate(batch) if place not in refused]
         return _merge_outcomes(len(batch), refused, await self.saver.commit(left) if left else [])
 
