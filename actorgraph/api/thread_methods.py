@@ -148,13 +148,8 @@ class ThreadMethods:
         """
         threads = [thread_ids] if isinstance(thread_ids, str) else [*thread_ids]
         if keep_last is not None:
-            if type(keep_last) is not int or keep_last < 0:
-                raise InvalidConfigError(
-                    f"keep_last must be an integer >= 0, got {keep_last!r}", do="use 0 or more"
-                )
-            return await self._request(
-                *(KeepLast(_checked_thread_id(t), max(1, keep_last)) for t in threads)
-            )
+            kept = max(1, _checked_count(keep_last))
+            return await self._request(*(KeepLast(_checked_thread_id(t), kept) for t in threads))
         if strategy not in STRATEGIES:
             raise InvalidConfigError(
                 f"unknown strategy={strategy!r}; expected one of {', '.join(STRATEGIES)}",
@@ -260,6 +255,14 @@ def _run_ids(run_ids: Iterable[Any]) -> frozenset[str]:
     if isinstance(run_ids, str):
         raise _single_id_error("run_ids", run_ids)
     return frozenset(as_text(run) if isinstance(run, bytes) else str(run) for run in run_ids)
+
+
+def _checked_count(keep_last: int) -> int:
+    if type(keep_last) is not int or keep_last < 0:
+        raise InvalidConfigError(
+            f"keep_last must be an integer >= 0, got {keep_last!r}", do="use 0 or more"
+        )
+    return keep_last
 
 
 def _single_id_error(name: str, value: str) -> InvalidConfigError:
