@@ -92,9 +92,11 @@ class EventMethods(RunMethods):
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
         )
-        said = config or {}
-        tags: list[str] = list(said.get("tags") or ())
-        spans = SpanEvents(self.name, given, stream.namespace, tags, said.get("metadata") or {})
+        given_config = config or {}
+        tags: list[str] = list(given_config.get("tags") or ())
+        spans = SpanEvents(
+            self.name, given, stream.namespace, tags, given_config.get("metadata") or {}
+        )
         return SpanStream(stream, spans, wanted.takes)
 
     def stream_events(

@@ -86,7 +86,7 @@ class RecoveryMethods(SystemBase):
         if isinstance(verdict, Park):
             await self._park(row, verdict.reason)
             return None
-        return await self._restart(row, go_on=row.claimed)
+        return await self._restart(row, claimed=row.claimed)
 
     def _note_misfit(self, row: RunRow, reason: str) -> None:
         known, now = self._misfits.get(row.run), time.monotonic()
@@ -137,20 +137,20 @@ class RecoveryMethods(SystemBase):
         )
         await self._host.writer.store(request)
 
-    async def _restart(self, row: RunRow, *, go_on: bool) -> Job | None:
+    async def _restart(self, row: RunRow, *, claimed: bool) -> Job | None:
         """Submit a run that was taken over; None if it was parked, or given back.
 
         Args:
-            go_on: whether the run had claimed its thread, so that its input is stored there.
+            claimed: whether the run had claimed its thread, so that its input is stored there.
         """
         try:
-            call, lacks = stored_call(self._graph(row.graph), row, go_on=go_on)
+            call, lacks = stored_call(self._graph(row.graph), row, claimed=claimed)
             if lacks:
                 await self._park(row, f"part of its start arguments could not be stored: {lacks}")
                 return None
             job = await self._job_of_row(call, row)
             job.adopted = True
-            if job.if_busy == "rollback" and not go_on:
+            if job.if_busy == "rollback" and not claimed:
                 await roll_back(self._host, job)
         except CheckpointError as error:
             self._note_misfit(row, misfit(error))

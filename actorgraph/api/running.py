@@ -63,30 +63,30 @@ class RunMethods(CompiledBase):
 
         In a node the order of calls identifies nested runs, so the run's place is taken here.
         """
-        asked = call_options("ainvoke", options)
+        call = call_options("ainvoke", options)
         if stream_mode != "values":
-            shown: Any = {**asked, "output_keys": self._output_keys(asked)}
+            shown: Any = {**call, "output_keys": self._output_keys(call)}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
             return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
-        printer = printer_of(asked.get("print_mode", ()), debug=asked.get("debug", self.debug))
+        printer = printer_of(call.get("print_mode", ()), debug=call.get("debug", self.debug))
         launch = self._launch(
             given,
             config,
             place=self._place(config),
-            options=asked,
+            options=call,
             default_keys=self.plan.output_keys,
             modes=tuple(printer.modes) if printer else (),
             broadcast=printer,
         )
-        if self.plan.bare_output and asked.get("output_keys") is None:
+        if self.plan.bare_output and call.get("output_keys") is None:
             launch = launch.with_bare_output()
-        return partial(self._outcome, launch, asked.get("output_keys"), version)
+        return partial(self._outcome, launch, call.get("output_keys"), version)
 
-    def _output_keys(self, asked: CallOptions) -> str | Sequence[str]:
+    def _output_keys(self, call: CallOptions) -> str | Sequence[str]:
         """Return the keys of a call's chunks: those that it names, else the graph's output."""
-        keys, own = asked.get("output_keys"), self.plan.output_keys
+        keys, own = call.get("output_keys"), self.plan.output_keys
         if keys is not None:
             return keys
         return own[0] if self.plan.bare_output else own
@@ -118,14 +118,14 @@ class RunMethods(CompiledBase):
             delivered after what it reports is stored; custom chunks are delivered at once.
         Raises: as `ainvoke`; arguments are checked before this returns.
         """
-        asked, reading = stream_options(options)
+        call, reading = stream_options(options)
         stream_mode = self.stream_mode if stream_mode is None else stream_mode
         reading["debug"] = reading.get("debug", self.debug)
         reader = stream_format_of(self.plan, stream_mode, reading)
         config = self._bound(config)
         place = self._place(config)
 
-        keys = asked.get("output_keys")
+        keys = call.get("output_keys")
         bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
 
         broadcast = reader.broadcast()
@@ -133,17 +133,17 @@ class RunMethods(CompiledBase):
             input,
             config,
             place=place,
-            options=asked,
+            options=call,
             default_keys=self.plan.state_keys,
             modes=tuple(reader.all_modes),
             broadcast=broadcast,
         )
         launch = launch.with_bare_output() if bare else launch
 
-        begun = partial(self._begun, launch, place, asked)
+        begun = partial(self._begun, launch, place, call)
         return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
 
-    def _begun(self, launch: Launch, place: NestedPlace | None, asked: CallOptions) -> Launch:
+    def _begun(self, launch: Launch, place: NestedPlace | None, call: CallOptions) -> Launch:
         """Complete a launch when the first chunk is read.
 
         Only then are the event loop, the context variables and the start of the deadline known.
@@ -152,7 +152,7 @@ class RunMethods(CompiledBase):
             launch,
             host=self._own_host() if place is None else launch.host,
             context=copy_context(),
-            stopping=stopping_for(place, asked),
+            stopping=stopping_for(place, call),
         )
 
 

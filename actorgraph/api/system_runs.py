@@ -140,19 +140,19 @@ def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
         return codec.encode({**stored, "options": {}, "lacks": error.what}, "the call", place)
 
 
-def stored_call(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[StartCall, str]:
+def stored_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     """Decode the call of a stored run.
 
     Args:
         graph: the graph.
         row: the run's.
-        go_on: whether its input is stored in the thread already.
+        claimed: whether its input is stored in the thread already.
     Returns: the call, and what could not be stored of it; empty if it is complete.
     Raises:
         CheckpointError: the stored call can't be decoded; the text names the run.
     """
     try:
-        return _decode_call(graph, row, go_on=go_on)
+        return _decode_call(graph, row, claimed=claimed)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
@@ -160,12 +160,12 @@ def stored_call(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Start
         raise located(error, where) from error.__cause__
 
 
-def _decode_call(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[StartCall, str]:
+def _decode_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     stored = codec_of(graph).decode(row.payload, places.call_of(row.run))
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
-        given=None if go_on else stored["input"],
+        given=None if claimed else stored["input"],
         config=stored["config"],
         options=stored["options"],
         modes=tuple(stored["modes"]),
