@@ -28,7 +28,7 @@ class StateGraph(GraphBuilder):
         input_schema: the keys that a run takes; default the state.
         output_schema: the keys that a run returns; default the state.
     Raises:
-        SchemaError: a schema has no keys that can be read.
+        SchemaError: a schema can't be read.
     """
 
     def compile(
