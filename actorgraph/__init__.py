@@ -1,7 +1,7 @@
 """actorgraph: durable graphs over shared state, thousands of runs in one process.
 
-Declare a `StateGraph`, `compile` it with a saver, then `ainvoke` or `astream` threads of it, on
-asyncio or trio. The names are LangGraph's where LangGraph has the thing.
+Declare a `StateGraph`, `compile` it with a saver, then call `ainvoke` or `astream` on threads, on
+asyncio or trio. Names are the same as LangGraph's wherever it has the same concept.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorgraph import channels, messages
 from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.later import LATER
+from actorgraph.api.later import LAZY_IMPORTS
 from actorgraph.api.savers import InMemorySaver, MemorySaver
 from actorgraph.api.state_graph import StateGraph
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
@@ -386,10 +386,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
+    if name not in LAZY_IMPORTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(LATER[name]), name)
+    found = globals()[name] = getattr(import_module(LAZY_IMPORTS[name]), name)
     return found
 
 

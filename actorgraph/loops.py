@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def on_trio() -> bool:
     """Whether the running event loop is trio's."""
-    # Another thread may be importing trio at this moment.
+    # getattr: another thread may be importing trio, so that the module is incomplete.
     lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
     return lowlevel is not None and lowlevel.in_trio_run()
 

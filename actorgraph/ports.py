@@ -1,7 +1,7 @@
 """Protocols of what the runtime needs from the outside world. No implementations.
 
-A saver is four methods. The persistence actor is the only one that calls `commit`, so a saver
-needs no lock; queries come one batch at a time too, on their own connection.
+A saver has four methods. Only the persistence actor calls `commit`, so a saver needs no lock;
+queries also come one batch at a time, on a connection of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Saver(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release everything; commit and query are not called again before `open`."""
+        """Release everything; `commit` and `query` are not called again before `open`."""
         ...
 
 
@@ -92,7 +92,7 @@ class Watch(Protocol):
 class PlainSaver(Protocol):
     """A saver with LangGraph's methods, or with only their async twins.
 
-    The twins are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
+    These are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
     """
 
     def get_tuple(self, config: Any) -> Any:
@@ -125,7 +125,7 @@ class Store(Protocol):
         ...
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        """`batch` without blocking the event loop."""
+        """Async version of `batch`."""
         ...
 
 

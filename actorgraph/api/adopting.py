@@ -1,6 +1,7 @@
-"""Savers of LangGraph's interface as checkpointers: each gets one adapter, with one warning.
+"""Accept savers of LangGraph's interface as checkpointers, through one adapter each.
 
-So does one of ours whose class overrides methods of that interface.
+A saver of actorgraph whose subclass overrides methods of that interface is adapted too: a run
+hands rows to the port, `commit` and `query`, and would never call those methods.
 """
 
 from importlib import import_module
@@ -14,15 +15,15 @@ _METHODS = ("get_tuple", "list", "put", "put_writes")
 
 
 def is_foreign(saver: object) -> bool:
-    """Whether this has the methods of LangGraph's savers, each in one form at least."""
+    """Whether an object has the methods of LangGraph's savers, each sync or async."""
     return all(hasattr(saver, name) or hasattr(saver, f"a{name}") for name in _METHODS)
 
 
-def adopted(checkpointer: Checkpointer) -> Saver | bool | None:
-    """A checkpointer as the runtime knows it: a saver of LangGraph's interface by its adapter.
+def adapt_checkpointer(checkpointer: Checkpointer) -> Saver | bool | None:
+    """Return a checkpointer that the runtime can use: itself, or its adapter.
 
     Raises:
-        GraphBuildError: the saver's class lacks one of the methods.
+        GraphBuildError: the saver's class lacks a method of LangGraph's interface.
     Warns:
         ForeignSaverWarning: once for each class.
     """
@@ -33,8 +34,9 @@ def adopted(checkpointer: Checkpointer) -> Saver | bool | None:
     known: Saver | None = getattr(checkpointer, _ADAPTER, None)
     if known is not None and getattr(known, "saver", None) is checkpointer:
         return known
-    module: Any = import_module("actorgraph.api.foreign")  # few programs need it
+    # Imported on use: few programs need the adapter and what it brings.
+    module: Any = import_module("actorgraph.api.foreign")
     made = cast("Saver", module.ForeignSaver(checkpointer))
-    # On the saver, so that all graphs over it share one adapter, and both are collected together.
+    # Kept on the saver: all graphs over it share one adapter, and both are freed together.
     object.__setattr__(checkpointer, _ADAPTER, made)
     return made

@@ -1,4 +1,4 @@
-"""Many inputs at once: `abatch` and `batch`."""
+"""Run a graph for many inputs concurrently: `abatch` and `batch`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Unpack
@@ -16,7 +16,7 @@ from actorgraph.values.streams import StreamVersion
 
 
 class BatchMethods(RunMethods):
-    """The methods that run the graph once for each of several inputs."""
+    """`abatch` and `batch`."""
 
     async def abatch(
         self,
@@ -28,23 +28,26 @@ class BatchMethods(RunMethods):
         version: StreamVersion = "v1",
         **options: Unpack[CallOptions],
     ) -> list[Any]:
-        """`ainvoke` for each input, at once.
+        """Call `ainvoke` for each input, concurrently.
 
         Args:
             inputs: one run each.
-            config: of every run, or a list with one for each. `max_concurrency` bounds the runs
-                that go on at once (the first config's), and the tasks of each run.
-            return_exceptions: put the exception of a run that fails where its result would be.
-                Default: the first one ends the other runs, which store what they have done.
-            Others: as in `ainvoke`.
+            config: of every run, or a list with one for each. `max_concurrency` bounds the
+                concurrent runs (the first config's), and the tasks of each run.
+            return_exceptions: return the exception of a run that fails as its result.
+                Default: the first one cancels the other runs, which store what they have done.
+            stream_mode: as in `ainvoke`.
+            version: as in `ainvoke`.
+            options: as in `ainvoke`.
         Returns: the results, in the order of the inputs.
         Raises:
-            InvalidConfigError: there are not as many configs as inputs; nothing ran.
-            Exception: what `ainvoke` raises; bad arguments of any input before the first runs.
+            InvalidConfigError: the number of configs is not that of the inputs; nothing ran.
+            Exception: as `ainvoke`; bad arguments of any input before the first run starts.
         """
         given = _one_each(inputs, config)
         bound = self._bound(given[0]) if given else None
-        # All begin here: in a node, the place of a run follows from the order of the calls.
+        # Prepared here, in input order: in a node a nested run is identified by the order of
+        # calls, and the tasks below may start in any order.
         calls = [
             self._invocation(one, own, stream_mode, version, options)
             for one, own in zip(inputs, given, strict=True)
@@ -53,7 +56,7 @@ class BatchMethods(RunMethods):
         return await _all_of(calls, limit, return_exceptions=return_exceptions)
 
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
-        """`abatch`, blocking."""
+        """Blocking version of `abatch`."""
         return block_on("abatch", lambda: self.abatch(inputs, config, **options))
 
 
@@ -72,7 +75,7 @@ def _one_each(inputs: Sequence[Any], config: Any) -> list[Config | None]:
 async def _all_of(
     calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
 ) -> list[Any]:
-    """The results of some calls, in their order; at most `limit` of them go on at once."""
+    """Await calls, at most `limit` of them concurrently; return their results in order."""
     results: list[Any] = [None] * len(calls)
     failures: list[Exception] = []
     pauses: list[GraphInterrupt] = []
@@ -82,9 +85,9 @@ async def _all_of(
         async with slots:
             try:
                 results[index] = await calls[index]()
-            except GraphInterrupt as pause:  # in a node: the others may ask too
+            except GraphInterrupt as pause:  # in a node: other calls may have interrupts too
                 pauses.append(pause)
-            except Exception as error:  # noqa: BLE001 - a run may raise whatever its nodes do
+            except Exception as error:  # noqa: BLE001 - nodes may raise anything
                 results[index] = error
                 if not return_exceptions:
                     failures.append(error)

@@ -1,11 +1,11 @@
-"""The same graph with something bound to it: a config, another name, another saver."""
+"""Copies of a compiled graph with another config, name or saver."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from actorgraph.api import config as configs
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.api.registry import stores_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
@@ -15,28 +15,29 @@ _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
 class BindingMethods(CompiledBase):
-    """Each method gives a new graph; the one that it is called on stays as it is."""
+    """Methods that return a changed copy; the graph that they are called on stays as it is."""
 
     def with_config(self, config: Config | None = None, **entries: Any) -> Self:
-        """The graph with a config under that of every call.
+        """Return a copy of the graph with a default config, which a call's config is merged over.
 
-        `configurable` and `metadata` are merged by key, `tags` and `callbacks` are added up, and
-        of any other entry the call's wins.
+        `configurable` and `metadata` are merged by key, `tags` and `callbacks` are concatenated,
+        any other entry of the call replaces the default.
 
         Args:
-            config, entries: e.g. `with_config({"tags": ["a"]}, recursion_limit=50)`.
+            config: entries to bind, e.g. `{"tags": ["a"]}`.
+            entries: more of them, e.g. `recursion_limit=50`.
         Raises:
-            InvalidConfigError: it is no dict.
+            InvalidConfigError: it is not a dict.
         """
         return self._changed(config=merged(self.config, configs.checked(config), entries))
 
     def copy(self, update: Mapping[str, Any] | None = None) -> Self:
-        """A copy of the graph.
+        """Return a copy of the graph.
 
         Args:
-            update: other values for `name`, `checkpointer`, `store`, `stores` or `config`.
+            update: new values for `name`, `checkpointer`, `store`, `stores` or `config`.
         Raises:
-            InvalidConfigError: another name stands in `update`.
+            InvalidConfigError: `update` has another key.
         """
         changes = dict(update or {})
         for name in changes:
@@ -48,7 +49,7 @@ class BindingMethods(CompiledBase):
         if "name" in changes:
             changes["plan"] = replace(self.plan, name=changes.pop("name"))
         if "checkpointer" in changes:
-            changes["checkpointer"] = adopted(changes["checkpointer"])
+            changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
             changes["_codec"] = self._codec_for(changes["checkpointer"])
         if "stores" in changes:
             changes["stores"] = stores_of(changes["stores"])

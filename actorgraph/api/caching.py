@@ -1,4 +1,4 @@
-"""Forgetting what nodes have in the graph's cache."""
+"""Clear a graph's cache of node results."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,13 @@ from actorgraph.runtime.caching import cache_namespace
 
 
 class CacheMethods(CompiledBase):
-    """`aclear_cache` and its blocking twin."""
+    """`aclear_cache` and `clear_cache`."""
 
     async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
-        """Forget the kept results of these nodes; by default of all of them.
+        """Remove the cached results of nodes.
 
+        Args:
+            nodes: their names; default all nodes with a `cache_policy`.
         Raises:
             InvalidConfigError: the graph has no cache, or no such node.
         """
@@ -31,7 +33,7 @@ class CacheMethods(CompiledBase):
         await cache.aclear(spaces)
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
-        """`aclear_cache`, blocking."""
+        """Blocking version of `aclear_cache`."""
         block_on("aclear_cache", lambda: self.aclear_cache(nodes))
 
     def _cached_nodes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A compiled graph as a step of a LangChain chain: `prompt | graph`, `graph | parser`."""
+"""Use a compiled graph as a step of a LangChain chain: `prompt | graph`, `graph | parser`."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from actorgraph.errors import MissingExtraError
 
 
 class ChainMethods(BlockingMethods):
-    """What LangChain looks for. `langchain_core` is imported only when one of these is used."""
+    """Methods that LangChain calls; `langchain_core` is imported when one of them is used."""
 
     def as_runnable(self) -> Any:
-        """The graph as a LangChain Runnable: it has all their methods, and streams one chunk.
+        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
 
         Raises:
             MissingExtraError: langchain-core is not installed.
@@ -20,7 +20,7 @@ class ChainMethods(BlockingMethods):
             from langchain_core.runnables import RunnableLambda
         except ImportError:
             raise MissingExtraError(
-                "as_runnable() makes a LangChain Runnable, and langchain-core is not installed",
+                "as_runnable() needs langchain-core, which is not installed",
                 do="pip install 'actorgraph[langchain]'",
             ) from None
 
@@ -33,7 +33,7 @@ class ChainMethods(BlockingMethods):
         return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
 
     def __call__(self, input: Any, config: Config | None = None) -> Any:
-        """`invoke`: LangChain takes a callable as the step of a chain."""
+        """Call `invoke`; LangChain takes a callable as the step of a chain."""
         return self.invoke(input, config)
 
     def __or__(self, step: Any) -> Any:

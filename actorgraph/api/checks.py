@@ -1,4 +1,4 @@
-"""What `compile` is handed, checked."""
+"""Check the arguments of `compile`."""
 
 from actorgraph.api.adopting import is_foreign
 from actorgraph.errors import GraphBuildError
@@ -7,10 +7,10 @@ from actorgraph.ports import Cache, Saver, Store
 
 
 def check_parts(name: object, saver: object, store: object, cache: object) -> None:
-    """Refuse a name, a saver, a store or a cache that is none.
+    """Check a graph's name, saver, store and cache.
 
     Raises:
-        GraphBuildError: one isn't.
+        GraphBuildError: one of them can't be used.
     """
     check_name(name)
     check_saver(saver)
@@ -19,56 +19,56 @@ def check_parts(name: object, saver: object, store: object, cache: object) -> No
 
 
 def check_name(name: object) -> None:
-    """Refuse a graph's name that is no text, or text that some store can't keep.
+    """Check that a graph's name is text that every saver can store.
 
     Raises:
-        GraphBuildError: it isn't.
+        GraphBuildError: it is not.
     """
     if not isinstance(name, (str, type(None))):
         raise GraphBuildError(
-            f"{name!r} is no name of a graph: it is no text", do="pass name='...', or leave it out"
+            f"name must be a string, got {name!r}", do="pass name='...', or leave it out"
         )
     check_graph_name(name or "")
 
 
 def check_saver(saver: object) -> None:
-    """Refuse what is no saver.
+    """Check a checkpointer: a saver, a bool or None.
 
     Raises:
-        GraphBuildError: it isn't.
+        GraphBuildError: it is something else.
     """
     is_class = isinstance(saver, type)
     if is_class or not isinstance(saver, (Saver, bool, type(None))):
         if not is_class and is_foreign(saver):
             return
         raise GraphBuildError(
-            f"Invalid checkpointer provided: {saver!r} is "
-            f"{'a class' if is_class else 'no object with the methods of a saver'}",
+            f"Invalid checkpointer provided: {saver!r} "
+            f"{'is a class' if is_class else 'lacks the methods of a saver'}",
             do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
         )
 
 
 def check_cache(cache: object) -> None:
-    """Refuse what is no cache.
+    """Check a cache.
 
     Raises:
-        GraphBuildError: it isn't.
+        GraphBuildError: it lacks methods of the port, or is a class.
     """
     if isinstance(cache, type) or not isinstance(cache, (Cache, type(None))):
         raise GraphBuildError(
-            f"Invalid cache provided: {cache!r} has no `aget`, `aset` and `aclear`",
+            f"Invalid cache provided: {cache!r} must be an object with `aget`, `aset`, `aclear`",
             do="pass a cache object, such as InMemoryCache(), not its class",
         )
 
 
 def check_store(store: object) -> None:
-    """Refuse what is no store.
+    """Check a store.
 
     Raises:
-        GraphBuildError: it isn't.
+        GraphBuildError: it lacks methods of the port, or is a class.
     """
     if isinstance(store, type) or not isinstance(store, (Store, type(None))):
         raise GraphBuildError(
-            f"Invalid store provided: {store!r} is no object with `batch` and `abatch`",
+            f"Invalid store provided: {store!r} must be an object with `batch` and `abatch`",
             do="pass a store object, such as InMemoryStore(), not its class or context",
         )

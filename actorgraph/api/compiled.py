@@ -1,4 +1,4 @@
-"""What every method of a compiled graph stands on: its plan, its saver, and how a run is set up."""
+"""The base of a compiled graph: construction, how a run is set up, what a config addresses."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import Any, Self, cast
 import msgspec
 
 from actorgraph.api import config as configs
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.limits import seconds
 from actorgraph.api.options import CallOptions
 from actorgraph.api.profile import check_profile
-from actorgraph.api.registry import stores_of, together
+from actorgraph.api.registry import merge_stores, stores_of
 from actorgraph.api.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.supplies import supplies_of
 from actorgraph.codec import Codec
@@ -37,16 +37,14 @@ from actorgraph.runtime.nested import (
 )
 from actorgraph.runtime.stopping import Stopping
 from actorgraph.superstep.nesting import nodes_of, stable
-from actorgraph.values.configs import merged
+from actorgraph.values.configs import Config, merged
 from actorgraph.values.interop import own
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
-Config = Mapping[str, Any]
 
-
-class _Seat(msgspec.Struct, frozen=True):
-    """Where one run takes place: its thread, its saver, and what it inherits."""
+class _RunSetup(msgspec.Struct, frozen=True):
+    """The thread, saver and codec of one run, its own or inherited from the run above."""
 
     config: Config | None
     host: Host | None
@@ -56,12 +54,16 @@ class _Seat(msgspec.Struct, frozen=True):
     run: bytes
 
 
-class Target(msgspec.Struct, frozen=True):
-    """What a config addresses, to be read or changed.
+class AddressedGraph(msgspec.Struct, frozen=True):
+    """The thread, checkpoint and graph that a config addresses, to be read or changed.
 
     Attributes:
-        declared: whether the plan is that of the namespace; an unknown namespace is read with
-            the root graph's.
+        host: of the saver.
+        codec: decodes and encodes the graph's values.
+        plan: of the graph or subgraph.
+        address: thread, namespace and checkpoint.
+        declared: whether `plan` belongs to the namespace; an unknown namespace is read with the
+            root graph's plan.
     """
 
     host: Host
@@ -71,8 +73,13 @@ class Target(msgspec.Struct, frozen=True):
     declared: bool
 
 
-def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | None, tuple[str, ...]]:
-    """Who reads a run inside of another one, and what: its own reader, if any, and that above."""
+def _nested_broadcast(
+    place: NestedPlace, own: Broadcast | None
+) -> tuple[Broadcast | None, tuple[str, ...]]:
+    """Return the buffer that a nested run writes its chunks to, and the modes to emit.
+
+    Its own reader's, if it has one, which passes on to the reader of the run above; else that.
+    """
     above, namespace = place.scope.lineage.broadcast, namespace_of(place.namespace)
     reads = above.modes_at(namespace) if above is not None else frozenset[str]()
     if own is None:
@@ -82,14 +89,17 @@ def _readers(place: NestedPlace, own: Broadcast | None) -> tuple[Broadcast | Non
     return own, tuple(own.modes_at(namespace))
 
 
-def stopped_by(place: NestedPlace | None, options: CallOptions) -> Stopping:
-    """What stops a run that begins now."""
+def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
+    """Return the control and the deadline of a run that begins now."""
     deadline_s = seconds("deadline_s", options.get("deadline_s"))
     return stopping_of(place, options.get("control"), deadline_s)
 
 
 class CompiledBase:
-    """The plan and the saver of a compiled graph. Immutable; `CompiledStateGraph` is the whole."""
+    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable.
+
+    Base of `CompiledStateGraph`.
+    """
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
@@ -106,9 +116,10 @@ class CompiledBase:
         stores: Mapping[str, Store] | None = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
+        # The plan lists the nodes whose subgraphs may store checkpoints.
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan
-        self.checkpointer = adopted(checkpointer)
+        self.checkpointer = adapt_checkpointer(checkpointer)
         check_profile(self.checkpointer)
         self.store = store
         self.stores = stores_of(stores)
@@ -132,7 +143,7 @@ class CompiledBase:
 
     @property
     def durability(self) -> Durability:
-        """The mode of a run that names none; inside of another run that one's may hold."""
+        """The durability of a run whose call has none; a nested run may inherit another."""
         return self._durability or Durability.SYNC
 
     @property
@@ -142,11 +153,11 @@ class CompiledBase:
 
     @property
     def graph_id(self) -> str:
-        """Tells this graph's stored checkpoints from another's."""
+        """Identifies the graph in what is stored."""
         return self.plan.graph_id
 
     def _place(self, config: Config | None) -> NestedPlace | None:
-        """Where a call stands that a node makes; None for a run of its own."""
+        """Return where in a node's run a call is made; None for a top-level run."""
         scope = CURRENT.get(None)
         if scope is None or not belongs(scope, config):
             return None
@@ -163,13 +174,13 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        seat = self._seat(config) if place is None else self._seat_below(place, config)
+        setup = self._root_setup(config) if place is None else self._nested_setup(place, config)
         if place is not None:
-            broadcast, modes = _readers(place, broadcast)
+            broadcast, modes = _nested_broadcast(place, broadcast)
         policy = configs.policy_of(
             self.plan,
-            seat.config,
-            durability=configs.durability_of(options.get("durability"), seat.durability),
+            setup.config,
+            durability=configs.durability_of(options.get("durability"), setup.durability),
             modes=modes,
             output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
             interrupt_before=options.get("interrupt_before"),
@@ -180,29 +191,31 @@ class CompiledBase:
         return Launch(
             plan=self.plan,
             policy=policy,
-            address=seat.address,
+            address=setup.address,
             given=own(given),
-            config=dict(seat.config or {}),
-            host=seat.host,
-            codec=seat.codec,
+            config=dict(setup.config or {}),
+            host=setup.host,
+            codec=setup.codec,
             context=copy_context(),
-            run=seat.run,
-            recorded=configs.is_recorded(options.get("replay"), given, seat.host is not None),
+            run=setup.run,
+            recorded=configs.is_recorded_replay(
+                options.get("replay"), given, setup.host is not None
+            ),
             broadcast=broadcast,
             place=place,
-            cache=self._results(place, seat.codec),
-            stopping=stopped_by(place, options),
-            resources=supplies_of(
+            cache=self._result_cache(place, setup.codec),
+            stopping=stopping_for(place, options),
+            supplies=supplies_of(
                 self.plan,
                 place.scope.lineage.resources if place else None,
                 context=options.get("context"),
                 store=self.store,
-                stores=together(self.stores, options.get("stores")),
+                stores=merge_stores(self.stores, options.get("stores")),
             ),
         )
 
-    def _results(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
-        """The cache of the graph's own nodes: its own, or that of the graph above."""
+    def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
+        """Return the cache of the graph's nodes: its own, or that of the graph above."""
         above = place.scope.lineage.cache if place is not None else None
         cache = self.cache or (above.cache if above is not None else None)
         if cache is None:
@@ -210,48 +223,53 @@ class CompiledBase:
         return ResultCache(cache, codec.at_rest, self.graph_id, self.identities)
 
     def _changed(self, **attributes: Any) -> Self:
-        """The same graph with other attributes; this one stays as it is."""
+        """Return a copy of the graph with other attributes."""
         twin = copy.copy(self)
         vars(twin).update(attributes)
         return twin
 
     def _bound(self, config: Config | None) -> Config | None:
-        """A call's config on top of the one that `with_config` has bound."""
+        """Merge a call's config over the one that `with_config` bound."""
         return config if self.config is None else merged(self.config, configs.checked(config))
 
-    def _seat(self, config: Config | None) -> _Seat:
-        """Where a run of its own takes place."""
+    def _root_setup(self, config: Config | None) -> _RunSetup:
+        """Return the setup of a top-level run.
+
+        One that a node starts on another thread inherits callbacks, tags, metadata and limits.
+        """
         scope, host = CURRENT.get(None), self._own_host()
         if scope is not None:
             config = other_thread_config(scope, configs.checked(config))
         address = configs.start_of(config, needs_thread=host is not None)
-        return _Seat(config, host, address, self._codec, self.durability, IDS.run())
+        return _RunSetup(config, host, address, self._codec, self.durability, IDS.run())
 
-    def _seat_below(self, place: NestedPlace, config: Config | None) -> _Seat:
-        """Where a run in a node of another run takes place."""
+    def _nested_setup(self, place: NestedPlace, config: Config | None) -> _RunSetup:
+        """Return the setup of a run in a node of another run."""
         above, host = place.scope.lineage, place.host
         config = inherited_config(place.scope, config)
         thread_id, run, codec = above.thread_id, above.run, self._codec
+        # A graph with a saver of its own claims a thread there, as a top-level run does. Any
+        # other stores in the thread of the run above, encoded for that run's saver.
         if place.nested.claims:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
             codec = self._codec_for(host.saver)
         durability = self._durability or above.policy.durability
-        return _Seat(config, host, Address(thread_id, place.namespace), codec, durability, run)
+        return _RunSetup(config, host, Address(thread_id, place.namespace), codec, durability, run)
 
     def _own_host(self) -> Host | None:
-        """The host of the graph's own saver; None without one.
+        """Return the host of the graph's own saver; None without one.
 
         Raises:
-            InvalidConfigError: the graph is made to run inside of another one.
+            InvalidConfigError: the graph has `checkpointer=True`, which only a subgraph may have.
         """
         if self.checkpointer is True:
             raise InvalidConfigError(
                 f"checkpointer=True cannot be used for root graphs; {self.name!r} was called "
-                "outside of a node",
+                "outside a node",
                 do="pass a saver to compile(), or run this graph in a node of one that has a saver",
             )
-        # Not asked whether it is a Saver: that looks for each method, at every run.
+        # No isinstance(saver, Saver): a runtime protocol looks for each method, at every run.
         saver = self.checkpointer
         return None if saver is None or isinstance(saver, bool) else host_of(saver)
 
@@ -265,9 +283,11 @@ class CompiledBase:
             )
         return host
 
-    def _target(self, what: str, config: Config) -> Target:
-        """The thread, and the graph of it, that a config addresses from outside a run.
+    def _target(self, what: str, config: Config) -> AddressedGraph:
+        """Return what a config addresses from outside a run: thread, checkpoint and graph.
 
+        Args:
+            what: the method, for the error.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
@@ -275,10 +295,11 @@ class CompiledBase:
         address = configs.address_of(self._bound(config), needs_thread=True)
         found = graph_at(self, nodes_of(address.namespace))
         if found is self or found is None:
-            return Target(host, self._codec, self.plan, address, found is not None)
+            return AddressedGraph(host, self._codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
+        # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
         if found.checkpointer is True:
             address = msgspec.structs.replace(address, namespace=stable(address.namespace))
         codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
-        return Target(host, codec, found.plan, address, declared=True)
+        return AddressedGraph(host, codec, found.plan, address, declared=True)

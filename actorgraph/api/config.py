@@ -1,4 +1,8 @@
-"""The `config` dict of a call, checked and taken apart before anything runs."""
+"""Validate and parse the arguments of a call before anything runs.
+
+The `config` dict, the ways to address a thread, and limits from arguments or the environment.
+Every function raises InvalidConfigError for a bad value.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,34 +13,34 @@ from actorgraph.errors.texts import is_unicode
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.launch import Address
 from actorgraph.superstep.nesting import stable
+from actorgraph.values.configs import Config
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.metadata import check_texts, stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
-Config = Mapping[str, Any]
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
 
 
 def address_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """The thread, namespace and checkpoint that a config addresses.
+    """Return the thread, namespace and checkpoint that a config addresses.
 
     Args:
-        needs_thread: whether a thread id must be there.
+        needs_thread: whether a config without a thread id is an error.
     Raises:
-        InvalidConfigError: it isn't, or a part can't be used.
+        InvalidConfigError: the thread id is missing, or a part of the address is invalid.
     """
     place = checked(config).get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
-            f'config["configurable"] is {place!r}, not a dict', do=f"pass config={_EXAMPLE}"
+            f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
         )
     thread_id = place.get("thread_id")
     if thread_id is None:
         if needs_thread:
             raise InvalidConfigError(
-                "the graph has a checkpointer and the config has no thread_id",
+                "config has no thread_id, which a graph with a checkpointer needs",
                 do=f"pass config={_EXAMPLE}",
             )
         return Address()
@@ -51,12 +55,13 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
 
 
 def start_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """Where a run of its own begins: as `address_of`, but at a root checkpoint.
+    """Return the root checkpoint at which a top-level run starts.
 
-    A config of a nested graph's checkpoint names those of the runs above it too.
+    The config of a subgraph's checkpoint also holds those of the runs above it, in
+    `checkpoint_map`; the run starts at the root's and each subgraph at its own.
 
     Raises:
-        InvalidConfigError: it names a nested graph, and not the checkpoints above it.
+        InvalidConfigError: the config addresses a subgraph without the checkpoints above it.
     """
     address = address_of(config, needs_thread=needs_thread)
     if not address.namespace:
@@ -64,61 +69,65 @@ def start_of(config: Config | None, *, needs_thread: bool) -> Address:
     places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(
-            f"the config addresses the nested graph {address.namespace!r}, in which no run begins",
-            do="take the config of a snapshot of get_state(config, subgraphs=True), which has the "
+            f"config addresses the subgraph {address.namespace!r}, but a run starts at the root",
+            do="use the config of a snapshot from get_state(config, subgraphs=True), which has the "
             "checkpoints of the runs above; or leave checkpoint_ns out",
         )
     named = {n: (n, _checkpoint_id(checkpoint)) for n, checkpoint in places.items() if n}
     if address.checkpoint is not None:
         named[address.namespace] = (address.namespace, address.checkpoint)
+    # Keyed without task ids: the new run's tasks get other ids, but the same node names.
     by_nodes = {stable(namespace): place for namespace, place in named.items()}
     return Address(address.thread_id, "", _checkpoint_id(places[""]), by_nodes)
 
 
 def checked(config: object) -> Config:
-    """A call's config; an empty one for None.
+    """Return a call's config; an empty one for None.
 
     Raises:
-        InvalidConfigError: it is no dict.
+        InvalidConfigError: it is not a dict.
     """
     if config is None:
         return {}
     if not isinstance(config, Mapping):
-        raise InvalidConfigError(f"config is {config!r}, not a dict", do=f"pass config={_EXAMPLE}")
+        raise InvalidConfigError(
+            f"config must be a dict, got {config!r}", do=f"pass config={_EXAMPLE}"
+        )
     return config
 
 
 def where_of(filter: object) -> tuple[tuple[str, object], ...]:
-    """A metadata filter as pairs.
+    """Return a metadata filter as pairs.
 
     Raises:
-        InvalidConfigError: it is not a dict with text keys.
+        InvalidConfigError: it is not a dict with string keys.
     """
     if filter is None:
         return ()
     if not isinstance(filter, Mapping) or not all(isinstance(key, str) for key in filter):
         raise InvalidConfigError(
-            f"filter is {filter!r}, not a dict of metadata", do='use e.g. {"source": "loop"}'
+            f"filter must be a dict of metadata, got {filter!r}", do='use e.g. {"source": "loop"}'
         )
     check_texts(filter, "filter")
     return tuple(filter.items())
 
 
 def limit_of(limit: int | None) -> int | None:
-    """How many a listing may give at most; None for all.
+    """Return the most items that a listing may return; None for all.
 
     Raises:
-        InvalidConfigError: it is no whole number, or a negative one.
+        InvalidConfigError: it is negative, or not an integer.
     """
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit
     raise InvalidConfigError(
-        f"limit={limit!r} is no number of checkpoints", do="use 0 or more, or None for all"
+        f"limit must be an integer >= 0 or None, got {limit!r}",
+        do="use 0 or more, or None for all",
     )
 
 
-def bound_of(before: Config | str | None) -> bytes | None:
-    """The checkpoint that a listing's `before` names: a config, or the id as text.
+def before_of(before: Config | str | None) -> bytes | None:
+    """Return the checkpoint id in a listing's `before`: a config, or the id as text.
 
     Raises:
         InvalidConfigError: it is neither.
@@ -131,7 +140,8 @@ def bound_of(before: Config | str | None) -> bytes | None:
 def _check_thread_id(given: object, text: str) -> None:
     if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
         raise InvalidConfigError(
-            f"thread_id is a {type(given).__name__}", do="use a string, an integer or a UUID"
+            f"thread_id must be a string, an integer or a UUID, got {type(given).__name__}",
+            do="use a string, an integer or a UUID",
         )
     try:
         size = len(text.encode())
@@ -139,8 +149,8 @@ def _check_thread_id(given: object, text: str) -> None:
         size = THREAD_ID_BYTES_MAX + 1
     if not 0 < size <= THREAD_ID_BYTES_MAX or any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise InvalidConfigError(
-            f"thread_id {text[:40]!r} is empty, longer than {THREAD_ID_BYTES_MAX} bytes, or has "
-            "control characters",
+            f"thread_id must have 1 to {THREAD_ID_BYTES_MAX} bytes and no control characters, "
+            f"got {text[:40]!r}",
             do="use a short printable name, such as a UUID",
         )
 
@@ -150,7 +160,7 @@ def _namespace(given: object) -> str:
         return ""
     if not isinstance(given, str) or not is_unicode(given) or "\0" in given:
         raise InvalidConfigError(
-            f"checkpoint_ns {str(given)[:40]!r} is no text that can be stored",
+            f"checkpoint_ns must be storable text, got {str(given)[:40]!r}",
             do="take it from get_state().config; the thread's own namespace is ''",
         )
     return given
@@ -161,13 +171,13 @@ def _checkpoint_id(text: object) -> bytes:
         return as_bytes(str(text))
     except ValueError:
         raise InvalidConfigError(
-            f"checkpoint_id {str(text)[:60]!r} is not the id of a checkpoint",
+            f"checkpoint_id must be the id of a checkpoint, got {str(text)[:60]!r}",
             do="take it from get_state().config or get_state_history()",
         ) from None
 
 
 def durability_of(value: str | Durability | None, default: Durability) -> Durability:
-    """The mode that a call asks for, or the default.
+    """Return the durability of a call, or the default.
 
     Raises:
         InvalidConfigError: there is no such mode.
@@ -179,34 +189,35 @@ def durability_of(value: str | Durability | None, default: Durability) -> Durabi
     except ValueError:
         modes = [mode.value for mode in Durability]
         raise InvalidConfigError(
-            f"durability={value!r} is no durability mode", do=did_you_mean(value, modes)
+            f"unknown durability={value!r}; expected one of {', '.join(modes)}",
+            do=did_you_mean(value, modes),
         ) from None
 
 
 def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
-    """The stream modes that a call asks for.
+    """Return the stream modes of a call.
 
     Raises:
-        InvalidConfigError: one of them doesn't exist.
+        InvalidConfigError: one of them doesn't exist, or there is none.
     """
     modes = (stream_mode,) if isinstance(stream_mode, str) else tuple(stream_mode)
     if not modes:
         raise InvalidConfigError(
-            "stream_mode is an empty list", do=f"name some of {', '.join(STREAM_MODES)}"
+            "stream_mode must not be an empty list", do=f"use some of {', '.join(STREAM_MODES)}"
         )
     for mode in modes:
         if mode not in STREAM_MODES:
             raise InvalidConfigError(
-                f"stream_mode={mode!r} is no stream mode", do=did_you_mean(mode, STREAM_MODES)
+                f"unknown stream_mode={mode!r}", do=did_you_mean(mode, STREAM_MODES)
             )
     return modes
 
 
 def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """The output keys that a call asks for.
+    """Return the output keys of a call; None for the default.
 
     Raises:
-        InvalidConfigError: one of them is no key of the state.
+        InvalidConfigError: one of them is not a key of the state.
     """
     if names is None:
         return None
@@ -214,7 +225,7 @@ def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | 
     for key in keys:
         if key not in plan.state_keys:
             raise InvalidConfigError(
-                f"output_keys has {key!r}, which is no key of the state",
+                f"output_keys contains {key!r}, which is not a key of the state",
                 do=did_you_mean(key, plan.state_keys),
             )
     return keys
@@ -232,16 +243,16 @@ def policy_of(
     step_timeout_s: float | None = None,
     strict_resume: bool = False,
 ) -> RunPolicy:
-    """The settings of one run: the call's, else the graph's.
+    """Return the settings of one run: the call's, else the graph's.
 
     Raises:
-        InvalidConfigError: a number is out of range, or an interrupt names no node.
+        InvalidConfigError: a number is out of range, or an interrupt names an unknown node.
     """
     config = checked(config)
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InvalidConfigError(
-            f'config["metadata"] is {metadata!r}, not a dict', do="pass a dict of JSON values"
+            f'config["metadata"] must be a dict, got {metadata!r}', do="pass a dict of JSON values"
         )
     if metadata:
         check_texts(metadata, 'config["metadata"]')
@@ -253,73 +264,78 @@ def policy_of(
         step_timeout_s=step_timeout_s,
         max_concurrency=_count(config, "max_concurrency", None),
         max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
-        interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),
-        interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
+        interrupt_before=_interrupt_nodes(plan, interrupt_before, plan.interrupt_before),
+        interrupt_after=_interrupt_nodes(plan, interrupt_after, plan.interrupt_after),
         modes=frozenset(modes),
         output_keys=output_keys,
         metadata=stored_metadata(metadata),
         tags=_tags(config),
-        strict_resume=strict_resume or _says_strict(config),
+        strict_resume=strict_resume or _strict_resume_of(config),
     )
 
 
-def is_recorded(replay: str | None, given: object, stored: bool) -> bool:
-    """Whether a call asks to be told what was recorded.
+def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
+    """Whether a call replays the recorded steps instead of running nodes.
 
+    Args:
+        given: the call's input; a recorded replay takes None.
+        stored: whether the graph has a saver.
     Raises:
-        InvalidConfigError: there is no such replay, or it can't be one.
+        InvalidConfigError: `replay` is unknown, or the call has an input or no checkpointer.
     """
     if replay not in (None, "execute", "recorded"):
         raise InvalidConfigError(
-            f"replay={replay!r} is no kind of replay",
+            f'unknown replay={replay!r}; expected "execute" or "recorded"',
             do=did_you_mean(replay, ["execute", "recorded"]),
         )
     if replay != "recorded":
         return False
     if given is not None or not stored:
         raise InvalidConfigError(
-            'replay="recorded" takes no input and needs a checkpointer: it tells what is stored',
+            'replay="recorded" takes no input and needs a checkpointer: it returns what is stored',
             do="call it with None and the config of a checkpoint",
         )
     return True
 
 
-def _says_strict(config: Config) -> bool:
-    """As LangGraph's programs say it."""
+def _strict_resume_of(config: Config) -> bool:
+    """Read LangGraph's key for `strict_resume`."""
     return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))
 
 
 def _tags(config: Config) -> tuple[str, ...]:
     tags = config.get("tags") or ()
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
-        raise InvalidConfigError(f'config["tags"] is {tags!r}, not a list of texts', do='["mine"]')
+        raise InvalidConfigError(
+            f'config["tags"] must be a list of strings, got {tags!r}', do='pass e.g. ["mine"]'
+        )
     return tuple(tags)
 
 
 def max_concurrency_of(config: Config | None) -> int | None:
-    """How many at once a config allows; None for no bound.
+    """Return a config's `max_concurrency`; None for no bound.
 
     Raises:
-        InvalidConfigError: it is no positive number.
+        InvalidConfigError: it is not a positive integer.
     """
     return _count(checked(config), "max_concurrency", None)
 
 
 def _count(config: Config, key: str, default: Any) -> Any:
-    """A positive number of a config, or its default."""
+    """Return a positive integer of a config, or its default."""
     value = config.get(key, default)
     if value is default:
         return default
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidConfigError(f"{key}={value!r} is not a whole number", do="use 1 or more")
+        raise InvalidConfigError(f"{key} must be an integer, got {value!r}", do="use 1 or more")
     if value < 1:
         raise InvalidConfigError(
-            f"{key}={value!r} is less than 1", do="use 1 or more, or leave it out"
+            f"{key} must be >= 1, got {value!r}", do="use 1 or more, or leave it out"
         )
     return value
 
 
-def _nodes(
+def _interrupt_nodes(
     plan: Plan, names: Sequence[str] | str | None, default: tuple[str, ...]
 ) -> tuple[str, ...]:
     if names is None:

@@ -1,31 +1,32 @@
-"""What a DeltaChannel's value is made of, for tools that read a saver directly."""
+"""Read the writes that make a DeltaChannel's value, for tools that read a saver directly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.saver_methods import NO_GRAPH
 from actorgraph.codec import Codec
 from actorgraph.codec.held import held_values
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import decode_record
 from actorgraph.codec.restore import stored_write
-from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.deltas import in_order
 from actorgraph.values.commits import LoadCheckpoint, Loaded, StoredCheckpoint
+from actorgraph.values.configs import Config
 
-_NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
-Config = Mapping[str, Any]
 PendingWrite = tuple[str, str, Any]
 
 
 class DeltaChannelHistory(TypedDict):
-    """Where one channel's value comes from.
+    """The writes that make one channel's value.
 
-    `writes` are `(task id, channel, value)`, oldest first; `seed` is the value of the nearest
-    ancestor that holds one. Without it the value begins with the type's first one.
+    Attributes:
+        writes: `(task id, channel, value)`, oldest first.
+        seed: the value of the nearest ancestor that holds a whole one; if it is absent, the
+            writes are applied to an empty value of the type.
     """
 
     writes: list[PendingWrite]
@@ -33,22 +34,22 @@ class DeltaChannelHistory(TypedDict):
 
 
 class DeltaHistoryMethods:
-    """`get_delta_channel_history` over the port."""
+    """`aget_delta_channel_history` and its blocking version."""
 
     codec: Codec
 
     async def aget_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
-        """The seed and the writes that make the value of some channels at a checkpoint.
+        """Return the seed and the writes that make the values of channels at a checkpoint.
 
-        It goes up from parent to parent, so another branch's writes are not among them. Those
-        beside the checkpoint itself belong to the next superstep and are left out.
+        It walks from parent to parent, so writes of other branches are not included. Pending
+        writes of the checkpoint itself belong to the next superstep and are left out.
 
         Args:
-            config: the checkpoint; the newest if it names none.
+            config: the checkpoint; the newest if it has no checkpoint_id.
             channels: their names.
-        Returns: an entry for each of them.
+        Returns: channel -> its history.
         """
         place = address_of(config, needs_thread=True)
         found: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
@@ -66,7 +67,7 @@ class DeltaHistoryMethods:
                     found[name]["writes"][:0] = self._writes(at, name)
             record = decode_record(at.row.record)
             ends = left.difference(record.deltas).intersection(record.channel_versions)
-            seeds = held_values(self.codec, _NO_GRAPH, at, record.only(ends), Placement())
+            seeds = held_values(self.codec, NO_GRAPH, at, record.only(ends), Placement())
             for name, seed in seeds.items():
                 found[name]["seed"] = seed
             left.difference_update(ends)
@@ -75,7 +76,7 @@ class DeltaHistoryMethods:
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
-        """`aget_delta_channel_history`, blocking."""
+        """Blocking version of `aget_delta_channel_history`."""
         return block_on(
             "aget_delta_channel_history",
             lambda: self.aget_delta_channel_history(config=config, channels=channels),

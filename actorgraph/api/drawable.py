@@ -1,22 +1,22 @@
-"""DrawableGraph: what `get_graph()` returns, with LangGraph's drawing methods. Nothing is sent
-anywhere: every picture is drawn on this machine.
-"""
+"""DrawableGraph: the result of `get_graph()`, with LangGraph's drawing methods."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from actorgraph.api.raster import png_of
+from actorgraph.plan.drawing import svg
 from actorgraph.plan.drawing.ascii import ascii_art
 from actorgraph.plan.drawing.mermaid import mermaid
 from actorgraph.plan.drawing.shape import GraphShape
-from actorgraph.plan.drawing.svg import svg
 
 
 class DrawableGraph(GraphShape):
-    """A graph as a drawing: `nodes` by id and a list of `edges`.
+    """A graph as a drawing, which a notebook shows as a picture.
 
-    A notebook shows it as a picture.
+    Attributes:
+        nodes: by id.
+        edges: a list.
     """
 
     def draw_mermaid(
@@ -28,15 +28,15 @@ class DrawableGraph(GraphShape):
         wrap_label_n_words: int = 9,
         frontmatter_config: Mapping[str, Any] | None = None,
     ) -> str:
-        """Mermaid text, for Markdown pages and Mermaid's own tools.
+        """Return Mermaid text, for Markdown pages and Mermaid's own tools.
 
         Args:
-            with_styles: with settings, nodes' own lines and their classes; default yes.
-            curve_style: how Mermaid bends edges: "linear", "basis", ..., or an enum of these.
+            with_styles: include settings, one line per node, and style classes; default True.
+            curve_style: Mermaid's curve of edges: "linear", "basis", ..., or an enum of these.
             node_colors: CSS per class, as a mapping or an object with the keys "default",
                 "first" and "last".
             wrap_label_n_words: words per line of an edge's label.
-            frontmatter_config: Mermaid settings, merged with ours.
+            frontmatter_config: Mermaid settings, merged over the built-in ones.
         """
         return mermaid(
             self,
@@ -48,26 +48,26 @@ class DrawableGraph(GraphShape):
         )
 
     def draw_ascii(self) -> str:
-        """The drawing in characters, for terminals and tests."""
+        """Return the drawing as text, for terminals and tests."""
         return ascii_art(self)
 
     def print_ascii(self) -> None:
         """Print `draw_ascii()`."""
-        print(self.draw_ascii())  # noqa: T201 - that is what it is for
+        print(self.draw_ascii())  # noqa: T201 - its purpose
 
     def draw_svg(self) -> str:
-        """The drawing as an SVG document; it needs no other package."""
-        return svg(self)
+        """Return the drawing as an SVG document; it needs no other package."""
+        return svg.svg(self)
 
     def draw_png(
         self, output_file_path: str | Path | None = None, fontname: str | None = None
     ) -> bytes:
-        """The drawing as a PNG picture, two pixels per unit of `draw_svg()`.
+        """Return the drawing as a PNG picture, two pixels per unit of `draw_svg()`.
 
         Needs the extra `drawing` (Pillow).
 
         Args:
-            output_file_path: also write the picture there.
+            output_file_path: a file to write the picture to as well.
             fontname: the file of a TrueType font, for scripts that Pillow's own font lacks.
         Raises:
             MissingExtraError: Pillow isn't installed.
@@ -82,13 +82,13 @@ class DrawableGraph(GraphShape):
         padding: int = 10,
         **options: Any,
     ) -> bytes:
-        """`draw_png`, under the name and with the arguments that LangGraph programs use.
+        """Return the drawing as a PNG picture, with the name and arguments of LangGraph.
 
         Args:
-            output_file_path: also write the picture there.
+            output_file_path: a file to write the picture to as well.
             background_color: a colour's name or "#rrggbb"; None for a transparent picture.
             padding: free space around the drawing, in pixels.
-            options: LangGraph's settings of its web service; there is none here.
+            options: ignored; LangGraph's settings of its web service.
         Raises:
             MissingExtraError: Pillow isn't installed.
         """

@@ -1,4 +1,4 @@
-"""Drawing a compiled graph, and exporting its topology. Neither calls a node."""
+"""Draw a compiled graph and export its topology. Neither calls a node."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:  # few programs draw
 
 
 class DrawingMethods(CompiledBase):
-    """The methods that show what a graph looks like."""
+    """`get_graph` and `topology`."""
 
     def get_graph(
         self, config: Config | None = None, *, xray: bool | int = False
     ) -> "DrawableGraph":
-        """The graph as a drawing: Mermaid, ASCII, SVG, PNG, JSON.
+        """Return the graph as a drawing: Mermaid, ASCII, SVG, PNG, JSON.
 
         Args:
-            config: taken as LangGraph takes it; a graph looks the same for every config.
-            xray: draw the insides of nodes that are compiled graphs, or that call one they
-                know by name; a number: so many levels deep.
+            config: ignored; accepted for LangGraph's programs.
+            xray: whether to expand nodes that are compiled graphs, or whose function refers to
+                one; a number: the levels to expand.
         """
         from actorgraph.api.drawable import DrawableGraph
         from actorgraph.plan.drawing.shape import shape_of, with_inside
@@ -35,14 +35,14 @@ class DrawingMethods(CompiledBase):
     async def aget_graph(
         self, config: Config | None = None, *, xray: bool | int = False
     ) -> "DrawableGraph":
-        """`get_graph`, for programs that await it; it needs no waiting."""
+        """Async version of `get_graph`; it does not wait for anything."""
         return self.get_graph(config, xray=xray)
 
     def topology(self) -> dict[str, Any]:
-        """The graph as data for JSON, always in the same order, with a report about its wiring.
+        """Return the graph as JSON data in a stable order, with a report about its wiring.
 
         Returns: `name`, `graph_id`, `nodes`, `edges`, `joins`, and `report`: a list of
-            `{"code", "node", "what", "do"}`, empty when nothing is odd. Codes:
+            `{"code", "node", "what", "do"}`, empty if no problem was found. Codes:
             "unreachable", "join_never_completes", "join_of_alternatives", "no_way_to_end",
             "open_route".
         """

@@ -1,4 +1,4 @@
-"""Event streams of a compiled graph: `astream_events` and its blocking twin."""
+"""Event streams of a compiled graph: `astream_events` and `stream_events`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -17,7 +17,7 @@ _OWNED = ("stream_mode", "subgraphs")
 
 
 class EventMethods(RunMethods):
-    """The methods that read a run through projections."""
+    """`astream_events` and `stream_events`."""
 
     transformers: tuple[TransformerFactory, ...] = ()
 
@@ -51,7 +51,7 @@ class EventMethods(RunMethods):
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
     ) -> "AsyncGraphRunStream | SpanStream":
-        """Run the graph and read it through typed projections, or as LangChain's events.
+        """Run the graph and read typed projections of it, or LangChain's events.
 
         ```python
         async with graph.astream_events({"question": "why?"}, version="v3") as run:
@@ -62,18 +62,20 @@ class EventMethods(RunMethods):
         ```
 
         Args:
-            input, config: as in `ainvoke`.
+            input: as in `ainvoke`.
+            config: as in `ainvoke`.
             version: "v3" for projections. "v2", the default, for an iterator of LangChain's
-                events, see `actorgraph/api/events/spans.py`; it takes `include_names`,
-                `include_types`, `include_tags` and `exclude_...`.
-            transformers: classes of `StreamTransformer`, or functions of a scope that make one;
-                after those of `compile(transformers=)`.
+                events (`StreamEvent`); it takes the options `include_names`, `include_types`,
+                `include_tags` and `exclude_...`.
+            transformers: subclasses of `StreamTransformer`, or functions of a scope that make
+                one; they come after those of `compile(transformers=)`.
             options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the
                 transformers.
-        Returns: the run, which begins when it is read. It may be awaited too, for itself.
+        Returns: the run, which begins when it is read. Awaiting it returns the same object.
         Raises:
-            InvalidConfigError: another version, or an option that the projections decide about.
-            What `astream` raises.
+            InvalidConfigError: the version is unknown, or the option is one that follows from
+                the transformers.
+            Exception: as `astream`.
         """
         if version == "v2" and not transformers:
             return self._read_spans(input, config, options)
@@ -83,22 +85,24 @@ class EventMethods(RunMethods):
         self, given: Any, config: Config | None, options: dict[str, Any]
     ) -> "SpanStream":
         from actorgraph.api.events.span_stream import SpanStream
-        from actorgraph.api.events.spans import FILTERS, MODES, Filter, Spans
+        from actorgraph.api.events.spans import FILTERS, MODES, EventFilter, SpanEvents
 
-        wanted = Filter({name: options.pop(name, None) for name in FILTERS})
+        wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
         modes: Any = list(MODES)
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
         )
-        said = config or {}
-        tags: list[str] = list(said.get("tags") or ())
-        spans = Spans(self.name, given, stream.namespace, tags, said.get("metadata") or {})
+        given_config = config or {}
+        tags: list[str] = list(given_config.get("tags") or ())
+        spans = SpanEvents(
+            self.name, given, stream.namespace, tags, given_config.get("metadata") or {}
+        )
         return SpanStream(stream, spans, wanted.takes)
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
     ) -> "GraphRunStream":
-        """`astream_events`, blocking: projections are read with a plain `for`."""
+        """Blocking version of `astream_events`: projections are read with a plain `for`."""
         refuse_in_loop("astream_events")
         from actorgraph.api.events.readers import GraphRunStream
 
@@ -140,7 +144,7 @@ def _built_in() -> tuple[TransformerFactory, ...]:
 
 
 def _modes_of(factory: TransformerFactory) -> Sequence[str]:
-    """The modes that a transformer needs; a function that makes one is asked for a first one."""
+    """Return the modes that a transformer needs; a function is called once to find out."""
     known: Sequence[str] | None = getattr(factory, "required_stream_modes", None)
     return factory(()).required_stream_modes if known is None else known
 
@@ -148,13 +152,13 @@ def _modes_of(factory: TransformerFactory) -> Sequence[str]:
 def _check(version: str, options: dict[str, Any]) -> None:
     if version != "v3":
         raise InvalidConfigError(
-            f"version={version!r}: there are event streams of version 3 and, asynchronous and "
-            "without transformers, of version 2",
+            f'unknown version={version!r}; expected "v3", or "v2" for astream_events() without '
+            "transformers",
             do='use version="v3", or astream(stream_mode=[...]) for chunks',
         )
     for name in _OWNED:
         if name in options:
             raise InvalidConfigError(
-                f"astream_events() has no argument {name!r}: it follows from the transformers",
+                f"astream_events() has no argument {name!r}; the transformers determine it",
                 do="leave it out; transformers=[UpdatesTransformer] adds run.updates",
             )

@@ -1,4 +1,4 @@
-"""The blocking facade: the async methods' names without the `a`, for code without an event loop."""
+"""The sync API of a compiled graph: async methods without the `a`, for code without a loop."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -7,20 +7,20 @@ from typing import Any
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
 from actorgraph.api.state_facade import BlockingStateMethods
-from actorgraph.api.stream import EventStream
-from actorgraph.loops import in_event_loop
+from actorgraph.api.stream import ChunkStream
+from actorgraph.loops import running_loop
 from actorgraph.runtime import portal
 
 
 class BlockingMethods(BlockingStateMethods):
-    """Each method runs its async twin in the background loop; refused inside a running loop."""
+    """`invoke` and `stream`; each runs its async version in the portal's loop."""
 
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
-        """`ainvoke`, blocking. Refused inside a running event loop; takes the same options."""
+        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
         return block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
-        """`astream`, blocking. Refused inside a running event loop; takes the same options."""
+        """Blocking version of `astream`, with the same options. Refused inside an event loop."""
         refuse_in_loop("astream")
         return self._stream(input, config, options)
 
@@ -33,12 +33,13 @@ class BlockingMethods(BlockingStateMethods):
             while (chunk := portal.call(_next, stream, end)) is not end:
                 yield chunk
         finally:
-            # Collected as garbage where nothing may wait: inside of a loop, or at the very end.
-            if in_event_loop() or sys.is_finalizing():
+            # The generator may be freed by the garbage collector where nothing may block: inside
+            # a loop, or while the interpreter shuts down.
+            if running_loop() or sys.is_finalizing():
                 stream.abandon()
             else:
                 portal.call(stream.aclose)
 
 
-async def _next(stream: EventStream, end: object) -> Any:
+async def _next(stream: ChunkStream, end: object) -> Any:
     return await anext(stream, end)

@@ -1,4 +1,4 @@
-"""Following: the runs of a thread, one after the other, as they are started."""
+"""Follow a thread: iterate over its runs as they are started."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -11,10 +11,14 @@ from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 
 WAITING_MAX = 1000
+"""Runs that may have been started and not been asked for yet."""
 
 
-class _Coming:
-    """The runs that a follower has not asked for yet: all that the system has of it."""
+class _RunQueue:
+    """The runs that a reader has not asked for yet.
+
+    The system refers to this alone, so that a reader that is dropped is freed.
+    """
 
     def __init__(self, jobs: Iterable[Job], *, over: bool) -> None:
         self.jobs: deque[Job] = deque(jobs)
@@ -22,8 +26,8 @@ class _Coming:
         self.slow = False
         self.more = Gate()
 
-    def tell(self, job: Job | None) -> None:
-        """Add a run; None: there will be no more."""
+    def put(self, job: Job | None) -> None:
+        """Add a run; None for the end."""
         if job is None:
             self.over = True
         elif len(self.jobs) < WAITING_MAX:
@@ -33,10 +37,11 @@ class _Coming:
         self.more.open()
 
 
-class Following(AsyncIterator[Run]):
-    """See `ActorSystem.follow`. Iterate it once; leave it by `break`, or at once by `close()`.
+class RunFeed(AsyncIterator[Run]):
+    """The runs of one thread; see `ActorSystem.follow`. Iterate it once.
 
-    Runs that were started and not asked for yet wait here, `WAITING_MAX` of them at most.
+    Leave it by `break`, or with `close()`. At most `WAITING_MAX` runs are queued for a slow
+    reader.
     """
 
     def __init__(self, actor: SystemActor, thread_id: str) -> None:
@@ -44,44 +49,44 @@ class Following(AsyncIterator[Run]):
         self._thread_id = thread_id
         jobs = [job for job in actor.jobs.values() if job.thread_id == thread_id]
         jobs.sort(key=lambda job: job.id)
-        self._coming = _Coming(jobs, over=actor.draining is not None)
-        self._told = self._coming.tell  # one object, to be found again
-        actor.followers.setdefault(thread_id, []).append(self._told)
+        self._queue = _RunQueue(jobs, over=actor.draining is not None)
+        # Kept: each access makes another bound method, and `close` must find this one.
+        self._put = self._queue.put
+        actor.followers.setdefault(thread_id, []).append(self._put)
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> Run:
-        """The next run.
+        """Return the next run.
 
         Raises:
             StopAsyncIteration: the system drains.
-            SlowReaderError: more runs were started than can wait here.
+            SlowReaderError: more than `WAITING_MAX` runs were started meanwhile.
         """
-        coming = self._coming
-        while not coming.jobs:
-            if coming.slow:
+        queue = self._queue
+        while not queue.jobs:
+            if queue.slow:
                 self.close()
                 raise SlowReaderError(
                     f"more than {WAITING_MAX} runs of thread {self._thread_id!r} were started "
                     "before they were asked for",
-                    do="follow the thread again, and see runs(thread_id=) for those between",
+                    do="follow the thread again, and call runs(thread_id=) for those in between",
                 )
-            if coming.over:
+            if queue.over:
                 self.close()
                 raise StopAsyncIteration
-            coming.more = Gate()
-            await coming.more.wait()
-        return Run(coming.jobs.popleft(), self._actor.cancel)
+            queue.more = Gate()
+            await queue.more.wait()
+        return Run(queue.jobs.popleft(), self._actor.cancel)
 
     def close(self) -> None:
-        """Follow no more."""
-        self._coming.over = True
-        told = self._actor.followers.get(self._thread_id, [])
-        if self._told in told:
-            told.remove(self._told)
-        if not told:
+        """Stop following."""
+        self._queue.over = True
+        readers = self._actor.followers.get(self._thread_id, [])
+        if self._put in readers:
+            readers.remove(self._put)
+        if not readers:
             self._actor.followers.pop(self._thread_id, None)
 
     def __del__(self) -> None:

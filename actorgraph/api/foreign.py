@@ -1,4 +1,4 @@
-"""`ForeignSaver`: a saver that somebody else wrote, with the methods of ours."""
+"""ForeignSaver: adapts a saver of LangGraph's interface to the port."""
 
 import threading
 import warnings
@@ -18,16 +18,17 @@ _LOCK = threading.Lock()
 
 
 class ForeignSaver(HostedSaver, ForeignBackend):
-    """Makes a saver of LangGraph's interface a checkpointer; `compile` does it by itself.
+    """Makes a saver of LangGraph's interface a checkpointer; `compile` does so automatically.
 
-    What such a saver can't promise: see `limits`. Of two runs of this process on one thread one
-    gets a ConflictError; runs of other processes are noticed only when a run begins.
+    See `limits` for the guarantees that it lacks. Of two runs of this process on one thread one
+    gets a ConflictError; runs of other processes are detected only when a run begins.
 
     Args:
-        saver: an object with `put`, `put_writes`, `get_tuple` and `list`, or their async twins.
+        saver: an object with `put`, `put_writes`, `get_tuple` and `list`, or their async
+            versions.
     Attributes:
         saver: that object.
-        limits: what it can't promise, in a few words.
+        limits: the guarantees that it lacks, a few words each.
     Raises:
         GraphBuildError: its class lacks one of the methods.
     Warns:
@@ -41,7 +42,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
         if absent := missing(saver):
             raise GraphBuildError(
                 f"{kind} can't be a checkpointer: it has no {', '.join(absent)}",
-                do="give the class these methods, or their async twins (aget_tuple, ...)",
+                do="give the class these methods, or their async versions (aget_tuple, ...)",
             )
         super().__init__(saver)
         self._calls.blocking_first = frozenset(
@@ -54,7 +55,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
             warnings.warn(_limited(type(saver)), ForeignSaverWarning, stacklevel=6)
 
     def learn(self, types: Iterable[type]) -> None:
-        """Let a saver of ours, whose class overrides some methods, store the types of a graph."""
+        """Register a graph's types with the codec of an adapted saver of actorgraph."""
         if isinstance(self.saver, HostedSaver):
             saver: Any = self.saver
             saver.codec = saver.codec.with_types(types)
@@ -64,7 +65,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
 
 
 def _limited(kind: type) -> str:
-    """What a warning says of a class."""
+    """Return the text of the warning about a class."""
     limits = f"works as a checkpointer with LangGraph's guarantees: {', '.join(LIMITS)}"
     if not issubclass(kind, HostedSaver):
         do = "nothing, or move its threads to one of actorgraph's savers; see docs/migrating.md"
@@ -72,6 +73,6 @@ def _limited(kind: type) -> str:
     names = ", ".join(replaced_in_runs(kind))
     return (
         f"{kind.__name__} overrides {names}, so it {limits}\n"
-        "  Do this: nothing; or, to keep actorgraph's guarantees, watch or limit a saver by one "
-        "around it (docs/operations.md), or override its commit() and query()"
+        "  Do this: nothing; or, to keep actorgraph's guarantees, wrap a saver to watch or limit "
+        "it (docs/operations.md), or override its commit() and query()"
     )

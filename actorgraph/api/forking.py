@@ -1,10 +1,10 @@
-"""A checkpoint's state, copied to a thread of its own, maybe in another saver."""
+"""Copy a checkpoint's state to a new thread, maybe in another saver."""
 
 from typing import Any
 
 import msgspec
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import encode_names
@@ -24,11 +24,13 @@ from actorgraph.values.policies import Durability, RunPolicy
 NOTHING_NEXT = encode_names(())
 
 
-class Fork(msgspec.Struct, frozen=True):
-    """Where a copy goes.
+class ForkTarget(msgspec.Struct, frozen=True):
+    """The destination of a copy.
 
     Attributes:
-        host, codec: of the saver there.
+        thread_id: of the new thread.
+        host: of the saver that will hold it.
+        codec: of that saver.
     """
 
     thread_id: str
@@ -36,11 +38,11 @@ class Fork(msgspec.Struct, frozen=True):
     codec: Codec
 
 
-async def found_at(at: Target) -> LoadedThread:
-    """The addressed checkpoint.
+async def load_source(at: AddressedGraph) -> Found:
+    """Load the addressed checkpoint.
 
     Raises:
-        CheckpointNotFoundError: there is none.
+        CheckpointNotFoundError: it doesn't exist.
     """
     found = await load(at.host, at.codec, at.plan, at.address)
     if found.restored is None or not found.restored.id:
@@ -50,31 +52,33 @@ async def found_at(at: Target) -> LoadedThread:
     return found
 
 
-async def memories_of(at: Target, before: int) -> list[StoredCheckpoint]:
-    """What the stateful graphs inside remembered when a checkpoint of the thread was stored.
+async def subgraph_states_before(at: AddressedGraph, before: int) -> list[StoredCheckpoint]:
+    """Find the state that stateful subgraphs had when a checkpoint of the thread was stored.
 
     Args:
-        before: its sequence.
-    Returns: of each of their namespaces the newest row that is older and at which a run of theirs
-        had ended, bare: one that waits belongs to a task, which begins anew.
+        before: the sequence number of that checkpoint.
+    Returns: for each of their namespaces the newest older row at which their run had ended,
+        without values. A row with tasks to run is skipped: it belongs to a task of the parent,
+        which starts again in the fork.
     """
     if at.address.namespace:
         return []
     query = ListCheckpoints(at.address.thread_id, bare=True)
-    rows: list[StoredCheckpoint] = await at.host.reader.ask(query)
+    rows: list[StoredCheckpoint] = await at.host.reader.ask(query)  # newest first
     found: dict[str, StoredCheckpoint] = {}
     for row in rows:
         ended = row.sequence < before and row.row.next == NOTHING_NEXT
+        # A namespace with a task id belongs to a stateless subgraph, which keeps nothing.
         if ended and row.namespace and NAMESPACE_END not in row.namespace:
             found.setdefault(row.namespace, row)
     return list(found.values())
 
 
-async def copied(at: Target, found: LoadedThread, to: Fork) -> Commit:
-    """The copy of a checkpoint as the first one of its namespace in a new thread, to be stored.
+async def copy_checkpoint(at: AddressedGraph, found: Found, to: ForkTarget) -> Commit:
+    """Return the commit that stores a checkpoint as the first one of its namespace there.
 
     Raises:
-        ConflictError: the new thread has checkpoints there.
+        ConflictError: the new thread has checkpoints in that namespace.
     """
     source, restored = at.address, found.restored
     assert restored is not None
@@ -91,6 +95,7 @@ async def copied(at: Target, found: LoadedThread, to: Fork) -> Commit:
         "ns": source.namespace,
         "id": as_text(restored.id),
     }
+    # The claim belongs to the run that holds the source thread.
     alone = msgspec.structs.replace(restored, claim=None)
     handoff = HandOff(
         to.codec,
@@ -105,6 +110,6 @@ async def copied(at: Target, found: LoadedThread, to: Fork) -> Commit:
 
 
 def address_of_copy(commit: Commit) -> dict[str, Any]:
-    """A config that addresses what was copied."""
+    """Return a config that addresses the copy."""
     newest = commit.checkpoints[-1].id
     return address_config(commit.thread_id, commit.namespace, newest) or {}

@@ -1,4 +1,4 @@
-"""CompiledStateGraph: a graph that runs. Its methods stand, by purpose, in files beside this."""
+"""CompiledStateGraph: a compiled graph, assembled from its parts."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from actorgraph.api.caching import CacheMethods
 from actorgraph.api.chaining import ChainMethods
 from actorgraph.api.drawing import DrawingMethods
 from actorgraph.api.eventing import EventMethods
-from actorgraph.api.surface import SurfaceMethods
+from actorgraph.api.surface import DescriptionMethods
 from actorgraph.values.policies import Durability, DurabilityMode
 
 
@@ -19,7 +19,7 @@ class CompiledStateGraph(
     BatchMethods,
     BindingMethods,
     CacheMethods,
-    SurfaceMethods,
+    DescriptionMethods,
     DrawingMethods,
 ):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
@@ -31,7 +31,7 @@ class CompiledStateGraph(
     """
 
     def with_durability(self, mode: DurabilityMode) -> Self:
-        """The same graph with another default durability; this one stays as it is.
+        """Return a copy of the graph with another default durability.
 
         Raises:
             InvalidConfigError: there is no such mode.

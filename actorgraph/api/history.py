@@ -1,9 +1,9 @@
-"""A thread's checkpoints as snapshots, newest first, read a page at a time."""
+"""Read a thread's checkpoints as snapshots, newest first, a page at a time."""
 
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.api.pages import Pages
 from actorgraph.api.state import decoded, ledger_of
 from actorgraph.codec.records import decode_metadata, encode_json
@@ -15,44 +15,52 @@ from actorgraph.values.snapshot import StateSnapshot
 
 PAGE_SIZE = 100
 Where = tuple[tuple[str, object], ...]
-_Row = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
-"""A checkpoint, and the ledger of its parent."""
+_RowWithParent = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
+"""A checkpoint, and the pending writes of its parent."""
 
 
 def read_history(
-    at: Target, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
+    at: AddressedGraph, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
 ) -> AsyncIterator[StateSnapshot]:
-    """The checkpoints of a namespace.
+    """Iterate over the snapshots of a namespace, newest first.
 
     Args:
-        where: metadata that must be equal. before: an id; only older ones. limit: at most.
-        lineage: only the addressed checkpoint, by default the newest, and its parents. Without
-            it an addressed checkpoint is the only one.
+        where: metadata that must be equal.
+        before: a checkpoint id; only older ones are listed.
+        limit: the most snapshots; None for all.
+        lineage: list only the addressed checkpoint, by default the newest, and its ancestors.
+            Without it an addressed checkpoint is listed alone.
     """
     shown = partial(_record, at)
     if lineage:
-        return Pages(_Lineage(at, where, before, limit).page, shown)
+        return Pages(_LineageReader(at, where, before, limit).page, shown)
     if at.address.checkpoint is not None:
-        return Pages(_Only(at, where, before, limit).page, shown)
-    return Pages(_Page(at, where, before, limit).page, shown)
+        return Pages(_SingleReader(at, where, before, limit).page, shown)
+    return Pages(_PageReader(at, where, before, limit).page, shown)
 
 
-class _Page:
-    """Reads the next page of a listing."""
+class _PageReader:
+    """Reads the pages of a listing."""
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
         self._at, self._where = at, where
         self._bound, self._left, self._full = before, limit, True
         self._after: tuple[bytes, str, int] | None = None
         self._beyond: list[StoredCheckpoint] = []
 
-    async def page(self) -> list[_Row]:
-        """The next page, to be made into snapshots."""
+    async def page(self) -> list[_RowWithParent]:
+        """Return the next page, to be made into snapshots."""
         rows = await self.rows()
         return await _with_parents(self._at, rows, self._beyond)
 
     async def rows(self) -> list[StoredCheckpoint]:
-        """The next page as it is stored. One row more is read: most often the last one's parent."""
+        """Return the next page as it is stored.
+
+        One row more is read: it says whether there is another page, and most often it is the
+        parent of the page's last row, whose writes that one's snapshot needs.
+        """
         size = PAGE_SIZE if self._left is None else min(self._left, PAGE_SIZE)
         if size <= 0 or not self._full:
             return []
@@ -69,22 +77,24 @@ class _Page:
         read: list[StoredCheckpoint] = await self._at.host.reader.ask(query)
         found, self._beyond = read[:size], read[size:]
         self._full = bool(self._beyond)
-        if found:  # a place, and no id: what is removed meanwhile ends nothing
+        if found:  # continue after a position, not an id: that row may be removed meanwhile
             last = found[-1]
             self._after = (last.row.id, last.thread_id, last.sequence)
         self._left = None if self._left is None else self._left - len(found)
         return found
 
 
-class _Only:
-    """Reads the one checkpoint that the address names, if it fits."""
+class _SingleReader:
+    """Reads the one checkpoint that is addressed, if it matches the filters."""
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
-        self._at, self._rows = at, _Page(at, where, before, None)
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
+        self._at, self._rows = at, _PageReader(at, where, before, None)
         self._done = limit == 0
 
-    async def page(self) -> list[_Row]:
-        """It, and then nothing."""
+    async def page(self) -> list[_RowWithParent]:
+        """Return that checkpoint once, then an empty page."""
         while not self._done and (rows := await self._rows.rows()):
             found = [row for row in rows if row.row.id == self._at.address.checkpoint]
             if found:
@@ -93,28 +103,38 @@ class _Only:
         return []
 
 
-class _Lineage:
-    """Reads the next page of a checkpoint and its parents, which are always older than it."""
+class _LineageReader:
+    """Reads a checkpoint and its ancestors out of the pages of the whole namespace.
 
-    def __init__(self, at: Target, where: Where, before: bytes | None, limit: int | None) -> None:
+    One pass suffices, because a parent is always older than its child.
+    """
+
+    def __init__(
+        self, at: AddressedGraph, where: Where, before: bytes | None, limit: int | None
+    ) -> None:
         self._at, self._where, self._left = at, dict(where), limit
-        self._rows = _Page(at, (), None, None)
+        self._rows = _PageReader(at, (), None, None)
         self._before = before
         self._begun = False
         self._next = at.address.checkpoint
 
-    async def page(self) -> list[_Row]:
-        """Walk on until something fits or the root is reached."""
+    async def page(self) -> list[_RowWithParent]:
+        """Return the next page with a match; an empty one at the root."""
         while self._left != 0 and (rows := await self._rows.rows()):
-            found = [row for row in rows if self._belongs(row) and self._fits(row)][: self._left]
+            found = [row for row in rows if self._is_next_ancestor(row) and self._matches(row)][
+                : self._left
+            ]
             if self._left is not None:
                 self._left -= len(found)
             if found:
                 return await _with_parents(self._at, found)
         return []
 
-    def _belongs(self, stored: StoredCheckpoint) -> bool:
-        """Whether it is the next one of the walk; a row that names itself as parent ends it."""
+    def _is_next_ancestor(self, stored: StoredCheckpoint) -> bool:
+        """Whether a row is the next ancestor, and older than `before`.
+
+        A row that is its own parent ends the walk: damaged data must not make it endless.
+        """
         row = stored.row
         older, self._before = self._before is None, _unless(self._before, row.id)
         if self._next is None and self._begun:
@@ -125,7 +145,7 @@ class _Lineage:
         self._next = None if row.parent == row.id else row.parent
         return older
 
-    def _fits(self, stored: StoredCheckpoint) -> bool:
+    def _matches(self, stored: StoredCheckpoint) -> bool:
         row = stored.row
         metadata = {**decode_metadata(row.metadata), "step": row.step, "source": row.source}
         return all(
@@ -139,11 +159,11 @@ def _unless(wanted: bytes | None, found: bytes) -> bytes | None:
 
 
 async def _with_parents(
-    at: Target, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
-) -> list[_Row]:
-    """Checkpoints, each with the ledger of its parent, which says what made it."""
+    at: AddressedGraph, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
+) -> list[_RowWithParent]:
+    """Pair checkpoints with the pending writes of their parents, which made them."""
     ledgers = {stored.row.id: decoded(at.codec, stored) for stored in (*page, *beyond)}
-    found: list[_Row] = []
+    found: list[_RowWithParent] = []
     for stored in page:
         parent = stored.row.parent
         if parent is not None and parent not in ledgers:
@@ -152,8 +172,8 @@ async def _with_parents(
     return found
 
 
-def _record(at: Target, row: _Row) -> StateSnapshot:
-    """The snapshot of a row; made when it is its turn, so that one is made at a time."""
+def _record(at: AddressedGraph, row: _RowWithParent) -> StateSnapshot:
+    """Build the snapshot of a row, when the reader asks for it."""
     stored, parents = row
     found = restore(at.codec, at.plan, Loaded(checkpoint=stored, head=stored.row.id))
     assert found is not None

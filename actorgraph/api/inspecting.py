@@ -1,15 +1,15 @@
-"""Reading and changing a compiled graph's threads from outside a run."""
+"""Read and change a thread's state from outside a run; resume, retry or fork it."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api import state as states
 from actorgraph.api.addresses import config_of
-from actorgraph.api.compiled import CompiledBase, Config, Target
+from actorgraph.api.compiled import AddressedGraph, CompiledBase, Config
 from actorgraph.api.history import read_history
 from actorgraph.api.pages import Pages
-from actorgraph.api.updating import Author, write_updates
+from actorgraph.api.state import read_state
+from actorgraph.api.updating import UpdateAuthor, write_updates
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
 from actorgraph.runtime.handle import NO_RESOURCES
 from actorgraph.values.commands import StateUpdate
@@ -17,7 +17,7 @@ from actorgraph.values.snapshot import StateSnapshot
 
 
 class StateMethods(CompiledBase):
-    """The methods that read and change a thread's state."""
+    """`aget_state`, `aget_state_history`, `aupdate_state`, `aget_subgraphs`."""
 
     @overload
     async def aget_state(
@@ -39,25 +39,26 @@ class StateMethods(CompiledBase):
         thread_id: str | None = None,
         subgraphs: bool = False,
     ) -> StateSnapshot | None:
-        """The state of a thread: the live view of its head, or the record of one checkpoint.
+        """Return the state of a thread as it is now, or as one checkpoint recorded it.
 
         Args:
-            config: the thread: its config or its id; a config with a checkpoint_ns names a
-                graph that a node of it runs.
-            checkpoint_id: one checkpoint, by text; default the head. thread_id: as a config.
-            subgraphs: read the state of graphs inside too, into `tasks[i].state`; without it
-                that is the config to read it with.
-        Returns: for an unknown thread an empty snapshot if a config was given, None if an id;
-            None, too, for an unknown checkpoint of an id.
+            config: the thread: its config or its id; a config with a checkpoint_ns addresses a
+                subgraph of it.
+            checkpoint_id: of one checkpoint; default the newest, with its pending writes.
+            thread_id: the thread, instead of `config`.
+            subgraphs: also read the state of subgraphs, into `tasks[i].state`; without it that
+                is the config to read it with.
+        Returns: a snapshot. For an unknown thread an empty one if a config was given, None if an
+            id was given; None also for an unknown checkpoint of an id.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
-            CheckpointNotFoundError: a config names a checkpoint that doesn't exist.
+            CheckpointNotFoundError: the checkpoint in `config` doesn't exist.
         """
         by_config = isinstance(config, Mapping)
         config = config_of(config, thread_id, checkpoint_id)
         at = self._target("get_state()", config)
         try:
-            found = await states.read_state(at.host, at.codec, at.plan, at.address, config)
+            found = await read_state(at.host, at.codec, at.plan, at.address, config)
         except CheckpointNotFoundError:
             if by_config:
                 raise
@@ -85,26 +86,26 @@ class StateMethods(CompiledBase):
         limit: int | None = None,
         lineage: bool = False,
     ) -> AsyncIterator[StateSnapshot]:
-        """The thread's checkpoints as snapshots, newest first, of all its branches.
+        """Iterate over the thread's checkpoints as snapshots, newest first, of all branches.
 
         Args:
-            config: the thread: its config or its id; thread_id: the latter by name. A config
-                that names a checkpoint lists that one alone, as LangGraph does.
+            config: the thread: its config or its id. A config with a checkpoint_id lists that
+                checkpoint alone, as LangGraph does.
+            thread_id: the thread, instead of `config`.
             filter: metadata that must be equal, e.g. `{"source": "loop"}`.
-            before: a config or a checkpoint's id; only checkpoints older than that one.
-            limit: how many at most; default all.
-            lineage: only the newest checkpoint, or the one that the config names, and its
-                parents.
+            before: a config or a checkpoint id; only checkpoints older than that one.
+            limit: the most snapshots; default all.
+            lineage: list only the newest checkpoint, or the one in `config`, and its ancestors.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
-            InvalidConfigError: one of the arguments can't be.
+            InvalidConfigError: an argument is invalid.
         """
         config = config_of(config, thread_id)
         at = self._target("get_state_history()", config)
         return read_history(
             at,
             where=configs.where_of(filter),
-            before=configs.bound_of(before),
+            before=configs.before_of(before),
             limit=configs.limit_of(limit),
             lineage=lineage,
         )
@@ -124,24 +125,25 @@ class StateMethods(CompiledBase):
 
         Args:
             config: the thread: its config or its id; with a checkpoint_id, a branch from there.
-            values: an update, folded by the same reducers as a node's; None writes nothing.
+            values: an update, applied with the same reducers as a node's; None writes nothing.
             as_node: the node; its edges decide what runs next, other pending tasks are dropped.
-                Default the node that ran last, if that is clear; else what was due stays due.
+                Default the node that ran last, if that is unambiguous; else pending tasks stay.
                 `"__end__"` with None drops all pending tasks, `"__input__"` applies an input,
                 `"__copy__"` makes a sibling of the checkpoint.
             task_id: the pending task whose result the update is, as the history shows it.
-            thread_id, checkpoint_id: the address without a config.
-            strict: refuse an update that no single node is known to be the author of.
-        Returns: a config that addresses the new checkpoint; it is durable.
+            thread_id: the thread, instead of `config`.
+            checkpoint_id: the checkpoint, instead of one in `config`.
+            strict: refuse an update if it is not known which node it is from.
+        Returns: a config that addresses the new checkpoint, which is durable.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
             MissingNodeError, InvalidUpdateError: nothing was written.
-            ConflictError: a run has the thread.
+            ConflictError: a run holds the thread.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._updated("update_state()", config)
+        at = self._update_target("update_state()", config)
         update = StateUpdate(values, as_node, task_id)
-        return await write_updates(at, [[update]], self._author(config, strict=strict))
+        return await write_updates(at, [[update]], self._author_of(config, strict=strict))
 
     async def abulk_update_state(
         self,
@@ -154,23 +156,25 @@ class StateMethods(CompiledBase):
         """Change a thread's state by several supersteps of updates; all are stored, or none.
 
         Args:
-            config, thread_id, checkpoint_id: as in `aupdate_state`.
-            supersteps: lists of `StateUpdate` or `(values, as_node, task_id)`; each list is one
-                checkpoint. In a flat list each update is a superstep of its own.
+            config: as in `aupdate_state`.
+            supersteps: lists of `StateUpdate` or `(values, as_node, task_id)`; each list makes
+                one checkpoint. In a flat list each update is a superstep of its own.
+            thread_id: as in `aupdate_state`.
+            checkpoint_id: as in `aupdate_state`.
         Returns: a config that addresses the last new checkpoint.
         Raises:
             InvalidConfigError: there is no superstep, or an empty one.
-            Others: as `aupdate_state`.
+            Exception: as `aupdate_state`.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._updated("bulk_update_state()", config)
-        return await write_updates(at, supersteps, self._author(config))
+        at = self._update_target("bulk_update_state()", config)
+        return await write_updates(at, supersteps, self._author_of(config))
 
-    def _author(self, config: Config, *, strict: bool = False) -> Author:
-        supplies = NO_RESOURCES.below(None, self.store, self.stores)
-        return Author(dict(self._bound(config) or {}), supplies, strict)
+    def _author_of(self, config: Config, *, strict: bool = False) -> UpdateAuthor:
+        supplies = NOTHING_SUPPLIED.below(None, self.store, self.stores)
+        return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
 
-    def _updated(self, what: str, config: Config) -> Target:
+    def _update_target(self, what: str, config: Config) -> AddressedGraph:
         at = self._target(what, config)
         if not at.declared:
             raise InvalidConfigError(
@@ -182,10 +186,11 @@ class StateMethods(CompiledBase):
     def aget_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False
     ) -> AsyncIterator[tuple[str, "StateMethods"]]:
-        """The graphs that nodes run, as `(node names joined by "|", graph)`.
+        """Iterate over subgraphs as `(node names joined by "|", graph)`.
 
         Args:
-            namespace: only the graph of that name. recurse: also the graphs inside of those.
+            namespace: only the subgraph with this name.
+            recurse: also subgraphs of subgraphs.
         """
         found = self.get_subgraphs(namespace, recurse=recurse)
 
@@ -197,7 +202,7 @@ class StateMethods(CompiledBase):
     def get_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False
     ) -> Iterator[tuple[str, "StateMethods"]]:
-        """`aget_subgraphs`; it waits for nothing. Graphs that store nothing are left out."""
+        """Sync version of `aget_subgraphs`. Subgraphs that store nothing are left out."""
         for name, found in self.subgraphs.items():
             if found.checkpointer is False:
                 continue

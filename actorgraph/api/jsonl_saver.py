@@ -1,4 +1,4 @@
-"""JsonlSaver: the saver whose files people and other programs read."""
+"""JsonlSaver: checkpoints in JSON Lines files, which people and other programs can read."""
 
 import os
 
@@ -11,18 +11,18 @@ from actorgraph.savers.jsonl.saver import JsonlBackend
 class JsonlSaver(HostedSaver, JsonlBackend):
     """Keeps checkpoints in files, one for each thread, durable before they are acknowledged.
 
-    Each line is a JSON object, so `jq` and other programs read the files. Lines are only added,
-    but for copies and removals, which write a file anew. One process at a time may have the folder
-    open; several savers of that process may.
+    Each line is a JSON object, so `jq` and other programs read the files. Lines are appended;
+    only copies and removals rewrite a file. One process at a time may have the folder open, with
+    any number of savers.
 
     Use it as `async with JsonlSaver(path) as saver`, as `with JsonlSaver(path) as saver` in
-    blocking programs, or unopened at module level.
+    sync code, or without opening it, e.g. at module level.
 
     Args:
-        path: the folder, made with mode 0700 if it doesn't exist; its files have 0600.
+        path: the folder, created with mode 0700 if it doesn't exist; its files have 0600.
         codec: how values are stored; default one with no types beyond the graph's own. Its values
             are JSON text, whatever its form. A serializer of LangGraph's kind, with `dumps_typed`
-            and `loads_typed`, will do; its bytes stand in base64.
+            and `loads_typed`, works too; its bytes are stored as base64.
     Raises:
         InvalidConfigError: the path is empty.
     """

@@ -1,4 +1,4 @@
-"""Changing the keys of what is stored already."""
+"""Re-encrypt stored data with another key."""
 
 from typing import cast
 
@@ -16,33 +16,34 @@ from actorgraph.values.retention import ListThreads, Reseal
 
 
 class KeyMethods:
-    """`rotate_keys` over the port."""
+    """`arotate_keys` and its blocking version."""
 
     codec: Codec
 
     async def arotate_keys(self, thread_id: str | None = None) -> int:
-        """Encrypt what is stored with the codec's first key; then the old keys can be dropped.
+        """Encrypt what is stored with the codec's first key; then older keys can be dropped.
 
         Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
         must keep that for these threads: None, booleans and integers in the records of their old
         checkpoints stay as they are. Inputs of runs that have stored nothing else, and what an
-        ActorSystem keeps (its runs, their events), are encrypted too. Each thread is changed in
-        one transaction, runs may go on meanwhile, if their saver's codec has the new key first
-        already, and it may be repeated. Call `avacuum` afterwards: the old bytes may still be in
-        the free space of the files.
+        ActorSystem keeps (its runs, their events), are encrypted too.
+
+        Each thread is changed in one transaction, and the call may be repeated. Runs may be
+        active meanwhile if the codec of their saver has the new key first already. Call
+        `avacuum` afterwards: the old bytes may still be in the free space of the files.
 
         Args:
             thread_id: only this thread; default all of them.
-        Returns: how many threads were changed.
+        Returns: the number of threads changed.
         Raises:
             InvalidConfigError: the codec has no keys.
             EncryptionError, SerializationError, DamagedRowError: a value can't be read; its
-                thread stays as it is, and all others are changed. Of several the first is raised,
-                with a note for each other.
+                thread stays as it is, all others are changed. Of several errors the first is
+                raised, with a note for each other.
         """
         if not self.codec.encrypts:
             raise InvalidConfigError(
-                "rotate_keys() encrypts with the first key, and this saver's codec has no keys",
+                "rotate_keys() encrypts with the first key, but this saver's codec has no keys",
                 do="pass codec=Codec(keys={'new': ..., 'old': ...}) to the saver",
             )
         host = host_of(cast("Saver", self))
@@ -67,5 +68,5 @@ class KeyMethods:
         return len(threads)
 
     def rotate_keys(self, thread_id: str | None = None) -> int:
-        """`arotate_keys`, blocking."""
+        """Blocking version of `arotate_keys`."""
         return block_on("arotate_keys", lambda: self.arotate_keys(thread_id))

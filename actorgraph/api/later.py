@@ -1,6 +1,6 @@
-"""Names of `import actorgraph` that few programs use: each is imported at its first use."""
+"""Lazy imports: names of `import actorgraph` that few programs use, imported at their first use."""
 
-LATER = {
+LAZY_IMPORTS = {
     "ActorSystem": "actorgraph.api.system",
     "Run": "actorgraph.api.runs",
     "RunEvent": "actorgraph.values.systems",

@@ -1,4 +1,4 @@
-"""A saver's list, read a page at a time: what is held of it is a page, however long it is."""
+"""Read a saver's list of checkpoints a page at a time, so that memory stays bounded."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,7 +8,7 @@ from actorgraph.api.operations.requests import stored_bytes
 from actorgraph.values.commits import ListCheckpoints, PageOfSome, StoredCheckpoint
 
 ROWS_FIRST = 4
-"""The first page is short: nothing is known yet of how large a checkpoint is."""
+"""Rows of the first page: few, because the size of a checkpoint is not known yet."""
 ROWS_MAX = 100
 PAGE_BYTES = 4_000_000
 
@@ -18,12 +18,13 @@ Ask = Callable[[ListCheckpoints], Awaitable[list[StoredCheckpoint]]]
 class Listing:
     """Reads a listing from its beginning to its end.
 
-    Each page is a read of its own, which ends before its rows are used: who pauses between two rows
-    holds up nobody, and what is removed meanwhile is not listed. Rows that are stored meanwhile
-    are newer than those that have been read.
+    Each page is a separate read that ends before its rows are used: a caller that pauses between
+    two rows blocks nobody, and rows removed meanwhile are not listed. Rows stored meanwhile are
+    newer than those read already, so they are not listed either.
 
     Args:
-        ask: answers a query. query: with the limit of the whole listing.
+        ask: answers a query.
+        query: with the limit of the whole listing.
     """
 
     def __init__(self, ask: Ask, query: ListCheckpoints) -> None:
@@ -34,12 +35,12 @@ class Listing:
         self._ended = query.limit is not None and query.limit <= 0
 
     @property
-    def everywhere(self) -> bool:
-        """Whether it is of all threads."""
+    def all_threads(self) -> bool:
+        """Whether all threads are listed."""
         return self._query.thread_id is None
 
     async def page(self) -> list[StoredCheckpoint]:
-        """The next rows, at least one; none at the end."""
+        """Return the next rows, at least one; an empty list at the end."""
         found: list[StoredCheckpoint] = []
         while not found and not self._ended:
             found = await self._read()
@@ -49,6 +50,7 @@ class Listing:
         count = self._rows if self._left is None else min(self._rows, self._left)
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
         read, last = len(page), page[-1] if page else None
+        # A guarded saver drops rows that the caller may not see: continue after what was read.
         if isinstance(page, PageOfSome):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)
@@ -57,8 +59,9 @@ class Listing:
             place = (last.row.id, last.thread_id, last.sequence)
             self._query = msgspec.structs.replace(self._query, after=place)
             if None not in (self._query.thread_id, self._query.namespace):
-                # A bound that is removed meanwhile would end the listing; a place doesn't. Several
-                # namespaces have a bound each.
+                # If the `before` checkpoint is removed meanwhile, looking it up would end the
+                # listing; a position doesn't need it. Over several namespaces it is needed: each
+                # has a bound of its own.
                 self._query = msgspec.structs.replace(self._query, before=None)
         if page:
             self._rows = _rows_after(page, count)
@@ -66,6 +69,6 @@ class Listing:
 
 
 def _rows_after(page: list[StoredCheckpoint], count: int) -> int:
-    """How long the next page is: up to so many bytes, and not much longer than this one."""
+    """Return the rows of the next page: by bytes, and at most four times this page's."""
     size = sum(map(stored_bytes, page)) // len(page)
     return max(1, min(4 * count, ROWS_MAX, PAGE_BYTES // max(1, size)))

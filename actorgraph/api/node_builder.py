@@ -1,4 +1,7 @@
-"""NodeBuilder: declares a node of a `Pregel` by the channels that it reads and writes."""
+"""Graphs declared by channels: `Pregel`, and `NodeBuilder` for its nodes.
+
+For graphs that the edges of a `StateGraph` can't express.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -30,7 +33,7 @@ class NodeBuilder:
         """Run when this channel changes, with its bare value.
 
         Raises:
-            GraphBuildError: the node reads other channels too.
+            GraphBuildError: the node is subscribed to channels already.
         """
         if self._node.reads or self._node.triggers:
             raise GraphBuildError(
@@ -44,7 +47,7 @@ class NodeBuilder:
         """Run when one of these channels changes, with a dict of those that have a value.
 
         Args:
-            read: whether the function gets them; default yes.
+            read: whether the function gets their values; default True.
         Raises:
             GraphBuildError: the node gets one channel's bare value.
         """
@@ -65,10 +68,10 @@ class NodeBuilder:
         return self
 
     def do(self, node: Callable[..., Any]) -> Self:
-        """Call this; of several, each gets what the one before it returned.
+        """Call this function; each further one is called with the previous one's result.
 
         Raises:
-            GraphBuildError: it can't be called.
+            GraphBuildError: it is not callable.
         """
         try:
             self._steps.append(calls.as_callable(node))
@@ -80,8 +83,8 @@ class NodeBuilder:
         """Write what the node returns to these channels.
 
         Args:
-            values: channel -> what to write there: a function of what the node returned, or a
-                fixed value.
+            channels: names, or `ChannelWriteEntry` objects.
+            values: channel -> a function of what the node returned, or a constant to write.
         """
         plain = [c if isinstance(c, ChannelWriteEntry) else ChannelWriteEntry(c) for c in channels]
         named = [
@@ -94,31 +97,31 @@ class NodeBuilder:
         return self
 
     def meta(self, *tags: str, **metadata: Any) -> Self:
-        """Tags and metadata, which the `tasks` stream shows."""
+        """Add tags and metadata, which the `tasks` stream shows."""
         shown = {**self._node.metadata, **metadata}
         self._node = replace(self._node, tags=(*self._node.tags, *tags), metadata=shown)
         return self
 
     def add_retry_policies(self, *policies: RetryPolicy) -> Self:
-        """When to call the function again after an error: the first policy that matches counts."""
+        """Add retry policies; the first one that matches an error applies."""
         self._node = replace(self._node, retry=(*self._node.retry, *policies))
         return self
 
     def add_cache_policy(self, policy: CachePolicy[Any]) -> Self:
-        """How long a result may be taken again."""
+        """Cache results by this policy."""
         self._node = replace(self._node, cache=policy)
         return self
 
     def set_timeout(self, timeout: float | timedelta | TimeoutPolicy | None) -> Self:
-        """How long one attempt may take: seconds, a timedelta or a policy; async functions only."""
+        """Limit one attempt: seconds, a timedelta or a policy; async functions only."""
         self._timeout = timeout
         return self
 
     def build(self, name: str = "node") -> RawNode:
-        """The node as data.
+        """Return the node as data.
 
         Args:
-            name: for errors.
+            name: the node's, for errors.
         Raises:
             GraphBuildError: a policy is out of range, or a sync function has a timeout.
         """
@@ -142,7 +145,7 @@ class NodeBuilder:
 
 
 class _Chain:
-    """Several functions as one: each gets what the one before it returned."""
+    """Chains functions: each is called with the previous one's result."""
 
     def __init__(self, steps: tuple[Callable[..., Any], ...]) -> None:
         self._steps = [(step, calls.is_async(step), injected(step)) for step in steps]

@@ -1,35 +1,40 @@
-"""Subclasses of our savers: which methods a program has replaced, and what becomes of that.
+"""HostedSaver: the class behind every saver that programs open.
 
-A run hands its rows to a saver's port and calls none of LangGraph's methods, so one that a
-subclass has replaced would never be called. A saver with such a class is therefore run as savers
-of others are, by those methods. What can't be called that way is refused when the class is made.
+It combines a storage backend from `savers/` (the port: open, commit, query, close) with
+LangGraph's methods and maintenance, and lets the actors of `runtime/` host it. Use a saver with
+`async with`, with `with`, or with neither: see `runtime.hosting` for the loop that then hosts it.
+
+Subclasses: a run hands rows to the port and calls none of LangGraph's methods, so an override of
+one would never be called. A saver of such a class is therefore run through those methods, like
+savers of LangGraph's interface. Overrides that can't be called that way are refused when the
+class is defined.
 """
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.errors.replacing import is_ours, prefers_blocking, replaced
 
 RUN_METHODS = ("get_tuple", "list", "put", "put_writes", "get_next_version")
-"""What LangGraph's runs call of a saver; each but the last has an async twin."""
+"""The saver methods that LangGraph's runs call; each but the last has an async version."""
 
 _ALONE = (*RUN_METHODS, "get")
-"""Methods of which one form may be overridden: `get` is called by programs only."""
+"""Methods of which the sync form alone may be overridden; only programs call `get`."""
 
 _TWINS = {"commit": ["commit_now"], "query": ["query_now"], "open": [], "close": []}
-"""Methods of the port that are not called where a saver has others that never wait."""
+"""Port method -> the methods that an `immediate` saver is called by instead."""
 
 
 def replaced_in_runs(kind: type) -> list[str]:
-    """The methods that runs should call, and would not, in a subclass of our savers."""
+    """Return the overridden methods that a run over the port would not call."""
     if is_ours(kind):
         return []
     return replaced(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
 
 
 def check_subclass(kind: type) -> None:
-    """Refuse a replaced method that would not be called; make the others count.
+    """Refuse an override that would never be called; make the other overrides effective.
 
     Raises:
-        GraphBuildError: it has an async twin, and that is what is called.
+        GraphBuildError: a sync method is overridden whose async version is what is called.
     """
     if is_ours(kind):
         return
@@ -44,4 +49,5 @@ def check_subclass(kind: type) -> None:
             )
     for name, at_once in _TWINS.items():
         if replaced(kind, [name]) and not replaced(kind, [*at_once, "immediate"]):
-            kind.immediate = False  # else `at_once` is called instead
+            # An immediate saver is called by `commit_now` and `query_now`, not by the override.
+            kind.immediate = False

@@ -1,4 +1,4 @@
-"""PostgresSaver: the saver for programs with a PostgreSQL server."""
+"""PostgresSaver: checkpoints in a PostgreSQL database."""
 
 from collections.abc import Awaitable, Generator
 from functools import partial
@@ -17,28 +17,29 @@ class PostgresSaver(HostedSaver, PostgresBackend):
     """Keeps checkpoints in a PostgreSQL database, durable before they are acknowledged.
 
     Use it as `async with PostgresSaver(url) as saver`, as `with PostgresSaver(url) as saver` in
-    blocking programs, or unopened at module level; on asyncio and on trio alike. It has one
-    connection for writing and a few for reading, opened when they are needed. Lost connections
-    are replaced, and a batch whose COMMIT got no answer is looked up before it is sent again.
+    sync code, or without opening it, e.g. at module level; on asyncio and on trio alike. It has
+    one connection for writing and a few for reading, opened when they are needed. Lost
+    connections are replaced, and a batch whose COMMIT got no answer is looked up before it is
+    sent again.
 
     Args:
-        conn: a connection string; or a `psycopg.Connection` or `psycopg_pool.ConnectionPool` of
-            the program's, used in autocommit mode and never closed. Reads and writes over one
-            connection wait for each other, and a lost one can't be replaced.
-        schema: where the tables are. Default "actorgraph"; made if it doesn't exist.
-        migrate: whether opening makes the tables, or brings them to this version. If not,
-            `setup()` does.
-        read_connections: how many reads may go on at once. Default 4.
+        conn: a connection string; or the program's own `psycopg.Connection` or
+            `psycopg_pool.ConnectionPool`, used in autocommit mode and left open. Reads and
+            writes over one connection wait for each other, and a lost one can't be replaced.
+        schema: of the tables. Default "actorgraph"; created if it doesn't exist.
+        migrate: whether opening creates the tables, or migrates them to this version. If not,
+            call `setup()`.
+        read_connections: the most concurrent reads. Default 4.
         busy_timeout_s: seconds to wait for a thread that another process has locked. Default 5.
-        answer_timeout_s: seconds after which a connection without an answer is given up.
-            Default 30. One that the program brought is closed then, too.
-        reconnect_timeout_s: seconds in which a lost connection is replaced before the save fails.
+        answer_timeout_s: seconds after which a connection without an answer is closed, even one
+            that the program passed. Default 30.
+        reconnect_timeout_s: seconds to replace a lost connection before the save fails.
             Default 30.
         synchronous_commit: PostgreSQL's setting. Default: the server's own, but never "off": an
             acknowledged commit survives a crash of the server.
         codec: how values are stored; default one with no types beyond the graph's own, which
             compresses values above 256 bytes. A serializer of LangGraph's kind, with `dumps_typed`
-            and `loads_typed`, will do.
+            and `loads_typed`, works too.
     Raises:
         InvalidConfigError: an argument is out of range, or `conn` can't be used.
         MissingExtraError: psycopg isn't installed.
@@ -77,22 +78,23 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         *,
         pipeline: bool = False,  # noqa: ARG003 - see below
     ) -> Self:
-        """The saver of a database; LangGraph's way to make one.
+        """Make a saver for a database; LangGraph's constructor.
 
         Args:
-            pipeline: taken for LangGraph's programs; batches always travel in a pipeline.
+            conn_string: a connection string.
+            pipeline: ignored; batches are always sent in a pipeline.
         Returns: a saver to open with `async with` or `with`.
         """
         return cls(conn_string)
 
     def setup(self) -> Awaitable[None]:
-        """Make the tables, or bring them to this version; each migration is done once.
+        """Create the tables, or migrate them to this version; each migration is done once.
 
         Opening the saver does so too, unless `migrate=False`: then call this once, with a role
-        that may make tables. Several processes may call it at the same time.
+        that may create tables. Several processes may call it at the same time.
 
-        Returns: something to await. Inside an event loop the work begins when it is awaited:
-            `await saver.setup()`; elsewhere it is done already.
+        Returns: an awaitable. Inside an event loop the work starts when it is awaited:
+            `await saver.setup()`; elsewhere it is done when this returns.
         Raises:
             FormatVersionError: a later version of actorgraph has made the tables.
             StorageError: the server refused.
@@ -105,7 +107,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
 
 
 class _Done:
-    """An awaitable with nothing left to do."""
+    """An awaitable that is done."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         return iter(())  # pyright: ignore[reportReturnType]

@@ -1,4 +1,4 @@
-"""Pregel: a graph declared by its channels. For what `StateGraph`'s edges can't say."""
+"""Pregel: a graph declared by its channels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,25 +21,29 @@ from actorgraph.values.policies import All, StreamMode
 class Pregel(CompiledStateGraph):
     """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
 
-    An input is written to the input channels and makes their subscribers due. What nodes write
-    in a superstep makes their subscribers due in the next one, until nobody is.
+    An input is written to the input channels and triggers their subscribers. What nodes write in
+    a superstep triggers subscribers in the next one; the run ends when no node is triggered.
 
     Args:
-        nodes: name -> `NodeBuilder`, or what its `build()` made.
+        nodes: name -> `NodeBuilder`, or the result of its `build()`.
         channels: name -> channel.
-        input_channels: where an input goes: one name for a bare value, a list for a dict.
+        input_channels: where an input is written: one name for a bare value, a list for a dict.
         output_channels: what `ainvoke` returns: one name for a bare value, a list for a dict.
-        stream_channels: what snapshots and "values" chunks show; default all channels.
-        stream_mode: what `astream` tells unless it is asked for something else.
+        stream_channels: the channels of snapshots and "values" chunks; default all channels.
+        stream_mode: the default of `astream`.
         debug: print "updates" and "values" of every run.
-        checkpointer, store, stores: as in `StateGraph.compile`.
-        interrupt_before_nodes, interrupt_after_nodes: nodes at which every run pauses, or "*".
+        checkpointer: as in `StateGraph.compile`.
+        store: as in `StateGraph.compile`.
+        stores: as in `StateGraph.compile`.
+        interrupt_before_nodes: nodes before which every run pauses, or "*".
+        interrupt_after_nodes: nodes after which every run pauses, or "*".
         context_schema: the type of `context=`.
-        retry_policy, cache_policy: of the nodes that have none of their own.
-        config: bound under that of every call.
+        retry_policy: of nodes without their own.
+        cache_policy: of nodes without their own.
+        config: the default config of every call; see `with_config`.
         name: for errors and logs.
     Raises:
-        GraphBuildError: a channel that is named isn't there or is none, or no node reads any input.
+        GraphBuildError: a channel is unknown or invalid, or no node reads any input.
     """
 
     def __init__(
@@ -87,7 +91,8 @@ def _rule(name: str, channel: Channel[Any] | BaseChannel[Any, Any, Any]) -> Chan
     rule = as_rule(channel, key=name)
     if rule is None:
         raise GraphBuildError(
-            f"channel {name!r} is {channel!r}", do="pass a channel, e.g. LastValue(str)"
+            f"channel {name!r} must be a channel object, got {channel!r}",
+            do="pass a channel, e.g. LastValue(str)",
         )
     return rule
 
@@ -96,7 +101,9 @@ def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:
     if isinstance(node, RawNode):
         return node
     if not isinstance(node, NodeBuilder):
-        raise GraphBuildError(f"node {name!r} is {node!r}", do="pass a NodeBuilder")
+        raise GraphBuildError(
+            f"node {name!r} must be a NodeBuilder, got {node!r}", do="pass a NodeBuilder"
+        )
     return node.build(name)
 
 

@@ -1,4 +1,4 @@
-"""push_message: a message that goes to the readers at once and into the state with the task."""
+"""push_message: stream a message at once, and write it to the state when the node ends."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ def push_message(message: Any, *, state_key: str | None = "messages") -> Any:
     """Send a message to the readers of `stream_mode="messages"`, and write it to the state.
 
     Args:
-        message: in any form; it must have an id.
-        state_key: the key to write it to when the node ends; None: only send it.
+        message: in any form that `add_messages` takes; it must have an id.
+        state_key: the key to write it to when the node ends; None to only stream it.
     Returns: the message.
     Raises:
         InvalidUpdateError: it has no id.
@@ -22,7 +22,7 @@ def push_message(message: Any, *, state_key: str | None = "messages") -> Any:
         scope = CURRENT.get()
     except LookupError:
         raise OutsideRunError(
-            "push_message() was called outside of a node",
+            "push_message() was called outside a node",
             do="call it in a node, or in a function that a node calls",
         ) from None
     (made,) = converted([message])

@@ -1,4 +1,8 @@
-"""A drawing as pixels, by Pillow (the extra `drawing`), from the same places as the SVG."""
+"""DrawableGraph: the result of `get_graph()`, with LangGraph's drawing methods.
+
+Every picture is drawn on this machine; nothing is sent to a service. PNG pictures are drawn by
+Pillow (the extra `drawing`), with the same layout as the SVG.
+"""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -13,7 +17,7 @@ from actorgraph.plan.drawing.shape import GraphShape
 
 SCALE = 2
 SMOOTH = 2
-"""Drawn this much larger and then shrunk, because Pillow draws lines with hard edges."""
+"""Drawn this many times larger, then scaled down: Pillow itself does not anti-alias lines."""
 DASH = 5.0
 Point = tuple[float, float]
 
@@ -29,8 +33,8 @@ def png_of(
 
     Args:
         fontname: the file of a TrueType font; default Pillow's own.
-        background: a colour; None for none.
-        padding: free space around, in pixels.
+        background: a colour; None for a transparent picture.
+        padding: free space around the drawing, in pixels.
     Raises:
         MissingExtraError: Pillow isn't installed.
     """
@@ -38,7 +42,7 @@ def png_of(
 
 
 class _Picture:
-    """One picture being drawn; lengths of the layout times `zoom` are its pixels."""
+    """One picture being drawn. Pixels are lengths of the layout times `zoom`."""
 
     def __init__(self, shape: GraphShape, padding: int) -> None:
         self.shape = shape
@@ -89,7 +93,7 @@ class _Picture:
                 self.draw.text(place, edge.data, svg.LINE, self.font, anchor="mm")
 
     def _arrow(self, before: Point, tip: Point) -> None:
-        """Edges reach a node upright; only the end of a loop comes from the side."""
+        """Draw an arrow head: edges end vertically, loops horizontally."""
         x, y = tip
         if y == before[1]:
             corners = [tip, (x + 8, y - 4), (x + 8, y + 4)]
@@ -116,7 +120,7 @@ class _Picture:
 
 
 def _curve(points: Sequence[Point], steps: int = 24) -> Iterator[Point]:
-    """Points along the curves of `svg`: each leaves and reaches its ends upright."""
+    """Yield points along the Bezier curves of the SVG, which start and end vertically."""
     for (ax, ay), (bx, by) in pairwise(points):
         middle = (ay + by) / 2
         for step in range(steps + 1):
@@ -129,7 +133,7 @@ def _curve(points: Sequence[Point], steps: int = 24) -> Iterator[Point]:
 
 
 def _dashes(line: Sequence[Point]) -> Iterator[list[Point]]:
-    """The drawn parts of a dashed line."""
+    """Yield the drawn parts of a dashed line."""
     gone, part = 0.0, list[Point]()
     for (ax, ay), (bx, by) in pairwise(line):
         length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5

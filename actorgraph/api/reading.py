@@ -1,26 +1,17 @@
-"""How a reader wants its chunks: which modes, in which shape, printed or not, how far behind.
-
-| asked for          | chunk                                           |
-|--------------------|-------------------------------------------------|
-| one mode           | `chunk`                                         |
-| a list of modes    | `(mode, chunk)`                                 |
-| one mode, subgraphs| `(namespace, chunk)`                            |
-| both               | `(namespace, mode, chunk)`                      |
-| version="v2"       | `{"type": mode, "ns": namespace, "data": chunk}`|
-"""
+"""The format of stream chunks: which modes, in which shape, printed or not, buffered how far."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.options import Modes, ReadingOptions
 from actorgraph.api.results import in_schema
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.values.constants import INTERRUPT, START
-from actorgraph.values.policies import StreamMode
 from actorgraph.values.streams import Item, StreamVersion, WhenFull
 
 _VERSIONS: tuple[StreamVersion, ...] = ("v1", "v2")
@@ -28,38 +19,20 @@ _POLICIES: tuple[WhenFull, ...] = ("block", "drop_oldest", "close")
 _PRINTED_BY_DEBUG = ("updates", "values")
 _BOLD, _YELLOW, _PLAIN = "\033[1m", "\033[33;1m", "\033[0m"
 
-Modes = StreamMode | Sequence[StreamMode]
 
-
-class ReadingOptions(TypedDict, total=False):
-    """The keyword arguments of `astream` that say how its chunks are read.
-
-    subgraphs: read the runs below this one too; every chunk names its namespace.
-    version: "v2" makes every chunk a `StreamPart` dict; default "v1", see the module's table.
-    print_mode: modes to print to standard output as well.
-    debug: print "updates" and "values".
-    buffer: chunks that the run may be ahead of the reader; default 256.
-    when_full: what happens then. "block", the default, lets the run wait; "drop_oldest" drops
-        the chunk that has waited longest; "close" ends the run, and the stream with
-        `SlowReaderError`.
-    """
-
-    subgraphs: bool
-    version: StreamVersion
-    print_mode: Modes
-    debug: bool
-    buffer: int
-    when_full: WhenFull
-
-
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """One reader's wishes.
+class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """The validated options of one reader.
 
     Attributes:
-        modes: what it reads; printed: what goes to standard output besides.
-        tagged: whether chunks name their mode; placed: whether they name their namespace.
-        make_output, make_state: make v2 states into the user's schemas; None leaves dicts.
-        buffer: chunks that the run may be ahead of the reader.
+        modes: the modes that it reads.
+        printed: the modes that are printed to standard output as well.
+        tagged: whether chunks carry their mode.
+        placed: whether chunks carry their namespace.
+        version: of the chunks' shape, see above.
+        buffer: chunks by which the run may be ahead of the reader.
+        when_full: what happens when the buffer is full.
+        make_output: converts v2 outputs to the user's schema; None leaves dicts.
+        make_state: converts v2 checkpoint states likewise.
     """
 
     modes: frozenset[str]
@@ -74,17 +47,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_modes(self) -> frozenset[str]:
-        """The modes that the run must tell."""
+        """The modes that the run must emit."""
         return self.modes | self.printed
 
     def broadcast(self) -> Broadcast:
-        """The way from a run to this reader."""
+        """Make the buffer between a run and this reader."""
         return Broadcast(
             self.all_modes, self.buffer, subgraphs=self.placed, when_full=self.when_full
         )
 
     def shaped(self, item: Item) -> Any:
-        """A chunk as the reader gets it."""
+        """Return a chunk in the shape that the reader asked for."""
         namespace, mode, chunk = item
         if self.version == "v2":
             return self._part(item)
@@ -114,43 +87,44 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Printer(Broadcast):
-    """A reader that prints what it reads, at once."""
+    """A buffer that prints each chunk at once: `print_mode` and `debug` of `ainvoke`."""
 
     def __init__(self, modes: frozenset[str]) -> None:
         super().__init__(modes)
-        self._reading = Reading(modes=frozenset(), printed=modes)
+        self._format = StreamFormat(modes=frozenset(), printed=modes)
 
     def _put(self, chunk: Item) -> None:
         super()._put(chunk)
         while (item := self._chunks.get_nowait()) is not None:
-            self._reading.show(item)
+            self._format.show(item)
 
 
 def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
-    """What prints these modes, and those of `debug`; None where there are none.
+    """Make a printer for these modes and those of `debug`; None if there are none.
 
     Raises:
-        InvalidConfigError: one of them doesn't exist.
+        InvalidConfigError: a mode doesn't exist.
     """
     modes = configs.modes_of(print_mode) if print_mode else ()
     printed = frozenset((*modes, *(_PRINTED_BY_DEBUG if debug else ())))
     return Printer(printed) if printed else None
 
 
-def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -> Reading:
-    """What a call of `astream` asks for, checked.
+def stream_format_of(
+    plan: Plan, stream_mode: Modes | None, options: ReadingOptions
+) -> StreamFormat:
+    """Validate the options of a call of `astream`.
 
     Raises:
-        InvalidConfigError: a mode, the version, the buffer or the policy doesn't
-            exist.
+        InvalidConfigError: a mode, the version or `when_full` is unknown, or the buffer is < 1.
     """
     wanted = "updates" if stream_mode is None else stream_mode
     print_mode = options.get("print_mode", ())
     printed = configs.modes_of(print_mode) if print_mode else ()
     buffer = options.get("buffer", BUFFER_MAX)
     if buffer < 1:
-        raise InvalidConfigError(f"buffer={buffer!r} is less than 1", do="use 1 chunk or more")
-    return Reading(
+        raise InvalidConfigError(f"buffer must be >= 1, got {buffer!r}", do="use 1 chunk or more")
+    return StreamFormat(
         modes=frozenset(configs.modes_of(wanted)),
         printed=frozenset((*printed, *(_PRINTED_BY_DEBUG if options.get("debug") else ()))),
         tagged=not isinstance(wanted, str),
@@ -166,16 +140,18 @@ def reading_of(plan: Plan, stream_mode: Modes | None, options: ReadingOptions) -
 def _one_of(name: str, value: str, known: Sequence[Any]) -> Any:
     if value not in known:
         raise InvalidConfigError(
-            f"{name}={value!r} is none of {', '.join(known)}", do=did_you_mean(value, known)
+            f"unknown {name}={value!r}; expected one of {', '.join(known)}",
+            do=did_you_mean(value, known),
         )
     return value
 
 
 def _with_state(make: Callable[..., Any], chunk: dict[str, Any]) -> dict[str, Any]:
-    """A checkpoint's payload, or a debug chunk with one, with its values in the schema."""
+    """Convert the values of a checkpoint's payload, or of a debug chunk with one."""
     if chunk.get("type") == "checkpoint" and "payload" in chunk:
         return {**chunk, "payload": _with_state(make, chunk["payload"])}
     values = chunk.get("values")
+    # Before the input is applied the state lacks keys that the schema may require.
     if not isinstance(values, dict) or START in chunk.get("next", ()):
         return chunk
     return {**chunk, "values": in_schema(make, cast("dict[str, Any]", values))}

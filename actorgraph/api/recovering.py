@@ -1,12 +1,12 @@
-"""Taking up the runs that a dead process, or a drained one, has left."""
+"""Recover runs that a dead process, or a drained one, has left."""
 
 import time
 from typing import Any, cast
 
 from actorgraph.api.runs import Run
 from actorgraph.api.system_base import SystemBase
-from actorgraph.api.system_calls import Call
-from actorgraph.api.system_runs import call_of, codec_of
+from actorgraph.api.system_calls import StartCall
+from actorgraph.api.system_runs import codec_of, stored_call
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
@@ -27,31 +27,32 @@ from actorgraph.values.systems import (
 )
 
 
-def _unused(row: RunRow) -> int:
-    """An offset above those of the lives before, of which nothing is stored.
+def _fresh_offset(row: RunRow) -> int:
+    """Return an event offset above those of earlier attempts, whose events were not stored.
 
-    A life has fewer events than microseconds.
+    The microseconds since the run was accepted: an attempt has fewer events than that.
     """
     return max(1, time.time_ns() // 1000 - row.created)
 
 
 class RecoveryMethods(SystemBase):
-    """`recover`. Mixed into `ActorSystem`."""
+    """`recover`, and taking single runs over. Mixed into `ActorSystem`."""
 
     async def recover(self) -> list[Run]:
-        """Take up the runs that nobody works on: their process died, or drained and left them.
+        """Take over orphaned runs: their process died, or drained and left them.
 
-        A run that had begun goes on from its newest checkpoint; what finished tasks did is not
-        done again. One that only waited begins. One of which `attempts_max` processes have died
-        is parked: it stays in `runs()` with the status "parked" and the reason. Other systems on
-        the same saver may call this at the same time; each run goes to one of them.
-        One that this system can't run waits for one that can, as another version of the program
-        may: `runs()` says why, `statistics().misfits` counts them.
+        A run that had started continues from its newest checkpoint; finished tasks are not
+        executed again. One that was queued starts. One during which `attempts_max` processes
+        died is parked: it stays in `runs()` with the status "parked" and the reason. One whose
+        cancellation was requested is cancelled. One that this system can't run is left for
+        another system, e.g. another version of the program: `runs()` has the reason,
+        `statistics().misfits` counts them.
 
-        A run whose cancellation somebody has asked for is cancelled instead.
-        A dead process's runs are free once its lease is over, `lease_s` after its last renewal.
+        Other systems on the same saver may call this at the same time; each run goes to one of
+        them. A dead process's runs are orphaned once its lease expires, `lease_s` after its last
+        renewal.
 
-        Returns: the runs that this system has taken up, oldest first.
+        Returns: the runs that this system has taken over, oldest first.
         Raises:
             SystemClosedError: the system is not open.
             StorageError: the saver can't be read.
@@ -64,7 +65,7 @@ class RecoveryMethods(SystemBase):
         return [Run(job, self._actor.cancel) for job in jobs if job is not None]
 
     async def _take_up(self, row: RunRow) -> Job | None:
-        """Take up an orphan, or end it if that is asked for; None if it is left or has ended."""
+        """Take over an orphaned run, or cancel it if requested; None if it isn't run here."""
         if row.cancel is not None:
             await self._end_orphan(row, row.cancel)
             return None
@@ -76,14 +77,15 @@ class RecoveryMethods(SystemBase):
             self._note_misfit(row, verdict.reason)
             return None
         if known is not None and known.until > time.monotonic():
-            return None
+            return None  # it failed to start here a moment ago; wait before the next attempt
         if not await self._adopt(row, row.attempts + 1):
             return None
+        # From here on the row belongs to this system, which must run it, park it or give it back.
         row = await self._row(row.run) or row  # with its payload, as it is stored now
         if isinstance(verdict, Park):
             await self._park(row, verdict.reason)
             return None
-        return await self._revived(row, go_on=row.claimed)
+        return await self._restart(row, claimed=row.claimed)
 
     def _note_misfit(self, row: RunRow, reason: str) -> None:
         known, now = self._misfits.get(row.run), time.monotonic()
@@ -94,27 +96,27 @@ class RecoveryMethods(SystemBase):
         self._misfits[row.run] = misfit
 
     async def _adopt(self, row: RunRow, attempts: int) -> bool:
-        """Whether an orphan is this system's now."""
+        """Make this system the owner of an orphaned run; return whether that succeeded."""
         owner = self._actor.owner
         request = AdoptRun(row.run, row.thread_id, owner, row.owner, attempts)
         try:
             await self._host.writer.store(request)
         except LeaseLostError:
             return False
-        except StorageBusyError as error:  # its owner stands still in the middle of a save
+        except StorageBusyError as error:  # the owner is blocked in the middle of a save
             log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(error))
             return False
         return True
 
     async def _end_orphan(self, row: RunRow, reason: str) -> None:
-        """Cancel an orphan, unless somebody else has taken it up."""
+        """Cancel an orphaned run, unless another system has taken it over."""
         if await self._adopt(row, row.attempts):
             owner = self._actor.owner
             request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
             await self._host.writer.store(request)
 
     async def _end_row(self, row: RunRow, reason: str) -> None:
-        """Ask whoever has a run to cancel it; cancel one that nobody has."""
+        """Request the cancellation of a run from its owner; cancel an orphaned one."""
         if row.alive:
             await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
         else:
@@ -128,22 +130,27 @@ class RecoveryMethods(SystemBase):
             run_id=as_text(row.run),
             reason=reason,
         )
+        # This attempt executes nothing, so it is not counted.
         request = SetRun(
             row.run, row.thread_id, self._actor.owner, "parked", storable(reason), row.attempts - 1
         )
         await self._host.writer.store(request)
 
-    async def _revived(self, row: RunRow, *, go_on: bool) -> Job | None:
-        """An adopted run, submitted; None if it was parked, or given back."""
+    async def _restart(self, row: RunRow, *, claimed: bool) -> Job | None:
+        """Submit a run that was taken over; None if it was parked, or given back.
+
+        Args:
+            claimed: whether the run had claimed its thread, so that its input is stored there.
+        """
         try:
-            call, lacks = call_of(self._graph(row.graph), row, go_on=go_on)
+            call, lacks = stored_call(self._graph(row.graph), row, claimed=claimed)
             if lacks:
-                await self._park(row, f"what it was started with is not stored: {lacks}")
+                await self._park(row, f"part of its start arguments could not be stored: {lacks}")
                 return None
-            job = await self._again(call, row)
+            job = await self._job_of_row(call, row)
             job.adopted = True
-            if job.if_busy == "rollback" and not go_on:
-                await delete_replaced_runs(self._host, job)
+            if job.if_busy == "rollback" and not claimed:
+                await roll_back(self._host, job)
         except CheckpointError as error:
             self._note_misfit(row, misfit(error))
             await self._host.writer.store(give_back_request(row))
@@ -153,23 +160,26 @@ class RecoveryMethods(SystemBase):
             return None
         return job
 
-    async def _again(self, call: Call, row: RunRow) -> Job:
-        """The run of a row, with its events going on where they ended."""
-        first, in_order = await self._next_offset(row) if call.resumable else (_unused(row), True)
+    async def _job_of_row(self, call: StartCall, row: RunRow) -> Job:
+        """Make the run of a row; its events continue after the stored ones."""
+        first, in_order = (
+            await self._next_offset(row) if call.resumable else (_fresh_offset(row), True)
+        )
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
         if call.resumable and call.modes and not in_order:
-            # Nobody knows how many there were between the newest one and the crash.
+            # Events after the newest stored one were lost in the crash; their number is unknown.
             job.journal.add("gap", {"from": first, "to": None})
             job.journal.add("values", values)
         return job
 
     async def _next_offset(self, row: RunRow) -> tuple[int, bool]:
-        """The offset behind an adopted run's stored events, and whether none are missing there.
+        """Return the offset after a run's stored events, and whether they are complete.
 
-        None are where its last life was drained, which its row says and its newest event too:
-        one that stored no event before it died leaves the "drain" of the life before.
+        They are complete if its last attempt was drained. The row and the newest event must both
+        say so: an attempt that died before it stored an event leaves the "drain" event of the
+        attempt before as the newest one.
         """
         newest: list[EventRow] = await self._host.reader.ask(
             ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
@@ -181,7 +191,7 @@ class RecoveryMethods(SystemBase):
         return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
 
     async def _values(self, graph: str, thread_id: str) -> Any:
-        """The state of a thread as it stands."""
+        """Return the current state of a thread."""
         config = {"configurable": {"thread_id": thread_id}}
         snapshot = await cast("Any", self._graph(graph)).aget_state(config)
         return snapshot.values

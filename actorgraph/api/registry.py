@@ -1,4 +1,4 @@
-"""Stores by name: `compile(stores={"memory": store})`, read as `runtime.stores["memory"]`."""
+"""Named stores: `compile(stores={"memory": store})`, read as `runtime.stores["memory"]`."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,26 +9,27 @@ from actorgraph.runtime.handle import NO_STORES
 
 
 def stores_of(stores: Mapping[str, Store] | None) -> Mapping[str, Store]:
-    """A registry, checked and copied.
+    """Check and copy a mapping of named stores.
 
     Raises:
-        GraphBuildError: it is no mapping of names to stores.
+        GraphBuildError: it is not a mapping of names to stores.
     """
     if not stores:
         return NO_STORES
     if not isinstance(stores, Mapping):
         raise GraphBuildError(
-            f"stores={stores!r} is no dict", do='pass {"name": store}; one store is `store=`'
+            f"stores must be a dict, got {stores!r}",
+            do='pass {"name": store}; one store is `store=`',
         )
     for name, store in stores.items():
         if not isinstance(name, str) or isinstance(store, type) or not isinstance(store, Store):
             raise GraphBuildError(
-                f"stores[{name!r}] is {store!r}, no object with `batch` and `abatch`",
+                f"stores[{name!r}] must be an object with `batch` and `abatch`, got {store!r}",
                 do='pass {"name": store} with store objects, such as InMemoryStore()',
             )
     return MappingProxyType(dict(stores))
 
 
-def together(own: Mapping[str, Store], call: Mapping[str, Store] | None) -> Mapping[str, Store]:
-    """A graph's registry and a call's, which comes first."""
+def merge_stores(own: Mapping[str, Store], call: Mapping[str, Store] | None) -> Mapping[str, Store]:
+    """Merge a graph's named stores with a call's, which take precedence."""
     return {**own, **stores_of(call)} if call else own

@@ -1,4 +1,9 @@
-"""What the application's log says about copies and removals, once they are durable."""
+"""Operations on whole threads: copy, delete, prune, list; with LangGraph's names.
+
+They may be called while runs are active. A run whose newest checkpoint is removed gets a
+ConflictError at its next save, so that nothing of it reappears. Copies and removals are logged
+once they are durable.
+"""
 
 from actorgraph.runtime.log import event
 from actorgraph.values.commits import Request, Stored
@@ -27,8 +32,8 @@ _NAMES: dict[type, str] = {
 }
 
 
-def told(request: Request, stored: Stored) -> None:
-    """Log an operation on a thread, with how many checkpoints and stray rows it has removed."""
+def log_removal(request: Request, stored: Stored) -> None:
+    """Log an operation on a thread, with the number of checkpoints and unused rows removed."""
     name = _NAMES.get(type(request))
     if name is not None:
         fields = {"removed": stored.removed, "freed": stored.freed}

@@ -1,4 +1,13 @@
-"""What `ainvoke` returns of how a run left."""
+"""Turn the outcome of a run into results, and stream items into chunks, in the shape asked for.
+
+| asked for           | chunk                                           |
+|---------------------|-------------------------------------------------|
+| one mode            | `chunk`                                         |
+| a list of modes     | `(mode, chunk)`                                 |
+| one mode, subgraphs | `(namespace, chunk)`                            |
+| both                | `(namespace, mode, chunk)`                      |
+| version="v2"        | `{"type": mode, "ns": namespace, "data": chunk}`|
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,22 +20,28 @@ from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.output import GraphOutput
 from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome, Succeeded
 
-Left = tuple[Any, tuple[Interrupt, ...] | None]
-"""A run's output, and its open questions; None for one that has ended."""
+RunOutput = tuple[Any, tuple[Interrupt, ...] | None]
+"""A run's output, and its pending interrupts; None for a run that has ended."""
 
 
 def check_version(version: str) -> None:
-    """Refuse a version that isn't there.
+    """Check the version of a call's output.
 
     Raises:
-        InvalidConfigError: it isn't.
+        InvalidConfigError: it is unknown.
     """
     if version not in ("v1", "v2"):
-        raise InvalidConfigError(f"version={version!r} is no version", do='use "v1" or "v2"')
+        raise InvalidConfigError(
+            f'unknown version={version!r}; expected "v1" or "v2"', do='use "v1" or "v2"'
+        )
 
 
-def left(outcome: Outcome, place: NestedPlace | None) -> Left:
-    """The output of a run, or the error that ended it."""
+def output_of(outcome: Outcome, place: NestedPlace | None) -> RunOutput:
+    """Return the output of a run, or raise the error that ended it.
+
+    Args:
+        place: where a nested run was called; its interrupts and errors are raised there.
+    """
     match outcome:
         case Succeeded(values):
             return values, None
@@ -43,11 +58,13 @@ def left(outcome: Outcome, place: NestedPlace | None) -> Left:
             raise AssertionError("a cancelled run raises its caller's cancellation")
 
 
-def result_of(plan: Plan, run: Left, output_keys: object, version: str) -> Any:
-    """A run's output in the shape that the call asks for.
+def result_of(plan: Plan, run: RunOutput, output_keys: object, version: str) -> Any:
+    """Return a run's output in the shape that the call asks for.
 
     Args:
-        output_keys: a name asks for the bare value under it; in "v1" a pause keeps the dict.
+        output_keys: one name asks for its bare value; in "v1" a run that waits at an interrupt
+            still returns the dict.
+        version: "v2" makes it a `GraphOutput`.
     """
     values, interrupts = run
     if version == "v2":
@@ -65,7 +82,7 @@ def _picked(values: Any, output_keys: object) -> Any:
 
 
 def in_schema(make: Callable[..., Any] | None, state: dict[str, Any]) -> Any:
-    """A state in the user's schema; a dict where that can't hold it, as before the input."""
+    """Convert a state to the user's schema; the dict if it doesn't fit, as before the input."""
     if make is None:
         return state
     try:

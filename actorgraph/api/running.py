@@ -1,4 +1,4 @@
-"""Running a compiled graph: `ainvoke` and `astream`."""
+"""Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
@@ -8,11 +8,10 @@ from typing import Any, Unpack
 import msgspec
 
 from actorgraph.api import results
-from actorgraph.api.compiled import CompiledBase, Config, stopped_by
+from actorgraph.api.compiled import CompiledBase, Config, stopping_for
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
-from actorgraph.api.reading import printer_of, reading_of
-from actorgraph.api.stream import EventStream
-from actorgraph.runtime.launch import Launch
+from actorgraph.api.reading import printer_of, stream_format_of
+from actorgraph.api.stream import ChunkStream
 from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.runs import execute
 from actorgraph.values.policies import StreamMode
@@ -20,7 +19,7 @@ from actorgraph.values.streams import StreamVersion, namespace_of
 
 
 class RunMethods(CompiledBase):
-    """The methods that run the graph."""
+    """`ainvoke` and `astream`."""
 
     async def ainvoke(
         self,
@@ -34,21 +33,21 @@ class RunMethods(CompiledBase):
         """Run the graph and return its output.
 
         Args:
-            input: the input; None to go on where the thread stands; a Command.
+            input: the input; None to continue the thread from its checkpoint; or a Command.
             config: see the class.
-            stream_mode: default "values": the last state; any other: the list of its chunks.
+            stream_mode: default "values": return the final state; any other: a list of chunks.
             version: "v2" returns a `GraphOutput`, or a list of typed stream parts.
             options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys`,
                 `print_mode` and `context`: see `CallOptions`.
-        Returns: the output, with `"__interrupt__"` if the run waits for answers; None if no
+        Returns: the output, with `"__interrupt__"` if the run waits at interrupts; None if no
             output key was ever written.
         Raises:
             EmptyInputError, InvalidUpdateError, InvalidConfigError, InvalidContextError,
-                StoreRequiredError: nothing ran.
-            ConflictError: another run has the thread; no node ran.
-            GraphRecursionError: the limit was reached; what was done is stored.
+                StoreRequiredError: a bad argument; nothing ran.
+            ConflictError: another run holds the thread; no node ran.
+            GraphRecursionError: the recursion limit was reached; finished supersteps are stored.
             CheckpointError: a save failed; no node started after that.
-            Exception: what a node raised.
+            Exception: the error that a node raised.
         """
         return await self._invocation(input, config, stream_mode, version, options)()
 
@@ -60,37 +59,40 @@ class RunMethods(CompiledBase):
         version: StreamVersion,
         options: CallOptions,
     ) -> Callable[[], Awaitable[Any]]:
-        """A run, checked and ready: its place among the runs of its node is taken here."""
-        asked = call_options("ainvoke", options)
+        """Validate a call and return a function that runs it.
+
+        In a node the order of calls identifies nested runs, so the run's place is taken here.
+        """
+        call = call_options("ainvoke", options)
         if stream_mode != "values":
-            shown: Any = {**asked, "output_keys": self._output_keys(asked)}
+            shown: Any = {**call, "output_keys": self._output_keys(call)}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
             return partial(_chunks_of, stream)
         results.check_version(version)
         config = self._bound(config)
-        printer = printer_of(asked.get("print_mode", ()), debug=asked.get("debug", self.debug))
+        printer = printer_of(call.get("print_mode", ()), debug=call.get("debug", self.debug))
         launch = self._launch(
             given,
             config,
             place=self._place(config),
-            options=asked,
+            options=call,
             default_keys=self.plan.output_keys,
             modes=tuple(printer.modes) if printer else (),
             broadcast=printer,
         )
-        if self.plan.bare_output and asked.get("output_keys") is None:
+        if self.plan.bare_output and call.get("output_keys") is None:
             launch = launch.with_bare_output()
-        return partial(self._outcome, launch, asked.get("output_keys"), version)
+        return partial(self._outcome, launch, call.get("output_keys"), version)
 
-    def _output_keys(self, asked: CallOptions) -> str | Sequence[str]:
-        """The keys that a call shows: those that it names, else the graph's output."""
-        keys, own = asked.get("output_keys"), self.plan.output_keys
+    def _output_keys(self, call: CallOptions) -> str | Sequence[str]:
+        """Return the keys of a call's chunks: those that it names, else the graph's output."""
+        keys, own = call.get("output_keys"), self.plan.output_keys
         if keys is not None:
             return keys
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        left = results.left(await execute(launch), launch.place)
+        left = results.output_of(await execute(launch), launch.place)
         return results.result_of(self.plan, left, output_keys, version)
 
     def astream(
@@ -100,29 +102,30 @@ class RunMethods(CompiledBase):
         *,
         stream_mode: StreamMode | Sequence[StreamMode] | None = None,
         **options: Unpack[StreamOptions],
-    ) -> EventStream:
-        """Run the graph and read what happens as it happens.
+    ) -> ChunkStream:
+        """Run the graph and stream its chunks as they are produced.
 
         Args:
-            input, config: as in `ainvoke`.
+            input: as in `ainvoke`.
+            config: as in `ainvoke`.
             stream_mode: default "updates". "values": the state after each superstep;
-                "updates": what each task returned; "messages": pieces of messages as models
-                make them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
-                "tasks", "debug": the run's inside. With a list every chunk names its mode.
+                "updates": what each task returned; "messages": chunks of messages as models
+                produce them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
+                "tasks", "debug": internals of the run. With a list every chunk carries its mode.
             options: those of `ainvoke`, see `CallOptions`, and `subgraphs`, `version`,
                 `print_mode`, `debug`, `buffer` and `when_full`: see `ReadingOptions`.
-        Returns: an async iterator, also usable as `async with`. In sync durability a chunk is
-            delivered once what it tells is stored; custom chunks are delivered at once.
-        Raises: what `ainvoke` raises; arguments are checked before this returns.
+        Returns: an async iterator, also usable as `async with`. With sync durability a chunk is
+            delivered after what it reports is stored; custom chunks are delivered at once.
+        Raises: as `ainvoke`; arguments are checked before this returns.
         """
-        asked, reading = stream_options(options)
+        call, reading = stream_options(options)
         stream_mode = self.stream_mode if stream_mode is None else stream_mode
         reading["debug"] = reading.get("debug", self.debug)
-        reader = reading_of(self.plan, stream_mode, reading)
+        reader = stream_format_of(self.plan, stream_mode, reading)
         config = self._bound(config)
         place = self._place(config)
 
-        keys = asked.get("output_keys")
+        keys = call.get("output_keys")
         bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
 
         broadcast = reader.broadcast()
@@ -130,26 +133,29 @@ class RunMethods(CompiledBase):
             input,
             config,
             place=place,
-            options=asked,
+            options=call,
             default_keys=self.plan.state_keys,
             modes=tuple(reader.all_modes),
             broadcast=broadcast,
         )
         launch = launch.with_bare_output() if bare else launch
 
-        begun = partial(self._begun, launch, place, asked)
-        return EventStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
+        begun = partial(self._begun, launch, place, call)
+        return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
 
-    def _begun(self, launch: Launch, place: NestedPlace | None, asked: CallOptions) -> Launch:
-        """A run as it begins with the first chunk: in which loop, in which context, when."""
+    def _begun(self, launch: Launch, place: NestedPlace | None, call: CallOptions) -> Launch:
+        """Complete a launch when the first chunk is read.
+
+        Only then are the event loop, the context variables and the start of the deadline known.
+        """
         return msgspec.structs.replace(
             launch,
             host=self._own_host() if place is None else launch.host,
             context=copy_context(),
-            stopping=stopped_by(place, asked),
+            stopping=stopping_for(place, call),
         )
 
 
-async def _chunks_of(stream: EventStream) -> list[Any]:
+async def _chunks_of(stream: ChunkStream) -> list[Any]:
     async with stream:
         return [chunk async for chunk in stream]

@@ -1,4 +1,8 @@
-"""Run: a run of an ActorSystem, as programs hold it."""
+"""Run: a run of an ActorSystem, as programs hold it; and the runs of a thread as they start.
+
+`Run` is active in this process or was; `StoredRun` is known from its row alone: it has ended, or
+is active in another process.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -21,21 +25,17 @@ from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent, RunRow, RunStatus
 
 
-class Events(Protocol):
-    """A run's events: iterate once; `async with`, or `close()`, leaves early."""
+class RunEvents(Protocol):
+    """A run's events: iterate once; leave early with `close()`, or use `async with`."""
 
     @property
     def offset(self) -> int:
-        """That of the last event that the reader has."""
+        """The offset of the last event that the reader has received."""
         ...
 
-    def __aiter__(self) -> AsyncIterator[RunEvent]:
-        """Itself."""
-        ...
+    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
 
-    async def __anext__(self) -> RunEvent:
-        """The next event."""
-        ...
+    async def __anext__(self) -> RunEvent: ...
 
     def close(self) -> None:
         """Stop reading."""
@@ -43,9 +43,9 @@ class Events(Protocol):
 
 
 class Run:
-    """One run. It lives in the system, not in the task that started it.
+    """One run. It belongs to the system, not to the task that started it.
 
-    Made by `ActorSystem.start`, `resume`, `recover` and `run`. Safe to keep, and to drop.
+    Made by `ActorSystem.start`, `resume`, `recover` and `run`. Dropping it doesn't end the run.
     """
 
     def __init__(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
@@ -57,22 +57,22 @@ class Run:
 
     @property
     def id(self) -> str:
-        """A UUIDv7."""
+        """The run's id, a UUIDv7."""
         return self._job.text
 
     @property
     def thread_id(self) -> str:
-        """Its thread."""
+        """The thread's id."""
         return self._job.thread_id
 
     @property
     def graph(self) -> str:
-        """The name under which the system has its graph."""
+        """The graph's name in the system."""
         return self._job.row.graph
 
     @property
     def status(self) -> RunStatus:
-        """Where it stands; see `RunStatus`."""
+        """The status; see `RunStatus`."""
         return self._job.status
 
     @property
@@ -82,41 +82,41 @@ class Run:
 
     @property
     def attempt(self) -> int:
-        """The processes that have taken it up so far, this one included."""
+        """The number of processes that have executed it so far, including this one."""
         return self._job.attempt
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was given to `start`."""
+        """The metadata given to `start`."""
         return self._job.metadata
 
     @property
     def created_at(self) -> datetime:
-        """When it was accepted."""
+        """When it was accepted, in UTC."""
         return datetime.fromtimestamp(self._job.row.created / 1e6, tz=UTC)
 
     @property
     def updated_at(self) -> datetime:
-        """When its status changed last; of a run of another process only that it was accepted."""
+        """When its status last changed, in UTC; for a run of another process `created_at`."""
         return datetime.fromtimestamp(self._job.changed / 1e6, tz=UTC)
 
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
-    ) -> Events:
-        """Read what happens as it happens: an async iterator over `RunEvent`.
+    ) -> RunEvents:
+        """Stream the run's events: an async iterator over `RunEvent`.
 
-        Leaving it, by `break`, an error or a cancellation, changes nothing for the run: one that
-        waits for the reader goes on. A reader that is kept and not read any more is let go a
-        minute later; `async with` and `close()` leave it at once.
+        Leaving it, by `break`, an error or a cancellation, doesn't affect the run: one that waits
+        for the reader continues. `async with` and `close()` leave it at once; a reader that is
+        kept but not read is disconnected a minute later.
 
         Args:
             after: the offset of the last event that the reader has; 0 for all of them.
-            buffer: events that the reader may be behind before `when_full` holds.
-            when_full: "drop_oldest": what is no more in memory, and not stored either, becomes
-                a "gap" event and a full "values". "block": the run waits for the reader,
-                at most a minute for one that takes no event at all, which then reads on as with
+            buffer: events by which the reader may be behind before `when_full` applies.
+            when_full: "drop_oldest": events that are neither in memory nor stored are replaced
+                by a "gap" event and a full "values". "block": the run waits for the reader, but
+                at most a minute for one that takes no event at all, which then continues as with
                 "drop_oldest"; a cancelled reader is waited for again when it reads again.
-                "close": the reader ends with `SlowReaderError`.
+                "close": the reader raises `SlowReaderError`.
         Raises:
             InvalidConfigError: an argument is out of range.
         """
@@ -124,49 +124,53 @@ class Run:
         return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full)
 
     async def wait(self, timeout_s: float | None = None) -> RunStatus:
-        """Wait until the run has left; its status then. Cancelling the wait leaves it alone.
+        """Wait until the run has ended, and return its status. Cancelling the wait is harmless.
 
+        Args:
+            timeout_s: seconds to wait; default no limit.
         Raises:
-            ResultTimeoutError: it goes on after so many seconds.
+            ResultTimeoutError: the run is still active after the timeout.
         """
         with anyio.move_on_after(timeout_s):
             await self._job.done.wait()
         if not self._job.done.is_open:
             raise ResultTimeoutError(
-                f"run {self.id} goes on after {timeout_s} s",
+                f"run {self.id} is still active after {timeout_s} s",
                 do="wait longer, or read its events; it was not cancelled",
             )
         return self.status
 
     async def result(self, timeout_s: float | None = None) -> Any:
-        """Wait for the run; what `ainvoke` would return.
+        """Wait for the run, and return what `ainvoke` would return.
 
         Args:
-            timeout_s: seconds to wait; default as long as it takes.
+            timeout_s: seconds to wait; default no limit.
         Raises:
-            ResultTimeoutError: it goes on after so many seconds.
+            ResultTimeoutError: the run is still active after the timeout.
             RunCancelledError: it was cancelled.
-            GraphDrained: its deadline was reached, or the system closes: `recover()` goes on.
-            Exception: what the run failed with.
+            GraphDrained: its deadline was reached, or the system closes: `recover()` resumes it.
+            Exception: the error that the run failed with.
         """
         await self.wait(timeout_s)
         job = self._job
         if job.outcome is None or isinstance(job.outcome, Cancelled):
             raise RunCancelledError(
-                f"run {self.id} of thread {self.thread_id!r} was ended: {job.reason}",
-                do="start another one; the thread has what it did, unless it was rolled back"
+                f"run {self.id} of thread {self.thread_id!r} was cancelled: {job.reason}",
+                do="start another run; the thread has what it did, unless it was rolled back"
                 if job.claimed
-                else "start another one; nothing of this one is in the thread",
+                else "start another run; nothing of this one is in the thread",
                 reason=job.reason,
                 input_stored=job.claimed,
             )
         return job.shape(job.outcome)
 
     async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
-        """End the run; what its finished tasks did is stored. No-op for one that has left.
+        """End the run; what its finished tasks did is stored. No-op for one that has ended.
 
         Args:
-            wait: whether to wait until it has left.
+            reason: for `Run.reason` and logs.
+            wait: whether to wait until it has ended.
+        Returns: its status.
         """
         self._cancel(self._job, reason)
         if wait:
@@ -175,7 +179,7 @@ class Run:
 
 
 class StoredRun(Run):
-    """A run that this system has only read of: it has ended, or goes on in another process."""
+    """A run known from its row alone: it has ended, or is active in another process."""
 
     def __init__(
         self,
@@ -200,22 +204,22 @@ class StoredRun(Run):
 
     @property
     def id(self) -> str:
-        """A UUIDv7."""
+        """The run's id, a UUIDv7."""
         return as_text(self._row.run)
 
     @property
     def thread_id(self) -> str:
-        """Its thread."""
+        """The thread's id."""
         return self._row.thread_id
 
     @property
     def graph(self) -> str:
-        """The name under which the system has its graph."""
+        """The graph's name in the system."""
         return self._row.graph
 
     @property
     def status(self) -> Any:
-        """Where it stood when it was read; see `RunStatus`."""
+        """The status when the row was last read; see `RunStatus`."""
         return self._row.status
 
     @property
@@ -225,17 +229,17 @@ class StoredRun(Run):
 
     @property
     def attempt(self) -> int:
-        """The processes that have taken it up so far."""
+        """The number of processes that have executed it so far."""
         return self._row.attempts
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was given to `start`."""
+        """The metadata given to `start`."""
         return self._metadata
 
     @property
     def created_at(self) -> datetime:
-        """When it was accepted."""
+        """When it was accepted, in UTC."""
         return datetime.fromtimestamp(self._row.created / 1e6, tz=UTC)
 
     @property
@@ -245,15 +249,15 @@ class StoredRun(Run):
 
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
-    ) -> Events:
-        """Its stored events, and those that are stored while it goes on; see `Run.events`.
+    ) -> RunEvents:
+        """Stream its stored events, and new ones as they are stored; see `Run.events`.
 
-        When the run comes here, because the process that had it has died, they are told as they
-        happen, as those of any run that goes on here.
+        If this system takes the run over, because the process that had it died, events are
+        streamed live from then on.
         """
         check_reading(after, buffer, when_full)
 
-        def live(offset: int) -> Events | None:
+        def live(offset: int) -> RunEvents | None:
             own = self._taken_up()
             return own and own.events(offset, buffer=buffer, when_full=when_full)
 
@@ -261,7 +265,7 @@ class StoredRun(Run):
             page=self._page,
             is_over=self._is_over,
             is_alive=lambda: self._row.alive,
-            left=self._left,
+            left=self._final_status,
             values=self._values,
             live=live,
             draining=self._draining,
@@ -269,46 +273,51 @@ class StoredRun(Run):
         return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
-        """See `Run.wait`; it looks at the store again and again."""
+        """See `Run.wait`; polls the saver."""
         with anyio.move_on_after(timeout_s):
             while not await self._is_over():  # noqa: ASYNC110 - it changes in another process
                 await anyio.sleep(POLL_S)
             return self.status
         raise ResultTimeoutError(
-            f"run {self.id} goes on after {timeout_s} s", do="wait longer; it was not cancelled"
+            f"run {self.id} is still active after {timeout_s} s",
+            do="wait longer; it was not cancelled",
         )
 
     async def result(self, timeout_s: float | None = None) -> Any:
-        """The state that its thread has now.
+        """Wait for the run, and return the state that its thread has then.
 
+        Args:
+            timeout_s: seconds to wait; default no limit.
         Raises:
-            ResultTimeoutError: it goes on after so many seconds.
+            ResultTimeoutError: the run is still active after the timeout.
             RunCancelledError: it was cancelled.
             RunFailedError: it failed, or was parked.
         """
         status = await self.wait(timeout_s)
         if status == "cancelled":
             raise RunCancelledError(
-                f"run {self.id} was ended: {self.reason}",
-                do="start another; see input_stored for whether the thread has this one's input",
+                f"run {self.id} was cancelled: {self.reason}",
+                do="start another run; `input_stored` says whether the thread has this one's input",
                 reason=self.reason,
                 input_stored=self._row.claimed,
             )
         if status not in ("success", "interrupted"):
             raise RunFailedError(
-                f"run {self.id} left with {status!r}: {self.reason}",
+                f"run {self.id} ended with status {status!r}: {self.reason}",
                 do="see the log of the process that ran it; the thread has what was done",
             )
         return await self._values()
 
     async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
-        """Have the run ended where it goes on; one that nobody works on is cancelled here.
+        """Ask the process that has the run to end it; an orphaned run is cancelled here.
 
-        The request is stored; the process that has the run sees it within a third of its
-        `lease_s`. If it dies before, whoever takes the run up cancels it. The first reason counts.
+        The request is stored; the process that has the run reads it within a third of its
+        `lease_s`. If it dies before, the process that takes the run over cancels it. The first
+        reason stays.
 
         Args:
-            wait: whether to wait until it has left, looking at the store again and again.
+            reason: for `Run.reason` and logs.
+            wait: whether to wait until it has ended, polling the saver.
         Returns: its status then; without `wait` that of now.
         Raises:
             StorageError: the request can't be stored.
@@ -317,6 +326,7 @@ class StoredRun(Run):
             return await own.cancel(reason, wait=wait)
         asked = False
         while not await self._is_over():
+            # Asked once of a living owner; again when the owner died, and then done here.
             if not asked or not self._row.alive:
                 asked = self._row.alive
                 await self._ask_cancel(self._row, reason)
@@ -333,24 +343,25 @@ class StoredRun(Run):
             self._row = row
         return row is None or row.status not in ("pending", "running")
 
-    def _left(self) -> dict[str, Any]:
+    def _final_status(self) -> dict[str, Any]:
         if self.status in ("pending", "running"):  # its row is gone
             return {"status": "cancelled", "reason": "the run was removed"}
         return {"status": self.status, "reason": self.reason}
 
 
 def check_reading(after: int, buffer: int, when_full: str) -> None:
-    """Refuse arguments of a reader that can't be.
+    """Check the arguments of a reader of events.
 
     Raises:
         InvalidConfigError: one of them is out of range.
     """
     if after < 0 or buffer < 1:
         raise InvalidConfigError(
-            f"after={after!r}, buffer={buffer!r}: offsets count from 0, a buffer has 1 or more",
+            f"after must be >= 0 and buffer >= 1, got after={after!r}, buffer={buffer!r}",
             do="after=0 reads all events; buffer=256 is the default",
         )
     if when_full not in ("block", "drop_oldest", "close"):
         raise InvalidConfigError(
-            f"when_full={when_full!r} is no policy", do='use "block", "drop_oldest" or "close"'
+            f'unknown when_full={when_full!r}; expected "block", "drop_oldest" or "close"',
+            do='use "block", "drop_oldest" or "close"',
         )

@@ -1,7 +1,7 @@
-"""The base of savers that programs write themselves, and the shapes that such a saver handles.
+"""BaseCheckpointSaver: the base class of savers that programs write, with LangGraph's interface.
 
-A class made for LangGraph's base needs only another import. See `savers/foreign` for what a graph
-makes of it.
+A class written for LangGraph's base needs only another import. Graphs use it through an adapter,
+see `savers/foreign`.
 """
 
 import datetime as dt
@@ -22,20 +22,20 @@ from actorgraph.values.checkpoint import (
     CheckpointMetadata,
     CheckpointTuple,
 )
+from actorgraph.values.configs import Config
 from actorgraph.values.constants import CHECKPOINT_FORMAT
 
 V = TypeVar("V", int, float, str)
-Config = Mapping[str, Any]
 
 
 class BaseCheckpointSaver(Generic[V]):
-    """The base class of a saver of one's own: write `put`, `put_writes`, `list` and `get_tuple`.
+    """The base class of custom savers: implement `put`, `put_writes`, `list` and `get_tuple`.
 
-    `get` instead of `get_tuple` will do. Pass an object of it as `checkpointer`. Where a graph
-    waits, blocking methods run in a worker thread; write the async ones to do without.
+    `get` may be implemented instead of `get_tuple`. Pass an instance as `checkpointer`. A graph
+    calls blocking methods in a worker thread; implement the async ones to avoid that.
 
     Args:
-        serde: makes bytes of values, for those methods that want to; default a `Codec`.
+        serde: serializes values, for methods that need bytes; default a `Codec`.
     """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
@@ -43,18 +43,18 @@ class BaseCheckpointSaver(Generic[V]):
 
     @property
     def config_specs(self) -> list[Any]:
-        """Nothing is configured."""
+        """Always empty; part of LangGraph's interface."""
         return []
 
     def get(self, config: Config) -> Checkpoint | None:
-        """The checkpoint of `get_tuple`."""
+        """Return the checkpoint of `get_tuple` without its config, metadata and writes."""
         found = self.get_tuple(config)
         return None if found is None else found.checkpoint
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """The addressed checkpoint, or the newest of the namespace; None if there is none.
+        """Return the addressed checkpoint, or the newest of the namespace; None without one.
 
-        Without one of the class's own it is made of its `get` and `list`.
+        The default combines the class's `get` and `list`.
         """
         if type(self).get is BaseCheckpointSaver.get:
             raise NotImplementedError
@@ -77,9 +77,9 @@ class BaseCheckpointSaver(Generic[V]):
         before: Config | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, newest first: of a thread, and a namespace if the config names one.
+        """List checkpoints, newest first: of a thread, and of a namespace if the config has one.
 
-        A graph also sorts out itself what doesn't fit `filter` and `before`.
+        A graph checks the results against `filter` and `before` again.
         """
         raise NotImplementedError
 
@@ -90,13 +90,13 @@ class BaseCheckpointSaver(Generic[V]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Any:
-        """Store a checkpoint whose parent is the one that `config` addresses."""
+        """Store a checkpoint whose parent is the one that `config` addresses; return its config."""
         raise NotImplementedError
 
     def put_writes(
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store writes of a task beside the addressed checkpoint."""
+        """Store pending writes of a task of the addressed checkpoint."""
         raise NotImplementedError
 
     def delete_thread(self, thread_id: str) -> None:
@@ -104,11 +104,11 @@ class BaseCheckpointSaver(Generic[V]):
         raise NotImplementedError
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove what some runs stored."""
+        """Remove what these runs stored."""
         raise NotImplementedError
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to one that has no checkpoints."""
+        """Copy a thread to one without checkpoints."""
         raise NotImplementedError
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -116,11 +116,11 @@ class BaseCheckpointSaver(Generic[V]):
         raise NotImplementedError
 
     async def aget(self, config: Config) -> Checkpoint | None:
-        """`get` in a worker thread."""
+        """Run `get` in a worker thread."""
         return await anyio.to_thread.run_sync(self.get, config)
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """`get_tuple` in a worker thread."""
+        """Run `get_tuple` in a worker thread."""
         return await anyio.to_thread.run_sync(self.get_tuple, config)
 
     def alist(
@@ -131,7 +131,7 @@ class BaseCheckpointSaver(Generic[V]):
         before: Config | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """`list` in a worker thread."""
+        """Run `list` in a worker thread."""
         ended = False
 
         def collect() -> Sequence[CheckpointTuple]:
@@ -152,23 +152,23 @@ class BaseCheckpointSaver(Generic[V]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Any:
-        """`put` in a worker thread."""
+        """Run `put` in a worker thread."""
         return await anyio.to_thread.run_sync(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """`put_writes` in a worker thread."""
+        """Run `put_writes` in a worker thread."""
         await anyio.to_thread.run_sync(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """`delete_thread` in a worker thread."""
+        """Run `delete_thread` in a worker thread."""
         await anyio.to_thread.run_sync(self.delete_thread, thread_id)
 
     def get_next_version(self, current: V | None, channel: None = None) -> Any:
-        """The version after this one; the first is 1. Versions are stored in its type.
+        """Return the version after this one; the first is 1.
 
-        A class whose versions are text overrides it.
+        Override it to use strings as versions; the type is that of what this returns.
         """
         if isinstance(current, str):
             raise NotImplementedError
@@ -176,7 +176,7 @@ class BaseCheckpointSaver(Generic[V]):
 
 
 def empty_checkpoint() -> Checkpoint:
-    """A checkpoint of nothing, from before the first input."""
+    """Return a checkpoint without values, from before the first input."""
     return Checkpoint(
         v=CHECKPOINT_FORMAT,
         id=str(uuid6(clock_seq=-2)),
@@ -195,12 +195,13 @@ def create_checkpoint(
     *,
     id: str | None = None,
 ) -> Checkpoint:
-    """The checkpoint after this one, with what channels hold now.
+    """Return the checkpoint after this one, with the current values of channels.
 
     Args:
-        channels: channel -> an object with `checkpoint()`; None takes the values over. A channel
-            that has no version, or is empty, is left out.
-        step: its id carries it.
+        checkpoint: the previous one.
+        channels: channel -> an object with `checkpoint()`; None keeps the previous values. A
+            channel without a version, or an empty one, is left out.
+        step: the superstep; part of a new id.
         id: its id; default a new one.
     """
     values = checkpoint["channel_values"]
@@ -224,16 +225,16 @@ def create_checkpoint(
 
 
 def get_checkpoint_id(config: Config) -> str | None:
-    """The checkpoint that a config names; None where it means the newest."""
+    """Return the checkpoint id of a config; None if it addresses the newest."""
     return config["configurable"].get("checkpoint_id")
 
 
 def uuid6(node: int | None = None, clock_seq: int | None = None) -> UUID:
-    """A time-ordered id, above every one that this process has made.
+    """Return a time-ordered id, greater than every other that this process has made.
 
     Args:
         node: 48 bits; default this process's own.
-        clock_seq: what its clock sequence says, modulo 2^14: the step. Default 0.
+        clock_seq: the clock sequence, modulo 2^14: the superstep. Default 0.
     """
     made = IDS.checkpoint(clock_seq or 0, None)
     if node is not None:

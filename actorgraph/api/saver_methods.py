@@ -1,8 +1,4 @@
-"""LangGraph's saver methods over the port: `aput`, `aput_writes`, `aget_tuple`, `alist` ...
-
-They store whole values, without claims, for programs and tools that use a saver directly. The
-runtime doesn't use them.
-"""
+"""LangGraph's saver methods over the port: `aput`, `aput_writes`, `aget_tuple`, `alist` ..."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
@@ -45,29 +41,33 @@ from actorgraph.values.commits import (
     Query,
     StoredCheckpoint,
 )
+from actorgraph.values.configs import Config
 from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
 from actorgraph.values.ids import TaskId, as_bytes, as_text
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save
 
-_NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
+NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())
+"""A plan without channels: values are stored and read whole, by no graph's rules."""
 TRIES_MAX = 1_000
 _NOT_STORED = ("source", "step", COUNTERS)
-Config = Mapping[str, Any]
 
 
 class CheckpointMethods:
-    """LangGraph's methods. `config` addresses a thread, a namespace and maybe a checkpoint."""
+    """LangGraph's methods.
+
+    `config` addresses a thread, a namespace (default the root's) and maybe a checkpoint.
+    """
 
     codec: Codec
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """The addressed checkpoint, or the newest of the namespace; None if there is none."""
+        """Return the addressed checkpoint, or the newest of the namespace; None without one."""
         place = address_of(config, needs_thread=True)
         loaded = await self._loaded(place.thread_id, place.namespace, place.checkpoint)
         return None if loaded.checkpoint is None else self._tuple(loaded.checkpoint)
 
     async def aget(self, config: Config) -> Checkpoint | None:
-        """The checkpoint of `aget_tuple`."""
+        """Return the checkpoint of `aget_tuple` without its config, metadata and writes."""
         found = await self.aget_tuple(config)
         return None if found is None else found.checkpoint
 
@@ -79,28 +79,29 @@ class CheckpointMethods:
         before: Config | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Checkpoints, newest first.
+        """List checkpoints, newest first.
 
-        They are read a page at a time, at most 100 or some 4 MB, so that a list of any length takes
-        little memory, and whoever pauses between two of them holds up nobody.
+        They are read a page at a time, at most 100 or about 4 MB, so that a list of any length
+        takes little memory, and no transaction is open while the caller handles one.
 
         Args:
             config: the thread, and the namespace if it has the key `checkpoint_ns`; None for
                 all threads.
-            filter: metadata that must be equal. before: only what is older than this one.
-            limit: how many at most; default all.
+            filter: metadata that must be equal.
+            before: only checkpoints older than the one that this config addresses.
+            limit: the most checkpoints; default all.
         Raises:
-            InvalidConfigError: one of them can't be.
+            InvalidConfigError: an argument is invalid.
         """
         listing = self._listing(config, filter, before, limit)
-        if listing.everywhere:
-            return Pages(partial(self._sound, listing))
+        if listing.all_threads:
+            return Pages(partial(self._readable_page, listing))
         return Pages(listing.page, self._tuple)
 
-    async def _sound(self, listing: Listing) -> Sequence[CheckpointTuple]:
-        """The next of all threads' checkpoints. One that can't be read hides no other: it is told.
+    async def _readable_page(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        """Return the next page of all threads' checkpoints; an empty one at the end.
 
-        Returns: none at the end.
+        A checkpoint that can't be read is logged and skipped, so that it doesn't hide others.
         """
         while rows := await listing.page():
             found: list[CheckpointTuple] = []
@@ -129,7 +130,7 @@ class CheckpointMethods:
             where=where_of(filter),
             limit=limit_of(limit),
         )
-        return Listing(self._asked, query)
+        return Listing(self._ask, query)
 
     async def aput(
         self,
@@ -143,27 +144,32 @@ class CheckpointMethods:
     ) -> dict[str, Any]:
         """Store a checkpoint whose parent is the one that `config` addresses.
 
-        Of several checkpoints with one id the newest is read. Storing an equal one once more is a
+        Of several checkpoints with one id the newest is read. Storing an equal one again is a
         no-op.
 
         Args:
+            config: the parent.
+            checkpoint: LangGraph's shape of one.
+            metadata: JSON values; `source` and `step` are stored with the checkpoint.
             new_versions: the channels whose value changed since the parent.
             strict: refuse it unless its parent is the newest checkpoint of the namespace (without
                 a parent: unless there is none), and if another checkpoint has its id. So of two
-                writers at once one is refused. Default False: it is stored as a branch.
+                concurrent writers one is refused. Default False: it is stored as a branch.
             expected_versions: channel -> the version that it must have in the newest checkpoint;
-                None for one without any. Others aren't compared.
+                None for a channel without one. Other channels are not compared.
         Returns: a config that addresses it.
         Raises:
             ConflictError: refused; nothing is stored. It names the newest checkpoint. Without
-                `strict` and `expected_versions`: others were faster 1,000 times.
+                `strict` and `expected_versions`: other writers were faster 1,000 times.
         """
         place = address_of(config, needs_thread=True)
-        del new_versions  # each row names where every value is, so all of them are written
-        point = _point(checkpoint, metadata, place.checkpoint)
+        del new_versions  # a row lists the version of every value, so all of them are written
+        point = _new_checkpoint(checkpoint, metadata, place.checkpoint)
         refuses = strict or expected_versions is not None
+        # With a condition a conflict is the answer. Without one it only means that the version
+        # floor was read too early, so it is read again.
         left = 1 if refuses else TRIES_MAX
-        while True:  # a run, or another put, may raise the versions between the look and the save
+        while True:  # a run or another put may raise the versions between the read and the save
             left -= 1
             try:
                 await self._put_point(place, point, checkpoint["v"], strict, expected_versions)
@@ -181,9 +187,9 @@ class CheckpointMethods:
         strict: bool,
         expected_versions: Mapping[str, Any] | None,
     ) -> None:
-        """Store a checkpoint that knows the highest version of its namespace, as it is then."""
+        """Store a checkpoint, once, with the highest version that its namespace has by now."""
         known = await self._loaded(place.thread_id, place.namespace, point.id)
-        if is_stored(self.codec, _NO_GRAPH, known, point, shape):
+        if is_stored(self.codec, NO_GRAPH, known, point, shape):
             return
         if strict:
             refuse_taken(place.thread_id, known)
@@ -201,10 +207,18 @@ class CheckpointMethods:
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store writes of a task beside the addressed checkpoint; storing them twice is a no-op.
+        """Store pending writes of a task of the addressed checkpoint; twice is a no-op.
 
-        Errors, interrupts and answers (`__error__`, `__interrupt__`, `__resume__`) replace what
-        the task had of their kind.
+        Errors, interrupts and answers (`__error__`, `__interrupt__`, `__resume__`) replace the
+        task's previous ones of their kind.
+
+        Args:
+            config: the checkpoint; it must have a checkpoint_id.
+            writes: `(channel, value)` pairs.
+            task_id: the task's.
+            task_path: orders writes of different tasks.
+        Raises:
+            InvalidConfigError: the config has no checkpoint_id.
         """
         place = address_of(config, needs_thread=True)
         if place.checkpoint is None:
@@ -212,6 +226,7 @@ class CheckpointMethods:
                 "put_writes() needs a checkpoint_id", do="pass the config that put() returned"
             )
         base, task = place.checkpoint, TaskId(task_id)
+        # Control rows replace earlier ones by a higher generation; plain writes keep the first.
         generation = 0
         if any(channel in CONTROL_INDEX for channel, _ in writes):
             generation = await self._next_generation(place.thread_id, place.namespace, base)
@@ -223,21 +238,21 @@ class CheckpointMethods:
         await self._store(place.thread_id, place.namespace, Save(0, None, ledger=entries))
 
     async def _loaded(self, thread_id: str, namespace: str, named: bytes | None) -> Loaded:
-        """What the namespace has, and the checkpoint of an id, or the newest."""
+        """Load a namespace's versions and the named checkpoint, or the newest."""
         return await self._host().reader.ask(LoadCheckpoint(thread_id, namespace, named))
 
     async def _next_generation(self, thread_id: str, namespace: str, base: bytes) -> int:
-        """The generation of control rows that replace those beside a checkpoint."""
+        """Return a generation above those stored, for control rows that replace them."""
         loaded = await self._loaded(thread_id, namespace, base)
         rows = loaded.checkpoint.ledger if loaded.checkpoint else ()
         return 1 + max((row.generation for row in rows), default=0)
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """`aget_tuple`, blocking."""
+        """Blocking version of `aget_tuple`."""
         return block_on("aget_tuple", lambda: self.aget_tuple(config))
 
     def get(self, config: Config) -> Checkpoint | None:
-        """`aget`, blocking."""
+        """Blocking version of `aget`."""
         return block_on("aget", lambda: self.aget(config))
 
     def list(
@@ -248,16 +263,16 @@ class CheckpointMethods:
         before: Config | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """`alist`, blocking at the call and where a page begins."""
+        """Blocking version of `alist`; blocks at the call and whenever a page is read."""
         listing = self._listing(config, filter, before, limit)
-        everywhere = listing.everywhere
-        read: Any = partial(self._sound, listing) if everywhere else listing.page
+        all_threads = listing.all_threads
+        read: Any = partial(self._readable_page, listing) if all_threads else listing.page
         first = block_on("alist", read)
 
         def rest() -> Iterator[CheckpointTuple]:
             page = first
             while page:
-                yield from page if everywhere else map(self._tuple, page)
+                yield from page if all_threads else map(self._tuple, page)
                 page = block_on("alist", read)
 
         return rest()
@@ -272,7 +287,7 @@ class CheckpointMethods:
         strict: bool = False,
         expected_versions: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """`aput`, blocking."""
+        """Blocking version of `aput`."""
         more: dict[str, Any] = {"strict": strict, "expected_versions": expected_versions}
         return block_on(
             "aput", lambda: self.aput(config, checkpoint, metadata, new_versions, **more)
@@ -285,14 +300,14 @@ class CheckpointMethods:
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """`aput_writes`, blocking."""
+        """Blocking version of `aput_writes`."""
         block_on("aput_writes", lambda: self.aput_writes(config, writes, task_id, task_path))
 
     def get_next_version(self, current: int | None, channel: None = None) -> int:
-        """The version after this one; the first is 1."""
+        """Return the version after this one; the first is 1."""
         return 1 if current is None else current + 1
 
-    async def _asked(self, query: Query) -> Any:
+    async def _ask(self, query: Query) -> Any:
         return await self._host().reader.ask(query)
 
     def _host(self) -> Any:
@@ -309,7 +324,7 @@ class CheckpointMethods:
     ) -> None:
         handoff = HandOff(
             self.codec,
-            _NO_GRAPH,
+            NO_GRAPH,
             thread_id=thread_id,
             namespace=namespace,
             run=b"",
@@ -320,7 +335,7 @@ class CheckpointMethods:
         await self._host().writer.store(_outside_runs(commit, shape, strict))
 
     def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
-        found = restore(self.codec, _NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))
+        found = restore(self.codec, NO_GRAPH, Loaded(checkpoint=stored, head=stored.row.id))
         assert found is not None
         point = found[0]
         where = (stored.thread_id, stored.namespace)
@@ -352,16 +367,21 @@ class CheckpointMethods:
         )
 
 
-def _point(
+def _new_checkpoint(
     checkpoint: Checkpoint, metadata: Mapping[str, Any], parent: bytes | None
 ) -> NewCheckpoint:
-    """A checkpoint of LangGraph's shape as one to store."""
+    """Convert a checkpoint of LangGraph's shape to one to store.
+
+    Raises:
+        InvalidConfigError: a channel has a value but no version.
+    """
     values = checkpoint["channel_values"]
     versions = {c: int(v) for c, v in checkpoint["channel_versions"].items()}
     missing = [channel for channel in values if channel not in versions]
     if missing:
         raise InvalidConfigError(
-            f"channel {missing[0]!r} has a value and no version", do="give it a version"
+            f"channel {missing[0]!r} has a value but no version",
+            do="add it to checkpoint['channel_versions']",
         )
     deltas = metadata.get(COUNTERS, {})
     return NewCheckpoint(
@@ -381,11 +401,14 @@ def _point(
 
 
 def _outside_runs(commit: Commit, shape: int, strict: bool) -> Commit:
+    """Remove the run's id, which a checkpoint stored by hand has not, and set its format."""
     rows = [msgspec.structs.replace(row, run=None) for row in commit.checkpoints]
     if shape != CHECKPOINT_FORMAT:
-        rows = [msgspec.structs.replace(row, record=_shaped(row.record, shape)) for row in rows]
+        rows = [
+            msgspec.structs.replace(row, record=_with_format(row.record, shape)) for row in rows
+        ]
     return msgspec.structs.replace(commit, run=None, checkpoints=tuple(rows), strict=strict)
 
 
-def _shaped(text: str, shape: int) -> str:
+def _with_format(text: str, shape: int) -> str:
     return encode_record(msgspec.structs.replace(decode_record(text), shape=shape))

@@ -1,7 +1,4 @@
-"""What programs' savers are: a store of `savers/`, hosted by the actors of `runtime/`.
-
-`async with`, `with`, or neither: see `runtime.hosting` for who then runs the actors.
-"""
+"""HostedSaver, the class behind every saver that programs open; and InMemorySaver."""
 
 from types import TracebackType
 from typing import Any, Self, cast
@@ -12,7 +9,7 @@ from actorgraph.api.key_methods import KeyMethods
 from actorgraph.api.overriding import check_subclass
 from actorgraph.api.saver_methods import CheckpointMethods
 from actorgraph.api.thread_methods import ThreadMethods
-from actorgraph.api.upkeep_methods import UpkeepMethods
+from actorgraph.api.upkeep_methods import MaintenanceMethods
 from actorgraph.errors import RunningLoopError
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import OpenedSaver, close_hosted, mark_closed, open_hosted
@@ -20,13 +17,15 @@ from actorgraph.runtime.persistence_statistics import PersistenceStatistics
 from actorgraph.savers.memory import MemoryBackend
 
 
-class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, DeltaHistoryMethods):
-    """Opening, closing and figures of a saver. Mixed into a store with the port's methods."""
+class HostedSaver(
+    KeyMethods, CheckpointMethods, ThreadMethods, MaintenanceMethods, DeltaHistoryMethods
+):
+    """Opening, closing and statistics of a saver. Mixed into a backend with the port's methods."""
 
     _opened: OpenedSaver | None = None
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a subclass with a method that nothing would call.
+        """Refuse a subclass with an override that would never be called.
 
         Raises:
             GraphBuildError: see `overriding.check_subclass`.
@@ -38,7 +37,8 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         """Open the saver in this event loop.
 
         Raises:
-            StorageError: it can't be opened. SaverClosedError: it is open already.
+            StorageError: it can't be opened.
+            SaverClosedError: it is open already.
         """
         mark_closed(cast("Saver", self), left=False)
         opened = OpenedSaver(cast("Saver", self))
@@ -52,18 +52,18 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Store what waits and close, within the drain's deadline, even when cancelled."""
-        mark_closed(cast("Saver", self), left=True)
+        """Store what is queued and close, within the drain's deadline, even when cancelled."""
+        mark_left(cast("Saver", self), left=True)
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.exit(kind, error, trace)
 
     def __enter__(self) -> Self:
-        """Open the saver for a blocking program: the process's background thread hosts it.
+        """Open the saver for sync code: a background thread of the process hosts it.
 
         Raises:
             RunningLoopError: called inside a running event loop; use `async with` there. In the
-                cells of a notebook it works.
+                cells of a notebook it is allowed.
             StorageError: it can't be opened.
         """
         if not may_block():
@@ -80,16 +80,16 @@ class HostedSaver(KeyMethods, CheckpointMethods, ThreadMethods, UpkeepMethods, D
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Store what waits and close."""
-        mark_closed(cast("Saver", self), left=True)
+        """Store what is queued and close."""
+        mark_left(cast("Saver", self), left=True)
         self.close_blocking()
 
     def close_blocking(self) -> None:
-        """Close a saver that was used without `async with`. It may be used again after that."""
+        """Close a saver that was used without `async with`. It may be used again afterwards."""
         close_hosted(cast("Saver", self))
 
     def statistics(self) -> PersistenceStatistics:
-        """The figures of the saver's persistence actor."""
+        """Return the statistics of the saver's persistence actor."""
         return self._host().writer.statistics()
 
 
@@ -100,10 +100,10 @@ class InMemorySaver(HostedSaver, MemoryBackend):
         codec: how values are stored; default one with no types beyond the graph's own. A
             serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
         copy: "codec" (default): values are encoded, so that what can't be stored elsewhere is
-            refused here too. "none": the very objects are kept, of any type, until the saver
-            goes; what a node changes in them later changes what was saved.
+            refused here too. "none": the objects themselves are kept, of any type, until the
+            saver is freed; a node that changes one later changes what was saved.
     Raises:
-        InvalidConfigError: `copy` is neither, or "none" together with a codec.
+        InvalidConfigError: `copy` is unknown, or "none" together with a codec.
     """
 
 

@@ -1,4 +1,4 @@
-"""`SimpleSaver`: a saver with three methods, put, get and list, for programs without a graph."""
+"""SimpleSaver: put, get and list whole states, for programs without a graph."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,15 @@ from actorgraph.values.sources import CheckpointConfig, CheckpointSource
 
 
 class SimpleCheckpoint(msgspec.Struct, frozen=True):
-    """A state of a thread, to be put or as it was got.
+    """A state of a thread, to store or as it was read.
 
     Attributes:
+        thread_id: the thread.
         values: the state.
-        checkpoint_id: given when it is put.
-        parent_id: the one that it comes after; None, when it is put, for the newest.
-        source: what has made it.
+        checkpoint_id: set when it is stored.
+        parent_id: the checkpoint before it; when it is stored, None means the newest.
+        namespace: default the root's.
+        source: what made it.
         metadata: JSON values.
     """
 
@@ -33,7 +35,7 @@ class SimpleCheckpoint(msgspec.Struct, frozen=True):
 
 
 class SimpleSaver:
-    """Puts, gets and lists whole states over a saver of actorgraph's, which graphs may use too.
+    """Stores, reads and lists whole states in a saver of actorgraph, which graphs may use too.
 
     Args:
         saver: such as `SqliteSaver`, open or not.
@@ -58,7 +60,8 @@ class SimpleSaver:
                 f"thread {checkpoint.thread_id!r} has no checkpoint {parent}",
                 do="take the id from list(), or leave parent_id out",
             )
-        # Versions rise above those of every branch: `highest` of the newest is above all.
+        # A version must be above those of every branch. The newest checkpoint has the highest,
+        # so its versions are looked at even if another one is the parent.
         head = found if parent is None else await self.saver.aget_tuple(_newest(checkpoint))
         above = [] if head is None else head.checkpoint["channel_versions"].values()
         old = {} if found is None else found.checkpoint["channel_versions"]
@@ -79,7 +82,7 @@ class SimpleSaver:
     async def aget(
         self, thread_id: str, checkpoint_id: str | None = None, *, namespace: str = ""
     ) -> SimpleCheckpoint | None:
-        """A state of a thread; without an id the newest. None if there is none."""
+        """Return a state of a thread; without an id the newest. None if there is none."""
         where = CheckpointConfig(thread_id, checkpoint_id, namespace)
         found = await self.saver.aget_tuple(where.config)
         if found is None:
@@ -97,21 +100,21 @@ class SimpleSaver:
         )
 
     async def alist(self, thread_id: str) -> list[CheckpointSummary]:
-        """What is known of a thread's checkpoints, newest first; no value is read."""
+        """Return summaries of a thread's checkpoints, newest first; values are not read."""
         return await self.saver.alist_metadata(thread_id, order="newest")
 
     def put(self, checkpoint: SimpleCheckpoint) -> str:
-        """`aput`, blocking."""
+        """Blocking version of `aput`."""
         return block_on("aput", lambda: self.aput(checkpoint))
 
     def get(
         self, thread_id: str, checkpoint_id: str | None = None, *, namespace: str = ""
     ) -> SimpleCheckpoint | None:
-        """`aget`, blocking."""
+        """Blocking version of `aget`."""
         return block_on("aget", lambda: self.aget(thread_id, checkpoint_id, namespace=namespace))
 
     def list(self, thread_id: str) -> list[CheckpointSummary]:
-        """`alist`, blocking."""
+        """Blocking version of `alist`."""
         return block_on("alist", lambda: self.alist(thread_id))
 
 

@@ -1,4 +1,4 @@
-"""SqliteSaver: the saver that needs nothing but a file."""
+"""SqliteSaver: checkpoints in one SQLite file."""
 
 import os
 from typing import Self
@@ -13,12 +13,12 @@ class SqliteSaver(HostedSaver, SqliteBackend):
     """Keeps checkpoints in one SQLite file, durable before they are acknowledged.
 
     Use it as `async with SqliteSaver(path) as saver`, as `with SqliteSaver(path) as saver` in
-    blocking programs, or unopened at module level; then one background thread of the process
-    hosts it.
+    sync code, or without opening it, e.g. at module level; then one background thread of the
+    process hosts it.
 
     Args:
-        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for a database
-            that ends with the saver.
+        path: the file, created with mode 0600 if it doesn't exist; ":memory:" for a database
+            that is gone with the saver.
         synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
@@ -42,7 +42,7 @@ class SqliteSaver(HostedSaver, SqliteBackend):
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
-        """The saver of a file or of ":memory:"; LangGraph's way to make one.
+        """Make a saver for a file or ":memory:"; LangGraph's constructor.
 
         Returns: a saver to open with `async with` or `with`.
         """

@@ -1,4 +1,4 @@
-"""Reading and changing a thread's state from outside a run."""
+"""Read snapshots of a thread: one checkpoint, or its history, newest first, a page at a time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,11 @@ from actorgraph.values.snapshot import StateSnapshot
 async def read_state(
     host: Host, codec: Codec, plan: Plan, address: Address, config: Mapping[str, Any]
 ) -> StateSnapshot:
-    """The snapshot of the addressed checkpoint; the live view when none is named."""
+    """Return the snapshot of the addressed checkpoint; without one, of the thread as it is now.
+
+    Args:
+        config: becomes that of an empty snapshot, if the thread has no checkpoint.
+    """
     found = await load(host, codec, plan, address, parents=True)
     restored = found.restored
     if restored is None:
@@ -26,7 +30,7 @@ async def read_state(
     if not restored.id:
         return unsaved_snapshot(dict(config))
     parents = found.parents
-    if parents is None:  # a saver that reads a checkpoint alone
+    if parents is None:  # this saver can't read the parent in the same query
         parents = await ledger_of(host, codec, address, restored.parent)
     return snapshot(
         plan,
@@ -40,7 +44,7 @@ async def read_state(
 async def ledger_of(
     host: Host, codec: Codec, address: Address, checkpoint: bytes | None
 ) -> tuple[StoredWrite, ...]:
-    """The ledger beside a checkpoint of the thread; nothing for None."""
+    """Read the pending writes of a checkpoint; none for None."""
     if checkpoint is None:
         return ()
     query = LoadCheckpoint(address.thread_id, address.namespace, checkpoint)
@@ -49,5 +53,5 @@ async def ledger_of(
 
 
 def decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
-    """The ledger of a stored checkpoint."""
+    """Decode the pending writes of a stored checkpoint."""
     return tuple(stored_write(codec, stored, row) for row in stored.ledger)

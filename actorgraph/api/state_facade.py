@@ -1,4 +1,8 @@
-"""Blocking twins of the methods that read and change a thread."""
+"""CompiledStateGraph: the compiled graph, with its sync API.
+
+Its async methods are in `run`, `state` and `describe`, its construction is in `setup`. Here are
+their blocking versions, changed copies of a graph, its cache, and its use in LangChain's chains.
+"""
 
 from collections.abc import Iterator
 from typing import Any, cast, overload
@@ -6,14 +10,14 @@ from typing import Any, cast, overload
 from actorgraph.api.blocking import block_on
 from actorgraph.api.compiled import Config
 from actorgraph.api.pages import Pages
-from actorgraph.api.traveling import TravelMethods
+from actorgraph.api.traveling import ResumeMethods
 from actorgraph.values.commands import Command
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.targets import ResumeTarget
 
 
-class BlockingStateMethods(TravelMethods):
-    """Each method runs its async twin in the background loop; refused inside a running loop."""
+class BlockingStateMethods(ResumeMethods):
+    """Blocking versions of the methods that read and change a thread."""
 
     @overload
     def get_state(
@@ -28,14 +32,17 @@ class BlockingStateMethods(TravelMethods):
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
     ) -> StateSnapshot | None: ...
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
-        """`aget_state`, blocking."""
+        """Blocking version of `aget_state`."""
         call: Any = self.aget_state
         return block_on("aget_state", lambda: call(config, checkpoint_id, **options))
 
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
     ) -> Iterator[StateSnapshot]:
-        """`aget_state_history`, blocking at the call and where a page begins; the same options."""
+        """Blocking version of `aget_state_history`, with the same options.
+
+        It blocks at the call and whenever a page is read.
+        """
 
         async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
             history = self.aget_state_history(config, **options)
@@ -60,7 +67,7 @@ class BlockingStateMethods(TravelMethods):
         task_id: str | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """`aupdate_state`, blocking; takes the same options."""
+        """Blocking version of `aupdate_state`, with the same options."""
         return block_on(
             "aupdate_state",
             lambda: self.aupdate_state(config, values, as_node, task_id, **options),
@@ -69,7 +76,7 @@ class BlockingStateMethods(TravelMethods):
     def bulk_update_state(
         self, config: Config | str | None = None, supersteps: Any = (), **options: Any
     ) -> dict[str, Any]:
-        """`abulk_update_state`, blocking; takes the same options."""
+        """Blocking version of `abulk_update_state`, with the same options."""
         return block_on(
             "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
         )
@@ -80,7 +87,7 @@ class BlockingStateMethods(TravelMethods):
         target_thread_id: str | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """`afork_state`, blocking; takes the same options."""
+        """Blocking version of `afork_state`, with the same options."""
         return block_on(
             "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
         )
@@ -92,7 +99,7 @@ class BlockingStateMethods(TravelMethods):
         command: Command[Any] | None = None,
         **options: Any,
     ) -> Any:
-        """`aresume_from`, blocking; takes the same options."""
+        """Blocking version of `aresume_from`, with the same options."""
         return block_on(
             "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
         )
@@ -100,9 +107,9 @@ class BlockingStateMethods(TravelMethods):
     def resume(
         self, thread: Config | str, command: Command[Any] | None = None, **options: Any
     ) -> Any:
-        """`aresume`, blocking; takes the same options."""
+        """Blocking version of `aresume`, with the same options."""
         return block_on("aresume", lambda: self.aresume(thread, command, **options))
 
     def retry(self, thread: Config | str, **options: Any) -> Any:
-        """`aretry`, blocking; takes the same options."""
+        """Blocking version of `aretry`, with the same options."""
         return block_on("aretry", lambda: self.aretry(thread, **options))

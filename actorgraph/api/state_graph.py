@@ -1,4 +1,4 @@
-"""StateGraph: declare nodes and edges over shared state, then compile."""
+"""StateGraph: declare nodes and edges over a shared state, then compile them."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,8 @@ class StateGraph(GraphBuilder):
         state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
             keys are the state; `Annotated[T, f]` folds updates with the reducer f.
         context_schema: the type of `context=`.
-        input_schema, output_schema: what a run takes and returns; default the state.
+        input_schema: the keys that a run takes; default the state.
+        output_schema: the keys that a run returns; default the state.
     Raises:
         SchemaError: a schema can't be read.
     """
@@ -45,24 +46,24 @@ class StateGraph(GraphBuilder):
         transformers: Sequence[TransformerFactory] = (),
         migrations: Sequence[Migration] = (),
     ) -> CompiledStateGraph:
-        """Check the graph and make it runnable. The builder may go on and compile again.
+        """Validate the graph and make it runnable. The builder may be changed and compiled again.
 
         Args:
-            checkpointer: a saver, for threads that can be resumed, read and changed. For a graph
-                that runs in a node of another: None (default) takes that one's saver and starts
-                anew in each task, True takes it and keeps its state from task to task, False
-                stores nothing.
-            cache, store, stores: for the results of nodes with a `cache_policy`; for the nodes'
-                `runtime.store`; name -> store, for `runtime.stores`. None: those of the one above.
-            interrupt_before, interrupt_after: nodes at which every run pauses, or "*".
+            checkpointer: a saver, for threads that can be resumed, read and changed. For a
+                subgraph: None (default) uses the parent's saver and starts fresh in each task,
+                True uses it and keeps its state between tasks, False stores nothing.
+            cache: for the results of nodes with a `cache_policy`; None: the parent's.
+            store: for the nodes' `runtime.store`; None: the parent's.
+            stores: name -> store, for the nodes' `runtime.stores`; None: the parent's.
+            interrupt_before: nodes before which every run pauses, or "*".
+            interrupt_after: nodes after which every run pauses, or "*".
             debug: print "updates" and "values" of every run to standard output.
             name: for errors and logs. Default "LangGraph", as in LangGraph.
-            strict: make a returned key that is no channel an error rather than a warning.
-            migrations: how threads that an older form of this graph stored are read.
-            transformers: what every event stream of the graph gets besides the built-in ones.
+            strict: make a returned key without a channel an error instead of a warning.
+            migrations: convert threads that an older version of this graph stored.
+            transformers: of every event stream of the graph, besides the built-in ones.
         Raises:
-            GraphBuildError: the graph can't run as declared, or the checkpointer is no saver or
-                the store no store.
+            GraphBuildError: the graph can't run as declared, or an argument is invalid.
         Warns:
             UnreachableNodeWarning: no edge leads to a node.
         """

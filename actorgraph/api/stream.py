@@ -1,8 +1,8 @@
-"""EventStream: a run's chunks as an async iterator that may be left at any time.
+"""ChunkStream: a run's chunks as an async iterator that may be left at any time.
 
-The run lives in a task of its own beside the reader's, never inside a generator: leaving a
-generator that holds a task group early breaks on both backends. Reading to the end, `break`,
-`async with` and a cancelled reader all end the run and store what it has done.
+The run has a task of its own beside the reader's and is never inside a generator: leaving a
+generator that holds a task group early is an error on asyncio and on trio. Reading to the end,
+`break`, `async with` and a cancelled reader all end the run and store what it has done.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import anyio
 
-from actorgraph.api.reading import Reading
+from actorgraph.api.reading import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
 from actorgraph.loops import current_loop, on_trio
 from actorgraph.runtime.broadcast import Broadcast
@@ -27,11 +27,14 @@ from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
 from actorgraph.values.streams import Item, Namespace, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
-"""Strong references: asyncio keeps only weak ones to running tasks."""
+"""Tasks of runs. asyncio itself keeps only weak references to running tasks."""
 
 
 class _StreamedRun:
-    """The run's side: what its task holds. It knows nothing of the reader's object."""
+    """The run and its task. It has no reference to the reader's object.
+
+    So a reader that is dropped is freed at once, and its `__del__` ends the run.
+    """
 
     def __init__(self, launch: Launch, broadcast: Broadcast) -> None:
         self._launch = launch
@@ -45,9 +48,11 @@ class _StreamedRun:
         broadcast.overflowed = self.cancel
 
     async def serve(self) -> None:
-        """Run to the end; never raises, except the cancellation of a loop that shuts down."""
+        """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
         try:
             supervisor, effects = await prepare(self._launch)
+            # The reader may have left while the thread was loaded, before there was a supervisor
+            # to cancel: then no node starts.
             if self._cancelled:
                 supervisor.withdraw()
             else:
@@ -60,50 +65,51 @@ class _StreamedRun:
             self.done.open()
 
     def ended(self, _: object) -> None:
-        """The task is over, maybe before its first step: a loop that shuts down does that."""
+        """Handle the task's end; a loop that shuts down may cancel it before its first step."""
         if self.outcome is None:
             self.broadcast.end()
         self.done.open()
 
     def cancel(self) -> None:
-        """Ask the run to leave. Chunks that nobody read are dropped."""
+        """Ask the run to stop, and drop unread chunks."""
         self._cancelled = True
         self.broadcast.leave()
         if self._supervisor is not None:
             self._supervisor.cancel()
 
     def refuse_others(self) -> None:
-        """Refuse to wait for the run beside another reader, or in another event loop than its own.
+        """Refuse to wait for the run beside another reader, or in another event loop.
 
         Raises:
-            TwoReadersError: somebody waits already.
-            OtherLoopError: this is another one.
+            TwoReadersError: another task waits already.
+            OtherLoopError: the run belongs to another loop.
         """
         if self.broadcast.is_awaited:
             raise TwoReadersError(
-                "a stream is read by two tasks at once",
-                do="read it in one task, which hands the chunks on, or begin a stream for each",
+                "two tasks read one stream at the same time",
+                do="read it in one task that passes the chunks on, or start a stream for each",
             )
         if self._loop is not current_loop() and not self.done.is_open:
             raise OtherLoopError(
-                "a stream whose run goes on in one event loop is read in another one",
-                do="read it in the loop in which it was begun, or call astream() in this one",
+                "a stream is read in another event loop than the one that its run belongs to",
+                do="read it in the loop in which it was started, or call astream() in this one",
             )
 
     def raise_outcome(self) -> None:
-        """Raise the error of a run that failed, and what a nested run has for its parent.
+        """Raise a failed run's error, and the interrupts or command of a nested run.
 
         Raises:
-            OtherLoopError: the run's event loop has ended before the run.
+            OtherLoopError: the run's event loop was closed before the run ended.
         """
         if self.outcome is None and not self._cancelled:
             raise OtherLoopError(
-                "the event loop in which this stream was begun has ended, and its run with it",
-                do="read the stream in that loop to its end; astream(None, config) goes on with "
-                "a thread that is stored",
+                "the event loop in which this stream was started was closed, which ended its run",
+                do="read the stream to its end in that loop; astream(None, config) resumes a "
+                "stored thread",
             )
         match self.outcome:
-            case Failed(StopAsyncIteration() as error):  # of a node: the stream has not ended
+            # Raised by a node. Passed on as it is, it would look like the stream's normal end.
+            case Failed(StopAsyncIteration() as error):
                 note_end(self._launch.place, error)
                 msg = "a node raised StopAsyncIteration"
                 raise RuntimeError(msg) from error
@@ -118,77 +124,80 @@ class _StreamedRun:
                 pass
 
     def statistics(self) -> SupervisorStatistics | None:
-        """The run so far; None before it has begun."""
+        """Return the statistics of the run so far; None before it has started."""
         return None if self._supervisor is None else self._supervisor.statistics()
 
 
-class EventStream(Closing, AsyncIterator[Any]):
-    """The chunks of one run. Iterate it once; use it as `async with` to wait for its end.
+class ChunkStream(Closing, AsyncIterator[Any]):
+    """The chunks of one run. Iterate it once; use it as `async with` to wait for the run's end.
 
-    The run goes on while chunks are read, up to `buffer` chunks ahead of the reader.
-    Leaving it early ends the run: its tasks are cancelled and what they have done is stored.
-    `async with` and `aclose()` wait for that; a plain `break` doesn't, but the next call on
-    the same thread does.
+    The run may be up to `buffer` chunks ahead of the reader. Leaving the stream early ends the
+    run: its tasks are cancelled and what finished ones have done is stored. `async with` and
+    `aclose()` wait for that; a plain `break` doesn't, but the next call on the thread does.
+
+    Attributes:
+        namespace: of the run.
     """
 
     def __init__(
         self,
         launch: Callable[[], Launch],
         broadcast: Broadcast,
-        reading: Reading,
+        stream_format: StreamFormat,
         namespace: Namespace = (),
     ) -> None:
         self.namespace = namespace
         self._launch = launch
         self._broadcast = broadcast
-        self._reading = reading
+        self._format = stream_format
         self._run: _StreamedRun | None = None
         self._ended = False
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> Any:
-        """The next chunk, in the shape that was asked for.
+        """Return the next chunk, in the shape that was asked for.
 
         Raises:
             StopAsyncIteration: the run has ended, or waits at an interrupt.
             SlowReaderError: `when_full="close"`, and the buffer was full.
-            OtherLoopError: the run goes on in another event loop, or its loop has ended.
+            OtherLoopError: the run belongs to another event loop, or its loop was closed.
             TwoReadersError: another task waits for the next chunk.
-            Exception: the run has failed; this is its error.
+            Exception: the error that the run failed with.
         """
         try:
             item = await self._next()
         except (anyio.get_cancelled_exc_class(), SlowReaderError):
+            # This reader will not read on. `aclose` is shielded, so that the caller learns of the
+            # cancellation only when what the run did is stored.
             await self.aclose()
             raise
         if item is None:
             raise StopAsyncIteration
-        return self._reading.shaped(item)
+        return self._format.shaped(item)
 
     async def pull(self) -> Any:
-        """The next chunk, None at the end; a reader that is cancelled does not end the run."""
+        """Return the next chunk; None at the end. Cancelling this does not end the run."""
         item = await self._next()
-        return None if item is None else self._reading.shaped(item)
+        return None if item is None else self._format.shaped(item)
 
     async def _next(self) -> Item | None:
-        """The next chunk that is to be read, as it came; None at the end."""
-        reading = self._reading
+        """Return the next item of a mode that the reader asked for; None at the end."""
+        stream_format = self._format
         while (item := await self._take()) is not None:
-            if reading.printed:
-                reading.show(item)
-            if item[1] in reading.modes:
+            if stream_format.printed:
+                stream_format.show(item)
+            if item[1] in stream_format.modes:
                 return item
         return None
 
     async def _take(self) -> Item | None:
-        """The next chunk; None at the end. Raises what the run failed with."""
+        """Return the next item of the run; None at the end. Raises the run's error."""
         if self._ended:
             return None
         run = self._run or self._start()
-        if run.broadcast.is_empty:
+        if run.broadcast.is_empty:  # only a reader that must wait is bound to the run's loop
             run.refuse_others()
         item = await run.broadcast.get()
         if item is not None:
@@ -198,7 +207,7 @@ class EventStream(Closing, AsyncIterator[Any]):
         return None
 
     async def aclose(self) -> None:
-        """End the run, if it goes on, and wait until it has stored what it did."""
+        """End the run, if it is active, and wait until it has stored what it did."""
         run, self._ended = self._run, True
         if run is not None:
             run.cancel()
@@ -221,11 +230,11 @@ class EventStream(Closing, AsyncIterator[Any]):
 
     @property
     def waits(self) -> bool:
-        """Whether the run has left at a question or at a breakpoint."""
+        """Whether the run stopped at an interrupt or a breakpoint."""
         return self._run is not None and isinstance(self._run.outcome, Interrupted)
 
     def statistics(self) -> SupervisorStatistics | None:
-        """The run so far; None before it has begun."""
+        """Return the statistics of the run so far; None before it has started."""
         return None if self._run is None else self._run.statistics()
 
     def _start(self) -> _StreamedRun:
@@ -233,6 +242,7 @@ class EventStream(Closing, AsyncIterator[Any]):
         if on_trio():
             import trio
 
+            # The reader has no nursery to start it in: a stream may be left without closing it.
             trio.lowlevel.spawn_system_task(run.serve, context=copy_context())
         else:
             task = asyncio.get_running_loop().create_task(run.serve())

@@ -1,7 +1,9 @@
-"""What `aput` does about a checkpoint that is there already, and about writers at the same time.
+"""LangGraph's saver methods over the port: `aput`, `aput_writes`, `aget_tuple`, `alist` ...
 
-Decisions over what was read: whether the checkpoint is the stored one, and what a strict put
-refuses before it is sent. Whether its parent is still the newest is judged where it is stored.
+They store whole values, without a claim of the thread, for programs and tools that use a saver
+directly; the runtime doesn't call them. `aput` decides by what it has read whether a checkpoint
+is stored already and what a strict put refuses. Whether the parent is still the newest
+checkpoint is decided by the saver, in the transaction that stores it.
 """
 
 from collections.abc import Mapping
@@ -22,10 +24,12 @@ _Pair = tuple[dict[str, Any], dict[str, Any]]
 
 
 def is_stored(codec: Codec, plan: Plan, loaded: Loaded, point: NewCheckpoint, shape: int) -> bool:
-    """Whether the checkpoint that was found under an id is this one, equal in everything.
+    """Whether the stored checkpoint with the same id is equal in everything.
 
     Args:
-        shape: the format of what the caller passed, which readers get back.
+        loaded: what is stored under the id.
+        point: the checkpoint to store.
+        shape: its format version (`v`), which readers get back.
     """
     if loaded.checkpoint is None or point.deltas:
         return False
@@ -34,7 +38,7 @@ def is_stored(codec: Codec, plan: Plan, loaded: Loaded, point: NewCheckpoint, sh
         return False
     try:
         found = restore(codec, plan, loaded)
-    except CheckpointError:  # what can't be read is not known to be equal
+    except CheckpointError:  # unreadable, so not known to be equal
         return False
     assert found is not None
     there = found[0]
@@ -45,10 +49,10 @@ def is_stored(codec: Codec, plan: Plan, loaded: Loaded, point: NewCheckpoint, sh
 
 
 def _same(codec: Codec, one: _Pair, other: _Pair) -> bool:
-    """Whether two values are equal as they are stored: `==` means something else for arrays."""
+    """Whether two pairs are encoded equally; `==` of arrays doesn't return a bool."""
     try:
         return codec.encode_plainly(_sorted(one)) == codec.encode_plainly(_sorted(other))
-    except SerializationError:  # objects that are kept as they are
+    except SerializationError:  # objects that an InMemorySaver(copy="none") keeps unencoded
         return False
 
 
@@ -59,7 +63,8 @@ def _sorted(pair: _Pair) -> tuple[Any, ...]:
 def refuse_taken(thread_id: str, loaded: Loaded) -> None:
     """Refuse an id that another checkpoint has.
 
-    Raises: ConflictError.
+    Raises:
+        ConflictError: it does.
     """
     if loaded.checkpoint is not None:
         raise ConflictError(
@@ -70,13 +75,13 @@ def refuse_taken(thread_id: str, loaded: Loaded) -> None:
 
 
 def refuse_versions(thread_id: str, newest: Loaded, expected: Mapping[str, Any]) -> None:
-    """Refuse a put whose writer knows other versions than the newest checkpoint has.
+    """Refuse a put that expects other channel versions than the newest checkpoint has.
 
     Args:
-        newest: what was read of it.
-        expected: channel -> version; None for a channel that has none yet.
-
-    Raises: ConflictError: it names the first channel, and the checkpoint.
+        newest: that checkpoint.
+        expected: channel -> version; None for a channel without one yet.
+    Raises:
+        ConflictError: a version differs; it names the first such channel and the checkpoint.
     """
     found = newest.checkpoint
     versions = {} if found is None else decode_record(found.row.record).channel_versions
@@ -85,7 +90,7 @@ def refuse_versions(thread_id: str, newest: Loaded, expected: Mapping[str, Any])
         if versions.get(channel) != version:
             raise ConflictError(
                 f"channel {channel!r} of thread {thread_id!r} has version "
-                f"{versions.get(channel)!r}, not {version!r}: it has moved on to checkpoint "
+                f"{versions.get(channel)!r}, expected {version!r}: the newest checkpoint is "
                 f"{name}; nothing was stored",
                 do="load the thread again and repeat the put",
             )

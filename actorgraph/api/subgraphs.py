@@ -1,4 +1,8 @@
-"""Which graphs the nodes of a graph run, found without running anything."""
+"""Find the subgraphs that the nodes of a graph run, without running anything.
+
+A subgraph is a compiled graph added as a node, or one that a node's function refers to by a
+global name or a closure variable.
+"""
 
 import functools
 import inspect
@@ -15,58 +19,58 @@ _NO_GRAPHS = frozenset(
 
 
 @runtime_checkable
-class Graph(Protocol):
-    """What is asked of a graph that a node runs."""
+class Subgraph(Protocol):
+    """The attributes of a compiled graph that its parent reads."""
 
     plan: Plan
     checkpointer: Saver | bool | None
     stored_types: tuple[type, ...]
-    subgraphs: "dict[str, Graph]"
+    subgraphs: "dict[str, Subgraph]"
 
 
-def types_below(subgraphs: Mapping[str, Graph]) -> tuple[type, ...]:
-    """The user types of the graphs that a plan's nodes run: their questions are stored here too."""
+def types_below(subgraphs: Mapping[str, Subgraph]) -> tuple[type, ...]:
+    """Return the user types of subgraphs: the parent stores their interrupts' values too."""
     found: dict[type, None] = {}
     for graph in subgraphs.values():
         found.update(dict.fromkeys(graph.stored_types))
     return tuple(found)
 
 
-def subgraphs_of(plan: Plan) -> dict[str, Graph]:
-    """The graphs that nodes run, by node: added as a node, or named in the node's function."""
-    found: dict[str, Graph] = {}
+def subgraphs_of(plan: Plan) -> dict[str, Subgraph]:
+    """Return node -> the subgraph that it runs."""
+    found: dict[str, Subgraph] = {}
     for node in plan.nodes.values():
-        graph = _graph_in(node.call)
+        graph = _subgraph_in(node.call)
         if graph is not None:
             found[node.name] = graph
     return found
 
 
-def graph_at(graph: Graph, nodes: Sequence[str]) -> Graph | None:
-    """The graph that these nodes lead to, outermost first; None where one of them runs none."""
-    found: Graph | None = graph
+def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
+    """Return the subgraph on a path of nodes, outermost first; None if a node runs none."""
+    found: Subgraph | None = graph
     for name in nodes:
         found = found.subgraphs.get(name) if found is not None else None
     return found
 
 
-def _graph_in(call: Any) -> Graph | None:
+def _subgraph_in(call: Any) -> Subgraph | None:
     while isinstance(call, functools.partial):
         call = call.func
     owner = getattr(call, "__self__", None)
-    if _is_graph(owner):
+    if _is_subgraph(owner):
         return owner
     function = inspect.unwrap(getattr(call, "__func__", call))
     if not inspect.isfunction(function):
         return None
     cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    return next((value for value in (*cells, *named) if _is_graph(value)), None)
+    return next((value for value in (*cells, *named) if _is_subgraph(value)), None)
 
 
-def _is_graph(value: Any) -> TypeGuard[Graph]:
-    # Looking for a protocol's attributes takes long, and most names are of these types.
-    return type(value) not in _NO_GRAPHS and isinstance(value, Graph)
+def _is_subgraph(value: Any) -> TypeGuard[Subgraph]:
+    # isinstance() of a runtime protocol is slow, and most names are of these types.
+    return type(value) not in _NO_GRAPHS and isinstance(value, Subgraph)
 
 
 def _filled(cell: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a call supplies to its nodes besides the state, checked before anything runs."""
+"""What a call gives its nodes besides the state: context and stores."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,15 +17,16 @@ def supplies_of(
     context: Any,
     store: Store | None,
     stores: Mapping[str, Store] = NO_STORES,
-) -> RunResources:
-    """The supplies of a run.
+) -> Supplies:
+    """Validate and combine the context and the stores of a run.
 
     Args:
-        above: those of the run in whose node it runs.
-        stores: the graph's by name, and the call's, which come first.
+        above: those of the run in whose node this one runs.
+        context: as the caller gave it.
+        stores: by name; the graph's and the call's.
     Raises:
         InvalidContextError: the context doesn't fit the graph's `context_schema`.
-        StoreRequiredError: a node asks for a store and there is none.
+        StoreRequiredError: a node has a parameter `store` and there is no store.
     """
     supplies = (above or NO_RESOURCES).below(context_in(plan, context), store, stores)
     if plan.needs_store and supplies.store is None:
@@ -38,10 +39,10 @@ def supplies_of(
 
 
 def context_in(plan: Plan, context: Any) -> Any:
-    """A context in the graph's schema: a dict is made into its dataclass, model or Struct.
+    """Convert a context to the graph's schema: a dict becomes its dataclass, model or Struct.
 
     Raises:
-        InvalidContextError: it can't be.
+        InvalidContextError: the context doesn't fit.
     """
     schema = plan.sources.context
     if context is None or not isinstance(schema, type) or _fits(schema, context):
@@ -49,7 +50,8 @@ def context_in(plan: Plan, context: Any) -> Any:
     name = schema.__name__
     if not isinstance(context, Mapping):
         raise InvalidContextError(
-            f"context is a {type(context).__name__}, and graph {plan.name!r} declares {name}",
+            f"context must be a {name}, as graph {plan.name!r} declares, "
+            f"got {type(context).__name__}",
             do=f"pass a {name}, or a dict of its fields",
         )
     if not (dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields")) and not hasattr(
@@ -60,13 +62,13 @@ def context_in(plan: Plan, context: Any) -> Any:
         return cast("Any", schema)(**context)
     except Exception as error:
         raise InvalidContextError(
-            f"context {sorted(map(str, context))} can't be made into {name}: {error}",
+            f"context with {sorted(map(str, context))} can't be converted to {name}: {error}",
             do="pass every field without a default, and values of the declared types",
         ) from error
 
 
 def _fits(schema: type, context: Any) -> bool:
-    """Whether a context is in the schema as it is; of a TypedDict any dict is."""
+    """Whether a context has the schema's type already; any dict has that of a TypedDict."""
     if is_typeddict(schema) or getattr(schema, "__total__", None) is not None:
         return isinstance(context, Mapping)
     return isinstance(context, schema)

@@ -1,4 +1,7 @@
-"""What a compiled graph tells about itself: its parts, and the JSON schemas of its surface."""
+"""Describe a compiled graph: its channels, nodes and schemas, its drawing and topology.
+
+Nothing here runs a node.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,22 +15,22 @@ from actorgraph.values.constants import ROOT, START
 _Keys = str | Sequence[str]
 
 
-class SurfaceMethods(CompiledBase):
-    """Attributes and schemas that programs read. Nothing here runs the graph."""
+class DescriptionMethods(CompiledBase):
+    """Attributes and schemas that programs read."""
 
     @property
     def channels(self) -> Mapping[str, Channel[Any]]:
-        """Every channel by name, those of edges too."""
+        """Every channel by name, including those of edges."""
         return self.plan.channels
 
     @property
     def nodes(self) -> Mapping[str, NodePlan]:
-        """Every node by name, `__start__` too."""
+        """Every node by name, including `__start__`."""
         return self.plan.nodes
 
     @property
     def input_channels(self) -> _Keys:
-        """Where an input goes: `__start__`, or the channels that a `Pregel` names."""
+        """The channels of the input: `__start__`, or those that a `Pregel` was given."""
         entry = self.plan.entry
         if entry is None:
             return START
@@ -36,57 +39,57 @@ class SurfaceMethods(CompiledBase):
 
     @property
     def output_channels(self) -> _Keys:
-        """What `ainvoke` returns: a list of keys, or the one key whose bare value it returns."""
+        """The keys that `ainvoke` returns: a list, or the one key whose bare value it returns."""
         return _shown(self.plan.output_keys, bare=self.plan.bare_output)
 
     @property
     def stream_channels(self) -> _Keys:
-        """What snapshots show: a list of keys, or the one key whose bare value they show."""
+        """The keys of snapshots: a list, or the one key whose bare value they hold."""
         return _shown(self.plan.state_keys, bare=self.plan.bare_state)
 
     @property
     def input_schema(self) -> Any:
-        """The class of what a run takes, as it was declared."""
+        """The declared class of a run's input."""
         return self.plan.sources.input
 
     @property
     def output_schema(self) -> Any:
-        """The class of what a run returns, as it was declared."""
+        """The declared class of a run's output."""
         return self.plan.sources.output
 
     @property
     def context_schema(self) -> Any:
-        """The class of `context=`, as it was declared; None without one."""
+        """The declared class of `context=`; None without one."""
         return self.plan.sources.context
 
     def get_input_jsonschema(self, config: Any = None) -> dict[str, Any]:
-        """The JSON schema of what a run takes."""
+        """Return the JSON schema of a run's input."""
         if self.plan.entry is None:
             return json_schema(self.input_schema, title=f"{self.name}Input")
         return self._schema_of(self.input_channels, "Input")
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:
-        """The JSON schema of what `ainvoke` returns."""
+        """Return the JSON schema of `ainvoke`'s output."""
         if self.plan.entry is None:
             return json_schema(self.output_schema, title=f"{self.name}Output")
         return self._schema_of(self.output_channels, "Output")
 
     def get_state_jsonschema(self) -> dict[str, Any]:
-        """The JSON schema of the state, private keys of nodes left out."""
+        """Return the JSON schema of the state, without private keys of nodes."""
         if self.plan.entry is None:
             return json_schema(self.plan.sources.state, title=f"{self.name}State")
         return self._schema_of(self.stream_channels, "State")
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
-        """The JSON schema of `context=`; None where the graph declares none."""
+        """Return the JSON schema of `context=`; None if the graph declares none."""
         declared = self.context_schema
         return None if declared is None else json_schema(declared, title=f"{self.name}Context")
 
     def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
-        """The JSON schema of a call's config, with the context as its `configurable`.
+        """Return the JSON schema of a call's config, with the context as its `configurable`.
 
         Args:
-            include: other keys of a config to describe, e.g. `["tags", "metadata"]`.
+            include: other keys of a config to include, e.g. `["tags", "metadata"]`.
         """
         kinds = {key: _CONFIG_KEYS[key] for key in include or () if key in _CONFIG_KEYS}
         described = channels_schema(kinds, title=f"{self.name}Config")

@@ -1,10 +1,12 @@
-"""ActorSystem: thousands of threads in one process, whose runs outlive the requests.
+"""ActorSystem: runs of thousands of threads in one process, independent of the callers' tasks.
 
+```python
 async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
-run = await system.start("chat", thread_id, {"messages": [...]}, if_busy="enqueue")
-async for event in run.events():
-...
-print(await run.result())
+    run = await system.start("chat", thread_id, {"messages": [...]}, if_busy="enqueue")
+    async for event in run.events():
+        ...
+    print(await run.result())
+```
 """
 
 import signal
@@ -17,7 +19,7 @@ import anyio
 import msgspec
 import uuid_utils
 
-from actorgraph.api.following import Following
+from actorgraph.api.following import RunFeed
 from actorgraph.api.recovering import RecoveryMethods
 from actorgraph.api.runs import Run, StoredRun
 from actorgraph.api.system_base import CLOSING
@@ -52,7 +54,7 @@ _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
 class ActorSystem(RecoveryMethods):
-    """Runs of several graphs over one saver, each thread with one run at a time.
+    """Runs several graphs over one saver, one run per thread at a time.
 
     Use it as `async with`, once; its methods belong to the event loop in which it was entered.
     Leaving the block drains it.
@@ -62,23 +64,25 @@ class ActorSystem(RecoveryMethods):
         saver: default the one that the graphs were compiled with, or one in memory. It is opened
             and closed with the system unless it is open already.
         store: for the graphs' nodes; default their own.
-        max_runs: runs that go on at once. max_queued: runs that may wait for a slot or for
-            their thread. max_waiting: runs that may wait for one thread. Beyond any of them
-            `start` raises `SystemBusyError`.
+        max_runs: the most active runs. Beyond this or the next two limits `start` raises
+            `SystemBusyError`.
+        max_queued: the most runs that wait for a slot or for their thread.
+        max_waiting: the most runs that wait for one thread.
         max_threads: worker threads for sync nodes; default the process's 256.
         max_unsaved_bytes: bytes that may wait to be stored before runs are refused.
         drain_timeout_s: seconds that leaving the block may take.
-        retry_after_s: what a refusal says.
+        retry_after_s: seconds that a `SystemBusyError` suggests to wait.
         lease_s: seconds after which another process may take over this one's runs, if this one
-            is dead or stands still. Renewed at a third of it.
-        attempts_max: processes that may die of one run before `recover` parks it.
-        keep_ended: runs that have left and can still be asked for their result.
-        keep_events_in_memory: events per run. keep_events, keep_events_s: events of a resumable
-            run that are stored: the newest so many, none older than that; its row goes too.
-        gc_threshold: the collector's first threshold while the system is open. Default as it is;
-            with thousands of runs 50,000 keeps the rate up: with Python's 700 the collector
-            looks at all open runs again and again.
-        loop_limit_s: warn when something holds the event loop for longer, with the node's name.
+            died or is blocked. The lease is renewed every third of it.
+        attempts_max: processes that may die during one run before `recover` parks it.
+        keep_ended: ended runs that are kept in memory for their result.
+        keep_events_in_memory: events per run.
+        keep_events: stored events per resumable run; older ones are removed.
+        keep_events_s: seconds after which stored events are removed, and the run's row too.
+        gc_threshold: the garbage collector's first threshold while the system is open. Default
+            unchanged. With thousands of runs, 50,000 is faster: with Python's 700 the collector
+            traverses all active runs again and again.
+        loop_limit_s: log a warning, with the node's name, if the event loop is blocked for longer.
     Raises:
         InvalidConfigError: an argument is out of range, or the saver is a GuardedSaver.
     """
@@ -128,12 +132,13 @@ class ActorSystem(RecoveryMethods):
         )
         if loop_limit_s is not None and not loop_limit_s > 0:
             raise InvalidConfigError(
-                f"loop_limit_s={loop_limit_s!r} is not above 0", do="use seconds, such as 0.1"
+                f"loop_limit_s must be > 0 or None, got {loop_limit_s!r}",
+                do="use seconds, such as 0.1",
             )
         self._loop_limit_s = loop_limit_s
 
     async def __aenter__(self) -> Self:
-        """Open the saver, take a lease, be ready for runs.
+        """Open the saver, take a lease, and accept runs.
 
         Raises:
             StorageError: the saver can't be opened.
@@ -159,31 +164,34 @@ class ActorSystem(RecoveryMethods):
         if_busy: IfBusy = "reject",
         **options: Unpack[StartOptions],
     ) -> Run:
-        """Start a run, and return as soon as it is durable that it was accepted.
+        """Start a run, and return once its acceptance is durable.
 
         Args:
             graph: its name in the system.
             thread_id: the thread; None for a new one.
-            input: as for `ainvoke`: an input, None to go on, a Command.
-            if_busy: when the thread has a run. "reject": refuse this one. "enqueue": it begins
-                when those before it have left. "interrupt": they are cancelled, keeping what
-                they stored, then it begins. "rollback": they are cancelled and what the one
-                that went on stored is removed, then it begins from what was before.
+            input: as for `ainvoke`: an input, None to continue the thread, or a Command.
+            if_busy: what to do if the thread has a run. "reject": refuse this one. "enqueue":
+                start it when earlier ones have ended. "interrupt": cancel them, keeping what they
+                stored, then start. "rollback": cancel them, remove what the active one stored,
+                then start from the state before it.
             options: see `StartOptions`.
         Raises:
             ThreadBusyError: "reject", and the thread has a run.
-            SystemBusyError: there are too many runs; `retry_after_s` says when to come again.
-            SystemClosedError: the system drains or is closed.
+            SystemBusyError: too many runs; `retry_after_s` suggests when to retry.
+            SystemClosedError: the system is draining or closed.
             OtherLoopError: the system was opened in another thread.
-            InvalidConfigError, InvalidContextError, SerializationError: bad arguments.
+            InvalidConfigError, InvalidContextError, SerializationError: an invalid argument.
             StorageError: it could not be stored; it does not run.
         """
         if if_busy not in _IF_BUSY:
             raise InvalidConfigError(
-                f"if_busy={if_busy!r} is no strategy", do=did_you_mean(if_busy, _IF_BUSY)
+                f"unknown if_busy={if_busy!r}; expected one of {', '.join(_IF_BUSY)}",
+                do=did_you_mean(if_busy, _IF_BUSY),
             )
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        # Validating and encoding a call takes time on the event loop. Callers take turns, so that
+        # a burst of them doesn't starve active runs; a full system refuses before that work.
         await self._actor.turn(if_busy, text)
         job = self._job(
             checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
@@ -194,11 +202,14 @@ class ActorSystem(RecoveryMethods):
     async def resume(
         self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
     ) -> Run:
-        """Start a run that answers what a thread's last run asked.
+        """Start a run that answers the pending interrupts of a thread.
 
         Args:
+            graph: as for `start`.
+            thread_id: as for `start`.
             command: a Command, or the answer itself.
-            rest: as for `start`.
+            if_busy: as for `start`.
+            rest: options as for `start`.
         Raises: as `start`.
         """
         command = own(command)
@@ -206,10 +217,10 @@ class ActorSystem(RecoveryMethods):
         return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
 
     async def run(self, run_id: str) -> Run:
-        """A run of this system, or one that its saver has.
+        """Return a run of this system, or one that is stored in its saver.
 
         Raises:
-            RunNotFoundError: neither has it.
+            RunNotFoundError: there is no such run.
         """
         try:
             identity = as_bytes(run_id)
@@ -219,19 +230,20 @@ class ActorSystem(RecoveryMethods):
         if own is not None and (not self._keeps or identity in self._actor.jobs):
             return own
         row = await self._row(identity) if self._keeps and identity else None
-        if row is None:  # never there, or removed with its thread, whatever this process remembers
+        if row is None:  # unknown, or removed with its thread, even if it is still in memory here
             raise RunNotFoundError(
-                f"there is no run {run_id!r}", do="take the id from Run.id, or look at runs()"
+                f"there is no run {run_id!r}", do="take the id from Run.id, or from runs()"
             )
         return own or self._stored(row)
 
     async def runs(
         self, *, thread_id: str | None = None, statuses: Sequence[RunStatus] = ()
     ) -> list[Run]:
-        """The runs of this system and those that its saver has, oldest first.
+        """Return the runs of this system and those stored in its saver, oldest first.
 
         Args:
-            thread_id: only of this thread. statuses: only with one of these; default all.
+            thread_id: only runs of this thread.
+            statuses: only runs with one of these; default all.
         """
         actor = self._actor
         found: dict[bytes, Run] = {}
@@ -242,46 +254,48 @@ class ActorSystem(RecoveryMethods):
             if job.id in found and self._live(job.id) is None:
                 continue
             if self._keeps and job.id in actor.ended and job.id not in found:
-                continue  # removed with its thread, whose id may be another one's now
+                continue  # its row was removed with its thread; the id may be in use again
             if thread_id in (None, job.thread_id):
                 found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]
         return [run for run in runs if not statuses or run.status in statuses]
 
-    def follow(self, thread_id: str) -> Following:
-        """The runs of a thread: those that wait or go on, then each that is started here later.
+    def follow(self, thread_id: str) -> RunFeed:
+        """Follow a thread: iterate over its open runs, then over each that is started here.
 
         Returns: an async iterator over `Run`, which ends when the system drains; `close()` it.
         """
-        return Following(self._actor, thread_id)
+        return RunFeed(self._actor, thread_id)
 
     async def cancel(self, run_id: str, reason: str = "cancelled") -> RunStatus:
-        """End a run and wait until it has left; what its finished tasks did is stored.
+        """Cancel a run and wait until it has ended; what its finished tasks did is stored.
 
-        One that goes on in another process is asked to; see `StoredRun.cancel`.
+        For a run of another process see `StoredRun.cancel`.
 
         Raises:
-            RunNotFoundError: there is none. StorageError: the saver can't be used.
+            RunNotFoundError: there is no such run.
+            StorageError: the saver can't be used.
         """
         return await (await self.run(run_id)).cancel(reason)
 
     async def join(self, run_id: str, timeout_s: float | None = None) -> Any:
-        """The result of a run; see `Run.result`.
+        """Wait for a run and return its result; see `Run.result`.
 
         Raises:
-            RunNotFoundError: there is none.
+            RunNotFoundError: there is no such run.
         """
         return await (await self.run(run_id)).result(timeout_s)
 
     def statistics(self) -> SystemStatistics:
-        """What it does now and has done: runs, threads, what waits, what was refused."""
+        """Return counts of runs, threads, queues and refusals."""
         return statistics_of(self._actor, misfits=len(self._misfits))
 
     async def drain(self, timeout_s: float | None = None) -> None:
-        """Take no more runs, let those that go on finish their superstep, leave the rest.
+        """Accept no more runs, let active ones finish their superstep, and leave the rest.
 
-        Their readers get a "drain" event; `recover` takes them up, here never, in the next
-        system on the saver at once. Returns when all have left, or the time is over.
+        Readers of runs that are left get a "drain" event. `recover` of another system on the
+        saver takes them over at once, this system never. Returns when all have ended or were
+        left, or after the timeout.
 
         Args:
             timeout_s: default the system's `drain_timeout_s`.
@@ -292,36 +306,38 @@ class ActorSystem(RecoveryMethods):
     async def drain_at_signal(
         self, *signals: signal.Signals, timeout_s: float | None = None
     ) -> signal.Signals:
-        """Wait for a signal, then drain; for a program that no server runs.
+        """Wait for a signal, then drain; for programs without a server that handles signals.
 
         Args:
             signals: default SIGTERM and SIGINT.
-        Returns: the signal; leave the block then.
+            timeout_s: as for `drain`.
+        Returns: the signal; leave the `async with` block then.
         """
         wanted = signals or (signal.SIGTERM, signal.SIGINT)
         with anyio.open_signal_receiver(*wanted) as received:
             async for number in received:
                 await self.drain(timeout_s)
                 return number
-        raise AssertionError("the receiver of signals ends with the block")
+        raise AssertionError("an open signal receiver never ends")
 
     async def forget(self, run_id: str) -> None:
-        """Forget a run that has ended, and its events. Its thread keeps what it did.
+        """Remove a run that has ended, and its events. Its thread keeps what it did.
 
         Raises:
-            RunNotFoundError: there is none. InvalidConfigError: it goes on.
+            RunNotFoundError: there is no such run.
+            InvalidConfigError: the run is active.
         """
         run = await self.run(run_id)
         if run.status in OPEN_STATUSES:
             raise InvalidConfigError(
-                f"run {run_id!r} goes on", do="cancel it first: await run.cancel()"
+                f"run {run_id!r} is still active", do="cancel it first: await run.cancel()"
             )
         self._actor.ended.pop(as_bytes(run_id), None)
         if self._keeps:
             await self._host.writer.store(ForgetRun(as_bytes(run_id), run.thread_id))
 
     def spawn(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
-        """Run an async function beside the runs, until it returns or the system closes.
+        """Run an async function in the system's task group, until it returns or the system closes.
 
         Raises:
             SystemClosedError: the system is not open.
@@ -333,13 +349,13 @@ class ActorSystem(RecoveryMethods):
         self._actor.group.start_soon(function, *args)
 
     async def trim(self, older_than_s: float) -> None:
-        """Forget runs that have ended, and their events, if they were accepted before that."""
+        """Remove runs that have ended, and their events, if they were accepted that long ago."""
         if self._keeps:
             moment = int((time.time() - older_than_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))
 
     def _live(self, identity: bytes) -> Run | None:
-        """A run that this system has, or has had lately and has not left to others."""
+        """Return a run that is in this process's memory and was not left to another system."""
         actor = self._actor
         job = actor.jobs.get(identity) or actor.ended.get(identity)
         if job is None or (job.elsewhere and actor.draining is None):
@@ -347,7 +363,7 @@ class ActorSystem(RecoveryMethods):
         return Run(job, actor.cancel)
 
     def _stored(self, row: RunRow) -> StoredRun:
-        """A run of which this system knows only the row."""
+        """Return a run that is known from its row alone."""
         codec = codec_of(self.graphs.get(row.graph) or next(iter(self.graphs.values())))
 
         async def page(after: int) -> list[RunEvent]:

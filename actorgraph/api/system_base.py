@@ -1,4 +1,8 @@
-"""What every method of an ActorSystem stands on: its graphs, its saver, its actors."""
+"""The lifecycle of an ActorSystem: construction, opening, closing, recovery of orphaned runs.
+
+Opening takes a lease and starts the actors that renew it and watch for cancellations and turns.
+Closing drains, then gives the lease back, so that another system can take over what is left.
+"""
 
 import gc
 from collections.abc import Mapping
@@ -9,10 +13,10 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.savers import InMemorySaver
-from actorgraph.api.system_calls import Call
+from actorgraph.api.system_calls import StartCall
 from actorgraph.api.system_runs import codec_of, job_of
 from actorgraph.errors import CheckpointError, InvalidConfigError, did_you_mean
 from actorgraph.plan.stored_names import check_graph_name
@@ -33,11 +37,11 @@ from actorgraph.superstep.takeover import Leave, Misfit, taken_over
 from actorgraph.values.systems import OPEN_STATUSES, DropOwner, ListRuns, RunRow
 
 CLOSING = "shutdown"
-"""The reason of runs that a closing system has left for `recover()`."""
+"""The reason of runs that a closing system leaves for `recover()`."""
 
 
 class SystemBase:
-    """Construction, opening and closing. `ActorSystem` is the whole."""
+    """Construction, opening and closing. Base of `ActorSystem`."""
 
     graphs: dict[str, CompiledBase]
     saver: Saver
@@ -58,17 +62,17 @@ class SystemBase:
         _check(limits, max_threads, ring, gc_threshold)
         if not graphs:
             raise InvalidConfigError(
-                "a system without graphs can run nothing", do='ActorSystem({"name": graph}, ...)'
+                "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
             )
         for name in graphs:
             check_graph_name(name)
         given = saver if saver is not None else _common_saver(graphs)
-        self.saver = cast("Saver", adopted(given))
+        self.saver = cast("Saver", adapt_checkpointer(given))
         if getattr(self.saver, "guards", False):
             raise InvalidConfigError(
-                "a system renews leases, recovers and lists runs for nobody in particular, which a "
-                "GuardedSaver can't judge",
-                do="give the system the saver inside, and ask where requests come in: "
+                "an ActorSystem can't use a GuardedSaver: it renews leases, recovers and lists "
+                "runs for no principal",
+                do="pass the wrapped saver, and check requests in "
                 "GraphRoutes(system, authorize=...), or before start(), run() and cancel()",
             )
         self.graphs = {name: self._hosted(graph, store) for name, graph in graphs.items()}
@@ -85,7 +89,7 @@ class SystemBase:
         self._misfits: dict[bytes, Misfit] = {}
 
     def _hosted(self, graph: Any, store: Any) -> CompiledBase:
-        """The graph with the system's saver and store; one without persistence stays so."""
+        """Return the graph with the system's saver and store; without persistence it stays so."""
         changes: dict[str, Any] = {} if store is None else {"store": store}
         if graph.checkpointer is not False:
             codec = graph._codec_for(self.saver)  # noqa: SLF001 - a peer
@@ -94,7 +98,7 @@ class SystemBase:
 
     @property
     def lease_s(self) -> float:
-        """Seconds after which a dead process's runs are anybody's."""
+        """Seconds after which another system may take over a dead process's runs."""
         return self._limits.lease_s
 
     @property
@@ -113,7 +117,7 @@ class SystemBase:
         return self._explained(rows[0]) if rows else None
 
     def _explained(self, row: RunRow) -> RunRow:
-        """A row that also says why its run waits, if this system knows."""
+        """Return a row with the reason why its run can't be run here, if there is one."""
         if row.alive or row.status not in OPEN_STATUSES:
             return row
         known = self._misfits.get(row.run)
@@ -131,8 +135,14 @@ class SystemBase:
             )
         return graph
 
-    def _job(self, call: Call, row: RunRow | None = None, *, first: int = 1) -> Job:
-        """A run of this system with its journal, not started."""
+    def _job(self, call: StartCall, row: RunRow | None = None, *, first: int = 1) -> Job:
+        """Make a run of this system and its journal; it is not started.
+
+        Args:
+            call: the arguments of `start`.
+            row: of a run that was taken over.
+            first: the offset of its first event.
+        """
         graph = self._graph(call.name)
         journal = Journal(
             frozenset(call.modes), subgraphs=call.subgraphs, ring=self._ring, first=first
@@ -157,7 +167,7 @@ class SystemBase:
     async def _open(self) -> None:
         if self._actor.group is not None or self._actor.draining is not None:
             raise InvalidConfigError(
-                "this system has been entered already", do="make a new ActorSystem"
+                "this system has been entered before", do="make a new ActorSystem"
             )
         stack = AsyncExitStack()
         try:
@@ -168,8 +178,11 @@ class SystemBase:
             if self._max_threads is not None:
                 actor.limiter = anyio.CapacityLimiter(self._max_threads)
             if self._keeps:
+                # Before any run is accepted: rows of runs refer to their owner's lease.
                 self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)
                 await self._lease.take()
+            # Pushed before the task group, so run after it: the lease is dropped when no task of
+            # this system can write any more.
             stack.push_async_callback(self._drop_lease, host)
             group = await stack.enter_async_context(anyio.create_task_group())
             actor.open(host, owner, group)
@@ -185,7 +198,7 @@ class SystemBase:
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
             self._observe(group)
-        except BaseException as error:
+        except BaseException as error:  # also a cancellation: close what was opened so far
             await stack.__aexit__(type(error), error, error.__traceback__)
             raise
         if self._gc_threshold is not None:
@@ -194,13 +207,13 @@ class SystemBase:
         self._stack = stack
 
     def _observe(self, group: TaskGroup) -> None:
-        """Start what watches."""
+        """Start the watchdog of the event loop, if there is a limit."""
         if self._loop_limit_s is not None:
             self._actor.watchdog = LoopWatchdog(self._loop_limit_s)
             group.start_soon(self._actor.watchdog.serve)
 
     async def _close(self) -> None:
-        """Drain, stop, give the lease back, close the saver; whoever is impatient waits."""
+        """Drain, stop, give the lease back, close the saver; not interrupted by cancellation."""
         stack, self._stack = self._stack, None
         if stack is None:
             return
@@ -213,13 +226,18 @@ class SystemBase:
             await stack.aclose()
 
     async def _drop_lease(self, host: Host) -> None:
-        """What is left is anybody's, at once."""
+        """Give the lease back, so that another system can take over the remaining runs at once."""
         if self._keeps:
-            with suppress(CheckpointError):  # then it is so when the lease is over
+            with suppress(CheckpointError):  # then they can be taken over when it expires
                 await host.writer.store(DropOwner(self._actor.owner))
 
     def _lost_lease(self) -> bytes:
-        """Runs of a lease that is over are left to whoever takes them; go on as somebody new."""
+        """Handle an expired lease: cancel its runs and continue with a new owner id.
+
+        Another system may have taken the runs over, so this one must not write for them.
+
+        Returns: the new owner id.
+        """
         actor = self._actor
         for job in list(actor.jobs.values()):
             job.left_to_others = True
@@ -229,16 +247,16 @@ class SystemBase:
 
 
 def _common_saver(graphs: Mapping[str, Any]) -> Any:
-    """The saver that the graphs were compiled with; one in memory if they have none.
+    """Return the saver that the graphs were compiled with; one in memory if they have none.
 
     Raises:
-        InvalidConfigError: they have several.
+        InvalidConfigError: they have different ones.
     """
     savers = {id(g.checkpointer): g.checkpointer for g in graphs.values()}
     own = [saver for saver in savers.values() if isinstance(saver, Saver)]
     if len(own) > 1:
         raise InvalidConfigError(
-            f"the graphs were compiled with {len(own)} savers, and a system has one",
+            f"the graphs were compiled with {len(own)} savers; a system has one",
             do="pass saver= to ActorSystem; all graphs run over it",
         )
     return own[0] if own else InMemorySaver()
@@ -258,8 +276,8 @@ def _check(
     }
     for name, number in numbers.items():
         if number is not None and not number > 0:
-            raise InvalidConfigError(f"{name}={number!r} is not above 0", do="use 1 or more")
+            raise InvalidConfigError(f"{name} must be > 0, got {number!r}", do="use 1 or more")
     counts = {"max_queued": limits.max_queued, "max_waiting": limits.max_waiting}
     for name, number in {**counts, "drain_timeout_s": limits.drain_timeout_s}.items():
         if not number >= 0:
-            raise InvalidConfigError(f"{name}={number!r} is negative", do="use 0 or more")
+            raise InvalidConfigError(f"{name} must be >= 0, got {number!r}", do="use 0 or more")

@@ -1,4 +1,8 @@
-"""What `ActorSystem.start` takes, checked before anything is written."""
+"""Start a run of an ActorSystem: its arguments, checked, and what is stored of them.
+
+The arguments become a call, the call a `Launch` and a `Job`. Its row has the call encoded, so
+that another process can start or resume the run.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -17,14 +21,15 @@ SHOWN: tuple[StreamMode, ...] = ("values", "updates")
 
 
 class StartOptions(CallOptions, total=False):
-    """What `ActorSystem.start` takes besides; the rest is that of `ainvoke`, see `CallOptions`.
+    """Options of `ActorSystem.start`: those of `ainvoke` (`CallOptions`), and these.
 
-    config: as for `ainvoke`; callbacks in it are not stored, so that a recovered run has none.
-    stream_mode: what the run's events are; () for none. Default "values" and "updates".
-    subgraphs: whether also those of the graphs inside. Default False.
-    metadata: JSON values, for whoever lists runs.
-    resumable: store the run's events, so that a late reader gets them all, also after a restart
-        of the process. Otherwise, the default, the newest are kept in memory.
+    Attributes:
+        config: as for `ainvoke`; callbacks in it are not stored, so a recovered run has none.
+        stream_mode: the modes of the run's events; () for none. Default "values" and "updates".
+        subgraphs: whether to include events of subgraphs. Default False.
+        metadata: JSON values, shown when runs are listed.
+        resumable: store the run's events, so that a late reader gets all of them, even after a
+            restart of the process. Default False: the newest are kept in memory.
     """
 
     config: Mapping[str, Any] | None
@@ -34,13 +39,20 @@ class StartOptions(CallOptions, total=False):
     resumable: bool
 
 
-class Call(msgspec.Struct, frozen=True):
-    """One call of `start`, checked.
+class StartCall(msgspec.Struct, frozen=True):
+    """The validated arguments of one call of `start`.
 
     Attributes:
-        modes: stream modes that its events have. subgraphs: also of the graphs inside.
+        name: of the graph in the system.
+        thread_id: the thread.
+        given: the input.
+        config: with the thread's id in it.
+        options: those of `ainvoke`.
+        modes: stream modes of its events.
+        subgraphs: whether events of subgraphs are included.
         resumable: whether its events are stored.
-        if_busy: what it does where another run has its thread.
+        metadata: of the run.
+        if_busy: what to do if another run has the thread.
     """
 
     name: str
@@ -55,24 +67,25 @@ class Call(msgspec.Struct, frozen=True):
     if_busy: IfBusy = "enqueue"
 
 
-def config_of(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
-    """A call's config with the thread's id in it.
+def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
+    """Return a call's config with the thread's id in it.
 
     Raises:
-        InvalidConfigError: it can't be used.
+        InvalidConfigError: it is not a dict, or its `configurable` is not.
     """
     given = dict(configs.checked(config))
     place = given.get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
-            f'config["configurable"] is {place!r}, not a dict', do="pass a dict, or leave it out"
+            f'config["configurable"] must be a dict, got {place!r}',
+            do="pass a dict, or leave it out",
         )
     given["configurable"] = {**place, "thread_id": thread_id}
     return given
 
 
-def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
-    """The modes that a run's events have; none for an empty list.
+def event_modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the stream modes of a run's events; none for an empty list.
 
     Raises:
         InvalidConfigError: one of them doesn't exist.
@@ -88,30 +101,35 @@ def checked_call(
     *,
     keeps: bool,
     if_busy: IfBusy = "enqueue",
-) -> Call:
-    """A call of `start`.
+) -> StartCall:
+    """Validate the arguments of `start`.
 
     Args:
+        name: of the graph.
+        thread_id: the thread.
+        given: the input.
+        options: see `StartOptions`.
         keeps: whether the saver stores events.
+        if_busy: see `ActorSystem.start`.
     Raises:
-        InvalidConfigError: an argument can't be used.
+        InvalidConfigError: an argument is invalid.
     """
     resumable = options.get("resumable", False)
     if resumable and not keeps:
         raise InvalidConfigError(
-            "resumable=True, and the system's saver stores no events",
-            do="use a saver that does, such as SqliteSaver, or leave resumable out",
+            "resumable=True needs a saver that stores events, which the system's saver doesn't",
+            do="use e.g. SqliteSaver, or leave resumable out",
         )
-    config = config_of(options.get("config"), thread_id)
+    config = config_with_thread(options.get("config"), thread_id)
     configs.address_of(config, needs_thread=True)
     rest = {key: value for key, value in options.items() if key not in _OWN}
-    return Call(
+    return StartCall(
         name=name,
         thread_id=thread_id,
         given=own(given),
         config=config,
         options=call_options("start", cast("Any", rest)),
-        modes=modes_of(options.get("stream_mode", SHOWN)),
+        modes=event_modes_of(options.get("stream_mode", SHOWN)),
         subgraphs=options.get("subgraphs", False),
         resumable=resumable,
         metadata=_json("metadata", options.get("metadata")),
@@ -120,14 +138,15 @@ def checked_call(
 
 
 def _json(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A dict of JSON values, as it will be read back.
+    """Return a dict of JSON values as it will be read back.
 
     Raises:
-        InvalidConfigError: it is none.
+        InvalidConfigError: it has values that JSON doesn't have.
     """
     try:
         return msgspec.json.decode(msgspec.json.encode(dict(value or {})))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidConfigError(
-            f"{name}={value!r} is no dict of JSON values: {error}", do="use text and numbers"
+            f"{name} must be a dict of JSON values, got {value!r}: {error}",
+            do="use strings, numbers, lists and dicts",
         ) from error

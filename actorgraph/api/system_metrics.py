@@ -1,7 +1,9 @@
-"""Figures of an ActorSystem for Prometheus, in a registry of their own. Extra: `metrics`.
+"""Metrics of an ActorSystem for Prometheus, in a separate registry. Extra: `metrics`.
 
+```python
 registry = metrics_registry(system)
 text = prometheus_client.generate_latest(registry)
+```
 
 `/metrics` of `actorgraph.web` serves the same.
 """
@@ -27,11 +29,11 @@ class _Figures:
         self._core = core
 
     def collect(self) -> Iterator[Any]:
-        """The metrics, as Prometheus's client wants them."""
+        """Yield the metrics; called by Prometheus's client."""
         core, now = self._core, self._system.statistics()
         saver = now.persistence
         left = core.CounterMetricFamily(
-            "actorgraph_runs", "Runs that have left, by status.", labels=["status"]
+            "actorgraph_runs", "Ended runs, by status.", labels=["status"]
         )
         for status, count in sorted(now.left.items()):
             left.add_metric([status], count)
@@ -48,41 +50,41 @@ class _Figures:
 
 
 def _counters(now: SystemStatistics) -> Iterator[_Figure]:
-    yield "runs_started", "Runs taken.", now.started
-    yield "runs_refused", "Runs refused because there were too many.", now.refused
-    yield "supersteps", "Supersteps done.", now.supersteps
-    yield "loop_held", "Times that something held the event loop for too long.", now.loop_held
+    yield "runs_started", "Runs accepted.", now.started
+    yield "runs_refused", "Runs refused because of a limit.", now.refused
+    yield "supersteps", "Supersteps executed.", now.supersteps
+    yield "loop_held", "Times that the event loop was blocked for too long.", now.loop_held
 
 
 def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
-    yield "runs_active", "Runs that go on.", now.active
+    yield "runs_active", "Active runs.", now.active
     yield "runs_queued", "Runs that wait for a slot or for their thread.", now.queued
     yield "runs_held", "Runs that wait because another system has their thread.", now.held
-    yield "runs_misfit", "Runs of no system that this one can't run.", now.misfits
-    yield "threads_active", "Threads that have a run.", now.threads
-    yield "mailbox_depth", "Runs that wait in the fullest thread's mailbox.", now.mailbox_max
+    yield "runs_misfit", "Orphaned runs that this system can't run.", now.misfits
+    yield "threads_active", "Threads with a run.", now.threads
+    yield "mailbox_depth", "Runs in the longest queue of a thread.", now.mailbox_max
     yield "saturated", "1 if the next run may be refused.", int(now.saturated)
-    yield "draining", "1 if no more runs are taken.", int(now.draining is not None)
+    yield "draining", "1 if the system is draining.", int(now.draining is not None)
     yield "unsaved_bytes", "Bytes that wait to be durable.", now.unsaved_bytes
     if now.worker_threads is not None:
-        yield "worker_threads", "Sync nodes that run in threads.", now.worker_threads
+        yield "worker_threads", "Worker threads in use by sync nodes.", now.worker_threads
 
 
 def _counters_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
     yield "commits", "Batches committed.", saver.commits
     yield "commit_requests", "Requests committed.", saver.messages
-    yield "commit_requests_refused", "Requests that were not stored.", saver.refused
+    yield "commit_requests_refused", "Requests that were refused.", saver.refused
 
 
 def _gauges_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
     yield "unsaved_requests", "Requests that wait to be committed.", saver.waiting
-    yield "unsaved_age_seconds", "How long the oldest of them in flight waits.", saver.age_s
+    yield "unsaved_age_seconds", "Age of the oldest request in flight.", saver.age_s
 
 
 def _histograms_of(saver: PersistenceStatistics) -> Iterator[tuple[str, str, Distribution]]:
-    yield "commit_duration_seconds", "How long a batch's commit took.", saver.commits_s
+    yield "commit_duration_seconds", "Duration of a batch's commit.", saver.commits_s
     yield "commit_batch_size", "Requests in a batch.", saver.sizes
-    lag = "From the hand-over of a batch's oldest request until the batch was durable."
+    lag = "Time from a batch's oldest request until the batch was durable."
     yield "durable_lag_seconds", lag, saver.lags_s
 
 
@@ -92,7 +94,7 @@ def _buckets(found: Distribution) -> list[tuple[str, int]]:
 
 
 def metrics_registry(system: ActorSystem) -> Any:
-    """A Prometheus registry with the figures of a system, and nothing else.
+    """Return a Prometheus registry with the metrics of a system, and nothing else.
 
     Raises:
         MissingExtraError: prometheus-client is not installed.
@@ -101,7 +103,7 @@ def metrics_registry(system: ActorSystem) -> Any:
         from prometheus_client import CollectorRegistry, core
     except ImportError as error:
         raise MissingExtraError(
-            "figures for Prometheus need the package prometheus-client",
+            "metrics for Prometheus need the package prometheus-client",
             do="pip install 'actorgraph[metrics]'",
         ) from error
     registry = CollectorRegistry(auto_describe=False)
@@ -110,7 +112,7 @@ def metrics_registry(system: ActorSystem) -> Any:
 
 
 def exposition(system: ActorSystem) -> tuple[bytes, str]:
-    """The figures of a system as Prometheus reads them, and the media type of that.
+    """Return the metrics of a system in Prometheus's format, and its media type.
 
     Raises:
         MissingExtraError: prometheus-client is not installed.

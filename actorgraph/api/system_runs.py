@@ -1,4 +1,4 @@
-"""How an ActorSystem sets a run up: the call that starts it, and what is stored of that."""
+"""Set up runs of an ActorSystem: their launch, job and stored row."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import msgspec
 
 from actorgraph.api import results
 from actorgraph.api.compiled import CompiledBase
-from actorgraph.api.system_calls import Call
+from actorgraph.api.system_calls import StartCall
 from actorgraph.codec import Codec, places
 from actorgraph.codec.located import located
 from actorgraph.codec.records import encode_json
@@ -23,6 +23,7 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Interrupted, Outcome
 from actorgraph.values.systems import RunRow
 
+# The other options are objects of this process, such as `control` and `stores`.
 STORED_OPTIONS = (
     "durability",
     "interrupt_before",
@@ -35,27 +36,33 @@ _LOCAL = ("callbacks",)
 
 
 def codec_of(graph: CompiledBase) -> Codec:
-    """How values of a graph's threads are stored."""
+    """Return the codec of a graph's threads."""
     return cast("Any", graph)._codec  # noqa: SLF001 - a peer
 
 
-def maker(
+def launch_maker(
     graph: CompiledBase,
-    call: Call,
+    call: StartCall,
     journal: Journal,
     *,
     run: bytes | None,
     owner: bytes | None,
     control: RunControl,
 ) -> Callable[[], Launch]:
-    """A function that sets the run up.
+    """Return a function that makes the run's launch.
 
     Args:
-        run: its id, if it has one already. owner: the system, if its saver keeps runs.
+        graph: the graph.
+        call: the arguments of `start`.
+        journal: gets the run's chunks.
+        run: the run's id, if it has one already.
+        owner: the system's id, if its saver stores runs.
+        control: lets the system stop the run.
     """
     options: Any = {**call.options, "control": control}
     bare = _bare(graph, options.get("output_keys"))
     keys = graph.plan.output_keys if graph.plan.bare_output else graph.plan.state_keys
+    # The caller's context variables. Each launch gets a copy, since a run changes its own.
     context = copy_context()
 
     def make() -> Launch:
@@ -83,8 +90,8 @@ def _bare(graph: CompiledBase, keys: object) -> bool:
     return isinstance(keys, str)
 
 
-def shaper(graph: CompiledBase, call: Call) -> Callable[[Outcome], Any]:
-    """A function that makes the result of an outcome, or raises its error."""
+def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[Outcome], Any]:
+    """Return a function that turns an outcome into the result, or raises its error."""
     keys = call.options.get("output_keys")
     plan = graph.plan
 
@@ -92,9 +99,9 @@ def shaper(graph: CompiledBase, call: Call) -> Callable[[Outcome], Any]:
         if isinstance(outcome, Cancelled):
             raise RunCancelledError(
                 f"the run of thread {call.thread_id!r} was cancelled",
-                do="start another one; the thread has what it did",
+                do="start another run; the thread has what this one did",
             )
-        values, interrupts = results.left(outcome, None)
+        values, interrupts = results.output_of(outcome, None)
         if keys is None and isinstance(values, dict) and not _bare(graph, None):
             shown = cast("dict[str, Any]", values)
             values = {key: shown[key] for key in plan.output_keys if key in shown}
@@ -104,14 +111,14 @@ def shaper(graph: CompiledBase, call: Call) -> Callable[[Outcome], Any]:
     return shape
 
 
-def payload_of(graph: CompiledBase, call: Call, run: bytes) -> bytes:
-    """What is stored of a call, so that another process can begin it.
+def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
+    """Encode a call, so that another process can start the run.
 
-    A context or a config that can't be stored is left out, and named; what is given for an
-    UntrackedValue is left out as it is everywhere.
+    A context or a config that can't be encoded is left out, and reported as `lacks`; values of
+    UntrackedValue channels are left out, as everywhere.
 
     Raises:
-        SerializationError: the input can't be stored.
+        SerializationError: the input can't be encoded.
     """
     codec, place = codec_of(graph), places.call_of(run)
     given = storable_update(graph.plan.untracked, call.given)
@@ -122,10 +129,10 @@ def payload_of(graph: CompiledBase, call: Call, run: bytes) -> bytes:
         "subgraphs": call.subgraphs,
         "resumable": call.resumable,
     }
-    if call.if_busy in ("interrupt", "rollback"):  # whoever takes it up must know
+    if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
         stored["if_busy"] = call.if_busy
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
-    codec.encode(given, "input")
+    codec.encode(given, "input")  # fails here, so that the error names the input
     try:
         return codec.encode({**stored, "options": options}, "the call", place)
     except SerializationError as error:
@@ -133,29 +140,32 @@ def payload_of(graph: CompiledBase, call: Call, run: bytes) -> bytes:
         return codec.encode({**stored, "options": {}, "lacks": error.what}, "the call", place)
 
 
-def call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str]:
-    """The call of a stored run, and why it can't be taken up, if it can't.
+def stored_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
+    """Decode the call of a stored run.
 
     Args:
-        go_on: whether its input is in the thread already.
+        graph: the graph.
+        row: the run's.
+        claimed: whether its input is stored in the thread already.
+    Returns: the call, and what could not be stored of it; empty if it is complete.
     Raises:
-        CheckpointError: what it was started with can't be read; the text names it.
+        CheckpointError: the stored call can't be decoded; the text names the run.
     """
     try:
-        return _call_of(graph, row, go_on=go_on)
+        return _decode_call(graph, row, claimed=claimed)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
-        where = f"what run {as_text(row.run)} of thread {row.thread_id!r} was started with"
+    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
+        where = f"the start arguments of run {as_text(row.run)} of thread {row.thread_id!r}"
         raise located(error, where) from error.__cause__
 
 
-def _call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str]:
+def _decode_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     stored = codec_of(graph).decode(row.payload, places.call_of(row.run))
-    call = Call(
+    call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
-        given=None if go_on else stored["input"],
+        given=None if claimed else stored["input"],
         config=stored["config"],
         options=stored["options"],
         modes=tuple(stored["modes"]),
@@ -167,8 +177,8 @@ def _call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, st
     return call, stored.get("lacks", "")
 
 
-def row_of(call: Call, run: bytes, owner: bytes, payload: bytes) -> RunRow:
-    """The row of a new run."""
+def row_of(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
+    """Make the row of a new run."""
     return RunRow(
         run=run,
         thread_id=call.thread_id,
@@ -185,28 +195,36 @@ def row_of(call: Call, run: bytes, owner: bytes, payload: bytes) -> RunRow:
 
 def job_of(
     graph: CompiledBase,
-    call: Call,
+    call: StartCall,
     journal: Journal,
     *,
     owner: bytes | None,
     row: RunRow | None = None,
 ) -> Job:
-    """A run, checked and ready, new or out of its row.
+    """Make a job: a run that is validated and can be submitted.
 
-    Raises: whatever `ainvoke` refuses before it runs; SerializationError.
+    Args:
+        graph: the graph.
+        call: the arguments of `start`.
+        journal: the run's.
+        owner: the system's id, if its saver stores runs.
+        row: of a run that was taken over; None for a new one.
+    Raises:
+        SerializationError: the input can't be stored.
+        Exception: as `ainvoke` for bad arguments.
     """
     control = call.options.get("control") or RunControl()
     if row is None:
-        # Checks the call, and gives the run its id.
-        identity = maker(graph, call, journal, run=None, owner=owner, control=control)().run
+        # This launch only validates the call and gives the run its id, which the payload needs.
+        identity = launch_maker(graph, call, journal, run=None, owner=owner, control=control)().run
         payload = payload_of(graph, call, identity) if owner is not None else b""
         row = row_of(call, identity, owner or b"", payload)
-    make = maker(graph, call, journal, run=row.run, owner=owner, control=control)
+    make = launch_maker(graph, call, journal, run=row.run, owner=owner, control=control)
     return Job(
         row,
         journal=journal,
         make=make,
-        shape=shaper(graph, call),
+        shape=result_maker(graph, call),
         control=control,
         metadata=call.metadata,
         if_busy=call.if_busy,

@@ -1,17 +1,12 @@
-"""What a saver's threads keep: copies, removals, lists of threads, with LangGraph's names.
-
-They may be called while runs are going on. A run whose newest checkpoint is removed gets a
-ConflictError at its next save, so that nothing of it comes back.
-"""
+"""Operations on whole threads: copy, delete, prune, list; with LangGraph's names."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast, overload
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
-from actorgraph.api.materializing import graph_of
-from actorgraph.api.materializing import materialize as materialized
-from actorgraph.api.removals_log import told
+from actorgraph.api.materializing import check_folding_graph, store_whole_values
+from actorgraph.api.removals_log import log_removal
 from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.errors.storage import fails_all
@@ -34,22 +29,22 @@ STRATEGIES = {"keep_latest": KeepLatest, "delete": DeleteThread}
 
 
 class ThreadMethods:
-    """Operations on whole threads, over the port."""
+    """Copy, delete, prune and list threads, over the port."""
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove everything of a thread; a run that is still going on can't bring it back."""
-        await self._request(DeleteThread(_thread(thread_id)))
+        """Remove everything of a thread; a run that is still active can't restore it."""
+        await self._request(DeleteThread(_checked_thread_id(thread_id)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove what some runs stored, in every thread and namespace; others stay.
+        """Remove what some runs stored, in every thread and namespace.
 
-        Each thread is changed in one transaction. A checkpoint whose DeltaChannels a later run's
+        Each thread is changed in one transaction. A checkpoint that a later run's DeltaChannels
         are folded from stays. See `adelete_by_run`.
 
         Args:
             run_ids: the `run_id` in the checkpoints' metadata; unknown ones are ignored.
         """
-        runs = _runs(run_ids)
+        runs = _run_ids(run_ids)
         if runs:
             found = await host_of(cast("Saver", self)).reader.ask(ListThreads(runs))
             await self._request(*(DeleteRuns(thread_id, runs) for thread_id in found))
@@ -57,28 +52,29 @@ class ThreadMethods:
     async def adelete_by_run(self, thread_id: str, run_id: str) -> int:
         """Remove what one run stored in a thread, in every namespace.
 
-        The first checkpoint of a later run then has the nearest one that is left as its parent.
-        If the run is going on it gets a ConflictError at its next save.
+        The first checkpoint of a later run then has the nearest remaining one as its parent.
+        If the run is active it gets a ConflictError at its next save.
 
-        Returns: how many checkpoints were removed.
+        Returns: the number of checkpoints removed.
         """
-        return await self._request(DeleteRuns(_thread(thread_id), _runs([run_id])))
+        return await self._request(DeleteRuns(_checked_thread_id(thread_id), _run_ids([run_id])))
 
     async def adelete_checkpoints(
         self, thread_id: str, ids: Iterable[str], *, checkpoint_ns: str = ""
     ) -> int:
-        """Remove some checkpoints of a namespace, with what stands beside them.
+        """Remove some checkpoints of a namespace, with their pending writes.
 
         Args:
-            ids: checkpoint ids; unknown ones and repetitions are ignored. One whose
-                DeltaChannels another's are folded from stays.
-            checkpoint_ns: only this namespace is touched. Default the thread's own.
-        Returns: how many checkpoints were removed.
+            thread_id: the thread.
+            ids: checkpoint ids; unknown ones and duplicates are ignored. One that the
+                DeltaChannels of a kept checkpoint are folded from stays.
+            checkpoint_ns: only this namespace is changed. Default the thread's root.
+        Returns: the number of checkpoints removed.
         Raises:
             InvalidConfigError: an id is not a UUID.
         """
         if isinstance(ids, str):
-            raise _bare("ids", ids)
+            raise _single_id_error("ids", ids)
         places = [
             address_of(
                 {"configurable": {"thread_id": thread_id, "checkpoint_id": i}}, needs_thread=True
@@ -86,13 +82,15 @@ class ThreadMethods:
             for i in ids
         ]
         points = frozenset(p.checkpoint for p in places if p.checkpoint)
-        return await self._request(DeleteCheckpoints(_thread(thread_id), checkpoint_ns, points))
+        return await self._request(
+            DeleteCheckpoints(_checked_thread_id(thread_id), checkpoint_ns, points)
+        )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread: all its checkpoints with their ids and parents, namespaces and writes.
+        """Copy a thread: all checkpoints with their ids, parents, namespaces and writes.
 
-        Runs are not copied: one that is going on in the source goes on there only. Encrypted
-        values are encrypted anew, as each is bound to its thread.
+        Runs are not copied: an active run of the source continues there only. Encrypted values
+        are encrypted again, since each is bound to its thread.
 
         Args:
             source_thread_id: an unknown one is a no-op.
@@ -100,12 +98,12 @@ class ThreadMethods:
         Raises:
             ConflictError: the target has checkpoints; nothing was copied.
             EncryptionError: a row can't be decrypted; nothing was copied.
-            InvalidConfigError: both are the same.
+            InvalidConfigError: both ids are the same.
         """
-        source, target = _thread(source_thread_id), _thread(target_thread_id)
+        source, target = _checked_thread_id(source_thread_id), _checked_thread_id(target_thread_id)
         if source == target:
             raise InvalidConfigError(
-                f"thread {source!r} can't be copied to itself", do="name another target_thread_id"
+                f"thread {source!r} can't be copied to itself", do="pass another target_thread_id"
             )
         codec = cast("Any", self).codec
         resealer = ThreadResealer(codec, source, target) if codec.encrypts else None
@@ -125,55 +123,62 @@ class ThreadMethods:
         strategy: str = "keep_latest",
         materialize: Any = None,
     ) -> int:
-        """Remove the history of threads that is not needed any more.
+        """Remove history of threads that is not needed any more.
 
-        - `strategy="keep_latest"`: each namespace keeps its newest checkpoint; the namespaces of
-          subgraph calls that are over go.
+        - `strategy="keep_latest"`: each namespace keeps its newest checkpoint; namespaces of
+          finished subgraph calls are removed.
         - `strategy="delete"`: nothing is kept.
         - `keep_last=n`: each namespace keeps its newest n checkpoints (at least 1) and all their
-          ancestors; what goes are branches that nothing of these has come from.
+          ancestors; other branches are removed.
 
-        A checkpoint that holds the values of a DeltaChannel for one that is kept is kept too,
-        with those between. Each thread is changed in one transaction; unknown ones are ignored.
+        A checkpoint that holds values of a DeltaChannel for a kept one is kept too, with those
+        between. Each thread is changed in one transaction; unknown ones are ignored.
 
         Args:
             thread_ids: one thread's id or several.
-            materialize: with "keep_latest" the compiled graph whose threads these are. What is
-                kept then first gets the whole values of its DeltaChannels, which only their
-                reducers can make, so that it needs no other checkpoint.
-        Returns: how many checkpoints were removed.
+            keep_last: replaces `strategy`.
+            materialize: with "keep_latest", the compiled graph whose threads these are: kept
+                checkpoints are first given the whole values of their DeltaChannels, which only
+                the graph's reducers can make, so that they need no older checkpoint.
+        Returns: the number of checkpoints removed.
         Raises:
-            InvalidConfigError: the strategy or the number is none, or `materialize` no graph.
-            CheckpointError: a thread can't be read, or refuses it; the others are pruned. Of
-                several the first is raised, with a note for each other.
+            InvalidConfigError: `strategy`, `keep_last` or `materialize` is invalid.
+            CheckpointError: a thread can't be read or changed; the others are pruned. Of several
+                errors the first is raised, with a note for each other.
         """
         threads = [thread_ids] if isinstance(thread_ids, str) else [*thread_ids]
         if keep_last is not None:
-            if type(keep_last) is not int or keep_last < 0:
-                raise InvalidConfigError(f"keep_last={keep_last!r}", do="use a number from 0")
-            return await self._request(*(KeepLast(_thread(t), max(1, keep_last)) for t in threads))
+            kept = max(1, _checked_count(keep_last))
+            return await self._request(*(KeepLast(_checked_thread_id(t), kept) for t in threads))
         if strategy not in STRATEGIES:
             raise InvalidConfigError(
-                f"strategy={strategy!r} is none", do=f"use one of {', '.join(STRATEGIES)}"
+                f"unknown strategy={strategy!r}; expected one of {', '.join(STRATEGIES)}",
+                do=f"use one of {', '.join(STRATEGIES)}",
             )
+        failed: list[CheckpointError] = []
         if materialize is not None and strategy == "keep_latest":
-            graph = graph_of(materialize)
-            threads, failed = await self._materialized(graph, threads)
-            removed = await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
-            if failed:
-                raise together(failed)
-            return removed
-        return await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
+            graph = check_folding_graph(materialize)
+            threads, failed = await self._store_whole_values(graph, threads)
+        kind = STRATEGIES[strategy]
+        removed = await self._request(*(kind(_checked_thread_id(t)) for t in threads))
+        if failed:
+            raise together(failed)
+        return removed
 
-    async def _materialized(
+    async def _store_whole_values(
         self, graph: Any, threads: Sequence[str]
     ) -> tuple[list[str], list[CheckpointError]]:
-        """The threads whose newest checkpoints hold whole values now, and why others don't."""
+        """Store whole values in threads' newest checkpoints.
+
+        Returns: the threads that have them now, and the errors of the others.
+        """
         made: list[str] = []
         failed: list[CheckpointError] = []
         for thread_id in threads:
             try:
-                await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
+                await store_whole_values(
+                    graph, host_of(cast("Saver", self)), _checked_thread_id(thread_id)
+                )
             except CheckpointError as error:
                 if fails_all(error):
                     raise
@@ -184,32 +189,32 @@ class ThreadMethods:
         return made, failed
 
     async def alist_threads(self) -> list[str]:
-        """The ids of all threads that have checkpoints, sorted."""
+        """Return the ids of all threads that have checkpoints, sorted."""
         return await host_of(cast("Saver", self)).reader.ask(ListThreads())
 
     def delete_thread(self, thread_id: str) -> None:
-        """`adelete_thread`, blocking."""
+        """Blocking version of `adelete_thread`."""
         block_on("adelete_thread", lambda: self.adelete_thread(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """`adelete_for_runs`, blocking."""
+        """Blocking version of `adelete_for_runs`."""
         block_on("adelete_for_runs", lambda: self.adelete_for_runs(run_ids))
 
     def delete_by_run(self, thread_id: str, run_id: str) -> int:
-        """`adelete_by_run`, blocking."""
+        """Blocking version of `adelete_by_run`."""
         return block_on("adelete_by_run", lambda: self.adelete_by_run(thread_id, run_id))
 
     def delete_checkpoints(
         self, thread_id: str, ids: Iterable[str], *, checkpoint_ns: str = ""
     ) -> int:
-        """`adelete_checkpoints`, blocking."""
+        """Blocking version of `adelete_checkpoints`."""
         return block_on(
             "adelete_checkpoints",
             lambda: self.adelete_checkpoints(thread_id, ids, checkpoint_ns=checkpoint_ns),
         )
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """`acopy_thread`, blocking."""
+        """Blocking version of `acopy_thread`."""
         block_on("acopy_thread", lambda: self.acopy_thread(source_thread_id, target_thread_id))
 
     @overload
@@ -226,31 +231,41 @@ class ThreadMethods:
         strategy: str = "keep_latest",
         materialize: Any = None,
     ) -> int:
-        """`aprune`, blocking: with `strategy` "keep_latest" or "delete", or `keep_last`."""
+        """Blocking version of `aprune`: `strategy` "keep_latest" or "delete", or `keep_last`."""
         aprune: Any = self.aprune
         options = {"strategy": strategy, "materialize": materialize}
         return block_on("aprune", lambda: aprune(thread_ids, keep_last, **options))
 
     def list_threads(self) -> list[str]:
-        """`alist_threads`, blocking."""
+        """Blocking version of `alist_threads`."""
         return block_on("alist_threads", self.alist_threads)
 
     async def _request(self, *requests: Request) -> int:
         stored = await host_of(cast("Saver", self)).writer.store(*requests)
         for request, outcome in zip(requests, stored, strict=True):
-            told(request, outcome)
+            log_removal(request, outcome)
         return sum(outcome.removed for outcome in stored)
 
 
-def _thread(thread_id: str) -> str:
+def _checked_thread_id(thread_id: str) -> str:
     return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 
-def _runs(run_ids: Iterable[Any]) -> frozenset[str]:
+def _run_ids(run_ids: Iterable[Any]) -> frozenset[str]:
     if isinstance(run_ids, str):
-        raise _bare("run_ids", run_ids)
+        raise _single_id_error("run_ids", run_ids)
     return frozenset(as_text(run) if isinstance(run, bytes) else str(run) for run in run_ids)
 
 
-def _bare(name: str, value: str) -> InvalidConfigError:
-    return InvalidConfigError(f"{name}={value!r} is one id, not several", do=f"pass [{value!r}]")
+def _checked_count(keep_last: int) -> int:
+    if type(keep_last) is not int or keep_last < 0:
+        raise InvalidConfigError(
+            f"keep_last must be an integer >= 0, got {keep_last!r}", do="use 0 or more"
+        )
+    return keep_last
+
+
+def _single_id_error(name: str, value: str) -> InvalidConfigError:
+    return InvalidConfigError(
+        f"{name} must be a list of ids, got {value!r}", do=f"pass [{value!r}]"
+    )

@@ -1,11 +1,17 @@
-"""Going on from some place of a thread: `resume`, `resume_from`, `retry`, `fork_state`."""
+"""Resume a thread from a checkpoint, retry it, or fork it."""
 
 from typing import Any, Unpack, cast
 
 from actorgraph.api import config as configs
 from actorgraph.api.addresses import config_of
-from actorgraph.api.compiled import Config, Target
-from actorgraph.api.forking import Fork, address_of_copy, copied, found_at, memories_of
+from actorgraph.api.compiled import AddressedGraph, Config
+from actorgraph.api.forking import (
+    ForkTarget,
+    address_of_copy,
+    copy_checkpoint,
+    load_source,
+    subgraph_states_before,
+)
 from actorgraph.api.inspecting import StateMethods
 from actorgraph.api.options import CallOptions
 from actorgraph.api.running import RunMethods
@@ -19,8 +25,8 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.targets import Latest, ResumeTarget
 
 
-class TravelMethods(RunMethods, StateMethods):
-    """The methods that go on from a place, or take the state to another thread."""
+class ResumeMethods(RunMethods, StateMethods):
+    """`aresume`, `aresume_from`, `aretry` and `afork_state`."""
 
     async def aresume_from(
         self,
@@ -29,14 +35,15 @@ class TravelMethods(RunMethods, StateMethods):
         command: Command[Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:
-        """Go on from a checkpoint of a thread; from any but the newest, on a branch.
+        """Resume a thread from a checkpoint; from any but the newest, on a branch.
 
         Args:
             thread: its id or config.
             target: `Latest` or `ResumeTarget.checkpoint(id)`.
-            command: an answer, an update or a route; None goes on without.
-            options: those of `ainvoke`.
-        Returns, raises: what `ainvoke` does.
+            command: an answer, an update or a route; None for none.
+            options: as for `ainvoke`.
+        Returns: as `ainvoke`.
+        Raises: as `ainvoke`.
         """
         return await self.ainvoke(command, config_of(thread, None, target.checkpoint_id), **options)
 
@@ -46,29 +53,29 @@ class TravelMethods(RunMethods, StateMethods):
         command: Command[Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:
-        """`aresume_from` the newest checkpoint."""
+        """Resume a thread from its newest checkpoint; see `aresume_from`."""
         return await self.aresume_from(thread, Latest, command, **options)
 
     async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
-        """Run a failed thread's unfinished tasks again; what had finished is kept.
+        """Run a failed thread's unfinished tasks again; finished ones are kept.
 
-        Where all have finished and their writes can't be folded, all of them run again, on a copy
-        of the checkpoint: nothing else could change the outcome. To change the state first, use
+        If all have finished and folding their writes failed, all of them run again, on a copy of
+        the checkpoint: nothing else could change the outcome. To change the state first, use
         `aupdate_state` and then this or `ainvoke(None, ...)`.
 
         Args:
             thread: its id or config.
-            options: those of `ainvoke`.
+            options: as for `ainvoke`.
         Raises:
-            EmptyInputError: the thread has nothing to do.
-            Others: what `ainvoke` raises.
+            EmptyInputError: the thread has no pending task.
+            Exception: as `ainvoke`.
         """
         config = config_of(thread)
         found = await self.aget_state(config)
         if not found.next:
             raise EmptyInputError(
-                "there is nothing to retry: no task of the thread is waiting",
-                do="read get_state(thread).failed_node; pass an input to begin anew",
+                "there is nothing to retry: the thread has no pending task",
+                do="read get_state(thread).failed_node; pass an input to start again",
             )
         if found.is_stuck:
             config = await self.aupdate_state(config, None, "__copy__")
@@ -83,19 +90,20 @@ class TravelMethods(RunMethods, StateMethods):
         checkpoint_id: str | None = None,
         saver: Saver | None = None,
     ) -> dict[str, Any]:
-        """Copy a checkpoint's state to a new thread; what is due there is due again.
+        """Copy a checkpoint's state to a new thread; its pending tasks are pending there too.
 
-        What graphs inside with a state of their own remembered by then is copied along. A graph
-        inside that waits in the middle begins anew, as its task does.
+        The state that stateful subgraphs had by then is copied along. A subgraph that was in the
+        middle of a run starts again, as its task does.
 
         Args:
             source: the thread, or one of its checkpoints: a config or an id.
             target_thread_id: a thread that has no checkpoint.
-            thread_id, checkpoint_id: the source without a config.
-            saver: where the new thread is kept, e.g. that of another compiled graph; default the
-                graph's own.
-        Returns: a config that addresses the new thread's first checkpoint: it has no parent,
-            and `metadata["forked_from"]` says where it comes from. The source stays as it is.
+            thread_id: the source thread, instead of `source`.
+            checkpoint_id: the source checkpoint, instead of one in `source`.
+            saver: where to store the new thread, e.g. that of another compiled graph; default
+                the graph's own.
+        Returns: a config that addresses the new thread's first checkpoint: it has no parent, and
+            `metadata["forked_from"]` holds its origin. The source stays as it is.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
             CheckpointNotFoundError: the source doesn't exist.
@@ -104,24 +112,26 @@ class TravelMethods(RunMethods, StateMethods):
         at = self._target("fork_state()", config_of(source, thread_id, checkpoint_id))
         target = {"configurable": {"thread_id": target_thread_id}}
         target_id = configs.address_of(target, needs_thread=True).thread_id
-        found = await found_at(at)
+        found = await load_source(at)
         host = at.host if saver is None else host_of(saver)
         commits: list[Commit] = []
         sequence = found.restored.sequence if found.restored else 0
-        for row in await memories_of(at, sequence):
+        for row in await subgraph_states_before(at, sequence):
             place = {"thread_id": at.address.thread_id, "checkpoint_ns": row.namespace}
             inner = self._target(
                 "fork_state()", {"configurable": {**place, "checkpoint_id": as_text(row.row.id)}}
             )
             if inner.declared:
-                to = Fork(target_id, host, self._codec_at(inner, saver))
-                commits.append(await copied(inner, await found_at(inner), to))
-        # Last, as in the origin: what graphs inside remember is older than the root.
-        commits.append(await copied(at, found, Fork(target_id, host, self._codec_at(at, saver))))
+                to = ForkTarget(target_id, host, self._codec_at(inner, saver))
+                commits.append(await copy_checkpoint(inner, await load_source(inner), to))
+        # The root is stored last, as in the source, where subgraphs' states are older than it.
+        commits.append(
+            await copy_checkpoint(at, found, ForkTarget(target_id, host, self._codec_at(at, saver)))
+        )
         await host.writer.store(*commits)
         return address_of_copy(commits[-1])
 
-    def _codec_at(self, at: Target, saver: Saver | None) -> Codec:
-        """How values of a graph are stored in a saver: the one given, or where they are."""
+    def _codec_at(self, at: AddressedGraph, saver: Saver | None) -> Codec:
+        """Return the codec for the copy: that of the given saver, or of the source."""
         own = getattr(saver, "codec", None)
         return at.codec if own is None else cast("Codec", own).with_types(self.stored_types)

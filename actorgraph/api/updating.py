@@ -1,11 +1,15 @@
-"""Storing updates from outside: load the base, run the edges, fold, commit once."""
+"""Write a thread's state from outside a run: updates, and forks to another thread.
+
+An update loads the checkpoint, runs the conditional edges of its node, folds the writes and
+commits once. A fork copies a checkpoint, maybe to another saver.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from actorgraph.api.compiled import Target
+from actorgraph.api.compiled import AddressedGraph
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.runtime.calls import branch_writes
@@ -28,11 +32,13 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import Write
 
 
-class Author(msgspec.Struct, frozen=True):
-    """Who updates, as conditional edges see it.
+class UpdateAuthor(msgspec.Struct, frozen=True):
+    """The run that conditional edges see while an update is applied.
 
     Attributes:
-        config: the caller's. resources: the graph's store. strict: see `checked`.
+        config: the caller's.
+        supplies: the graph's stores.
+        strict: refuse an update if it is not known which node it is from.
         run: the id of the update.
     """
 
@@ -42,11 +48,13 @@ class Author(msgspec.Struct, frozen=True):
     run: bytes = b""
 
 
-async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any]:
-    """Store supersteps of updates, all or none; always awaited until durable.
+async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) -> dict[str, Any]:
+    """Store supersteps of updates, all or none, and return once they are durable.
 
     Args:
+        at: the checkpoint to update.
         given: see `supersteps_of`.
+        author: what conditional edges see.
     Returns: a config that addresses the last new checkpoint.
     """
     supersteps = supersteps_of(given)
@@ -56,6 +64,7 @@ async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any
     run = IDS.run()
     author = msgspec.structs.replace(author, run=run)
     known = pending.attempts(restored.ledger) if restored else {}
+    # An update of a checkpoint that is not the newest starts a branch.
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
     for number, updates in enumerate(supersteps):
@@ -66,7 +75,7 @@ async def write_updates(at: Target, given: Any, author: Author) -> dict[str, Any
     return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
 
 
-def _state_at(at: Target, restored: Restored | None) -> RunState:
+def _state_at(at: AddressedGraph, restored: Restored | None) -> RunState:
     known = restored.metadata if restored else {}
     place = {key: known[key] for key in PLACE_KEYS if key in known}
     policy = RunPolicy(durability=Durability.SYNC, metadata=place)
@@ -77,7 +86,7 @@ def _state_at(at: Target, restored: Restored | None) -> RunState:
     return state
 
 
-def _handoff(at: Target, found: LoadedThread, run: bytes) -> HandOff:
+def _handoff(at: AddressedGraph, found: Found, run: bytes) -> HandOff:
     return HandOff(
         at.codec,
         at.plan,
@@ -95,7 +104,7 @@ async def _superstep(
     updates: Sequence[StateUpdate],
     restored: Restored | None,
     seed: str,
-    author: Author,
+    author: UpdateAuthor,
 ) -> None:
     only = updates[0]
     if len(updates) == 1 and clears(only):
@@ -115,7 +124,9 @@ async def _superstep(
         await _nodes(work, checked(work.state, updates, strict=author.strict), seed, author)
 
 
-async def _nodes(work: Updating, updates: Sequence[Update], seed: str, author: Author) -> None:
+async def _nodes(
+    work: Updating, updates: Sequence[Update], seed: str, author: UpdateAuthor
+) -> None:
     state, plan = work.state, work.state.plan
     made: list[tuple[Update, list[Write]]] = []
     for place, update in enumerate(updates):

@@ -1,4 +1,4 @@
-"""Operating a saver: listings without values, counts, sizes, retention, backups, vacuum."""
+"""Maintain a saver: summaries, counts, sizes, retention, vacuum, backups, rotation of keys."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ import anyio.to_thread
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
 from actorgraph.api.operations.requests import stored_bytes
-from actorgraph.api.removals_log import told
+from actorgraph.api.removals_log import log_removal
 from actorgraph.codec.records import decode_metadata, decode_names
 from actorgraph.errors import InvalidConfigError, NotSupportedError
 from actorgraph.ports import Saver
@@ -30,12 +30,12 @@ from actorgraph.values.listing import CheckpointSummary
 from actorgraph.values.retention import CountCheckpoints, Expire, ListThreads, Sweep, Vacuum
 
 ORDERS = {"insertion": True, "newest": False}
-TOGETHER_MAX = 32
-"""Requests of maintenance handed over at once, so that those of runs come between."""
+REQUESTS_AT_ONCE_MAX = 32
+"""Requests handed over at once; small, so that requests of runs are served in between."""
 
 
-class UpkeepMethods:
-    """Maintenance over the port. Runs may go on meanwhile."""
+class MaintenanceMethods:
+    """Maintenance over the port. Runs may be active meanwhile."""
 
     async def alist_metadata(
         self,
@@ -45,33 +45,35 @@ class UpkeepMethods:
         checkpoint_ns: str | None = None,
         limit: int | None = None,
     ) -> list[CheckpointSummary]:
-        """A thread's checkpoints without values; none of these is read.
+        """Return summaries of a thread's checkpoints; values are not read.
 
         Args:
+            thread_id: the thread.
             order: "insertion", as they were stored, or "newest" first.
             checkpoint_ns: only this namespace; default all of them.
-            limit: how many at most, in that order; default all.
+            limit: the most summaries, in that order; default all.
         Raises:
-            InvalidConfigError: there is no such order, or the limit is no number.
+            InvalidConfigError: the order is unknown, or the limit negative.
         """
         if order not in ORDERS:
             raise InvalidConfigError(
-                f"order={order!r} is none", do=f"use one of {', '.join(ORDERS)}"
+                f"unknown order={order!r}; expected one of {', '.join(ORDERS)}",
+                do=f"use one of {', '.join(ORDERS)}",
             )
         most, oldest = limit_of(limit), ORDERS[order]
         query = ListCheckpoints(
-            _thread(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
+            _checked_thread_id(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
         )
         return [_summary(stored) for stored in await self._ask(query)]
 
     async def acount(self, thread_id: str, *, checkpoint_ns: str | None = None) -> int:
-        """How many checkpoints a thread has, in all namespaces or one; 0 for an unknown thread."""
-        return await self._ask(CountCheckpoints(_thread(thread_id), checkpoint_ns))
+        """Count a thread's checkpoints, in all namespaces or one; 0 for an unknown thread."""
+        return await self._ask(CountCheckpoints(_checked_thread_id(thread_id), checkpoint_ns))
 
     async def acheckpoint_bytes(self, config: Mapping[str, Any]) -> int:
-        """The stored bytes of one checkpoint: its record, its values, the writes beside it.
+        """Return the stored bytes of one checkpoint: its record, values and pending writes.
 
-        Values that it shares with others count in full.
+        Values that it shares with other checkpoints count in full.
 
         Args:
             config: the checkpoint; without a checkpoint_id the newest of its namespace.
@@ -86,67 +88,67 @@ class UpkeepMethods:
         """Remove what is older than `max_age` from all threads; call it once an hour or a day.
 
         Each namespace keeps its newest `keep_last` checkpoints whatever their age. With
-        `keep_last=0` a thread all of whose checkpoints are older goes altogether, also if a run
-        on it has been waiting for that long; that run gets a ConflictError at its next save.
-        What a kept checkpoint's values are folded from stays. Call `avacuum` to give the space
-        back and to have nothing of it left in the file.
+        `keep_last=0` a thread whose checkpoints are all older is removed, even if a run on it has
+        been waiting for that long; that run gets a ConflictError at its next save. Checkpoints
+        that a kept one's values are folded from stay. Call `avacuum` to release the space and to
+        erase what was removed from the file.
 
         Args:
             max_age: seconds, or a timedelta.
-        Returns: how many checkpoints were removed.
+            keep_last: checkpoints to keep per namespace.
+        Returns: the number of checkpoints removed.
         Raises:
             InvalidConfigError: a number is negative.
         """
         seconds = max_age.total_seconds() if isinstance(max_age, timedelta) else max_age
         if not seconds >= 0 or type(keep_last) is not int or keep_last < 0:
             raise InvalidConfigError(
-                f"max_age={max_age!r}, keep_last={keep_last!r}",
-                do="use a time and a number of checkpoints, both from 0",
+                "max_age and keep_last must be >= 0, "
+                f"got max_age={max_age!r}, keep_last={keep_last!r}",
+                do="use seconds or a timedelta, and an integer",
             )
         before = IDS.microseconds() - int(seconds * 1_000_000)
         threads = await self._ask(ListThreads(older=before))
-        done = await self._carry_out([Expire(t, before, keep_last) for t in threads])
+        done = await self._store_all([Expire(t, before, keep_last) for t in threads])
         return sum(stored.removed for stored in done)
 
     async def avacuum(self) -> int:
-        """Remove rows that no checkpoint names, and give back the space of all that was removed.
+        """Remove rows that no checkpoint uses, and release the space of all that was removed.
 
-        After it nothing of what was deleted can be read in the store's files, by whatever means.
-        The store may need as much free space as it takes now, and saves wait meanwhile.
+        Afterwards deleted data can't be recovered from the saver's files. This may need as much
+        free disk space as the saver uses now, and saves wait meanwhile.
 
-        Returns: how many rows of values and writes were removed.
+        Returns: the number of rows of values and writes removed.
         Raises:
-            StorageBusyError: somebody else has been reading or writing for too long; what was
-                removed is gone from the threads, and maybe still in the files.
+            StorageBusyError: another process has been reading or writing for too long; what was
+                removed is gone from the threads, but may still be in the files.
         """
         threads = await self._ask(ListThreads())
         try:
-            done = await self._carry_out([Sweep(thread_id) for thread_id in threads])
-        finally:  # a thread that can't be read keeps its rows, and no other's
-            await self._carry_out([Vacuum()])
+            done = await self._store_all([Sweep(thread_id) for thread_id in threads])
+        finally:  # also if a thread can't be read: it keeps its rows, the others are vacuumed
+            await self._store_all([Vacuum()])
         return sum(stored.freed for stored in done)
 
     async def abackup(self, dest: str | os.PathLike[str]) -> None:
-        """Copy the store, as it is at one moment, to a new file; runs and reads go on meanwhile.
+        """Write a consistent copy of everything to a new file; runs and reads continue meanwhile.
 
-        SqliteSaver, PostgresSaver and InMemorySaver make an SQLite file, which SqliteSaver opens.
-        JsonlSaver makes a folder, in which each thread is as it was at one moment. Encrypted values
-        stay encrypted: a saver with the same keys reads them.
+        SqliteSaver, PostgresSaver and InMemorySaver write an SQLite file, which SqliteSaver
+        opens. JsonlSaver writes a folder, in which each thread is consistent by itself. Encrypted
+        values stay encrypted: a saver with the same keys reads them.
 
         Args:
-            dest: a path where nothing is yet.
+            dest: a path that doesn't exist.
         Raises:
-            NotSupportedError: the saver is somebody else's, or keeps objects; the text says what
-                to do.
+            NotSupportedError: the saver is of another library, or keeps unencoded objects.
             StorageError: the copy can't be written.
-            InvalidConfigError: there is something at `dest` already.
+            InvalidConfigError: `dest` exists already.
         """
         copy_to: Callable[[str], None] | None = getattr(self, "copy_to_file", None)
         if copy_to is None:
             raise NotSupportedError(
                 f"{type(self).__name__} can't be backed up to a file",
-                do="use the tools of what it keeps its checkpoints in, or one of actorgraph's "
-                "savers",
+                do="use the backup tools of its database, or one of actorgraph's savers",
             )
         await anyio.to_thread.run_sync(copy_to, os.fspath(dest))
 
@@ -158,42 +160,43 @@ class UpkeepMethods:
         checkpoint_ns: str | None = None,
         limit: int | None = None,
     ) -> list[CheckpointSummary]:
-        """`alist_metadata`, blocking."""
+        """Blocking version of `alist_metadata`."""
         options: Any = {"order": order, "checkpoint_ns": checkpoint_ns, "limit": limit}
         return block_on("alist_metadata", lambda: self.alist_metadata(thread_id, **options))
 
     def count(self, thread_id: str, *, checkpoint_ns: str | None = None) -> int:
-        """`acount`, blocking."""
+        """Blocking version of `acount`."""
         return block_on("acount", lambda: self.acount(thread_id, checkpoint_ns=checkpoint_ns))
 
     def checkpoint_bytes(self, config: Mapping[str, Any]) -> int:
-        """`acheckpoint_bytes`, blocking."""
+        """Blocking version of `acheckpoint_bytes`."""
         return block_on("acheckpoint_bytes", lambda: self.acheckpoint_bytes(config))
 
     def retention(self, max_age: timedelta | float, keep_last: int = 1) -> int:
-        """`aretention`, blocking."""
+        """Blocking version of `aretention`."""
         return block_on("aretention", lambda: self.aretention(max_age, keep_last))
 
     def vacuum(self) -> int:
-        """`avacuum`, blocking."""
+        """Blocking version of `avacuum`."""
         return block_on("avacuum", self.avacuum)
 
     def backup(self, dest: str | os.PathLike[str]) -> None:
-        """`abackup`, blocking."""
+        """Blocking version of `abackup`."""
         block_on("abackup", lambda: self.abackup(dest))
 
     async def _ask(self, query: Any) -> Any:
         return await host_of(cast("Saver", self)).reader.ask(query)
 
-    async def _carry_out(self, requests: Sequence[Request]) -> list[Stored]:
+    async def _store_all(self, requests: Sequence[Request]) -> list[Stored]:
+        """Store all requests; raise the first error only when all have been tried."""
         writer = host_of(cast("Saver", self)).writer
         done: list[Stored] = []
         failed: list[BaseException] = []
-        for first in range(0, len(requests), TOGETHER_MAX):
-            some = requests[first : first + TOGETHER_MAX]
-            for request, outcome in zip(some, await writer.store_each(*some), strict=True):
+        for first in range(0, len(requests), REQUESTS_AT_ONCE_MAX):
+            some = requests[first : first + REQUESTS_AT_ONCE_MAX]
+            for request, outcome in zip(some, await writer.stored(*some), strict=True):
                 if isinstance(outcome, Stored):
-                    told(request, outcome)
+                    log_removal(request, outcome)
                     done.append(outcome)
                 else:
                     failed.append(outcome)
@@ -202,7 +205,7 @@ class UpkeepMethods:
         return done
 
 
-def _thread(thread_id: str) -> str:
+def _checked_thread_id(thread_id: str) -> str:
     return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 

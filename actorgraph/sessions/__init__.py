@@ -1,4 +1,4 @@
-"""Sessions: turns of a program that are taken up where they were left, over any saver."""
+"""Sessions: the turns of a program, stored in any saver and resumed where they ended."""
 
 from actorgraph.sessions.records import Checkpoint, CheckpointSaver
 from actorgraph.sessions.saver import SessionSaver

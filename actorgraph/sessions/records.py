@@ -1,4 +1,8 @@
-"""What a session keeps of a turn, and what it asks of the one that keeps it."""
+"""Store the checkpoints of sessions: `Checkpoint`, `CheckpointSaver`, and `SessionSaver`.
+
+`SessionSaver` stores them in a saver of graphs, in a namespace of their own, so that a graph may
+have a thread with the same id. The saver decides their order, not the clock.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +13,7 @@ from actorgraph.errors import SerializationError
 from actorgraph.stores.texts import fault, from_text, to_text
 
 LIMIT = 10
+"""Checkpoints that `list` returns by default."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +21,12 @@ class Checkpoint:
     """A snapshot of a session.
 
     Attributes:
-        id: sorts by age within one process; the saver's order counts.
+        id: sorts by age within one process; the saver's order is authoritative.
+        thread_id: of the session.
         created_at: in UTC, for display.
-        state: the session's data; what JSON has.
-        parent_id: the checkpoint that it follows, if it was said.
-        metadata: about the snapshot; what JSON has.
+        state: the session's data, JSON values.
+        parent_id: the checkpoint that it follows, if known.
+        metadata: about the snapshot, JSON values.
     """
 
     id: str
@@ -33,13 +39,13 @@ class Checkpoint:
 
 @runtime_checkable
 class CheckpointSaver(Protocol):
-    """What keeps the checkpoints of sessions. Any object with these four methods is one.
+    """Stores the checkpoints of sessions. Any object with these four methods is one.
 
-    They may be called from several threads. A saver in front of another engine forwards them.
+    They may be called from several threads.
     """
 
     def get(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
-        """The checkpoint of that id, or the last one that was put; None if there is none."""
+        """Return the checkpoint with this id, or the last one that was put; None without one."""
         ...
 
     def put(
@@ -50,15 +56,18 @@ class CheckpointSaver(Protocol):
         parent_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        """Keep a new checkpoint, and return it as `get` will."""
+        """Store a new checkpoint, and return it as `get` will."""
         ...
 
     def list(
         self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
     ) -> list[Checkpoint]:
-        """Checkpoints, the last one first; only such as were put before `before`; at most `limit`.
+        """List checkpoints, the last one first.
 
-        Nothing for a limit below 1, and for a `before` that isn't there.
+        Args:
+            thread_id: of the session.
+            before: only those that were put before this one; an unknown id lists nothing.
+            limit: the most checkpoints; a value below 1 lists nothing.
         """
         ...
 
@@ -68,17 +77,20 @@ class CheckpointSaver(Protocol):
 
 
 def as_json(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A copy of a mapping, as JSON gives it back: tuples are lists.
+    """Return a copy of a mapping as JSON decodes it: tuples are lists.
 
+    Args:
+        what: names the mapping in the error.
+        value: None is an empty one.
     Raises:
-        SerializationError: it holds what JSON has not; the text names the path. A TypeError.
+        SerializationError: a value is not JSON; the text has its path. Also a TypeError.
     """
     found: Any = {} if value is None else dict(value) if isinstance(value, Mapping) else value
     wrong = fault(found) if isinstance(found, dict) else ("", f"is a {type(value).__name__}")
     if wrong:
         raise SerializationError(
             f"{what}{wrong[0]} {wrong[1]}, which JSON doesn't have",
-            do="keep dicts with text keys, lists, text, finite numbers, bools and None in it; "
-            "turn other objects into these first",
+            do="use dicts with string keys, lists, strings, finite numbers, bools and None; "
+            "convert other objects first",
         )
     return from_text(to_text(found, what))

@@ -1,7 +1,12 @@
-"""StreamedTurn: the pieces of a turn as an async iterator that may be left at any time.
+"""Session: the turns of a program, each stored when it ends, each executed once.
 
-A class and not an async generator: one that is left early ends when its event loop comes to it,
-and until then the session would refuse its next turn.
+A program that is started again runs the same turns in the same order: stored ones return their
+stored results and are not called; the first one that isn't stored continues from there. A turn
+is the unit: what one did before it failed, it does again.
+
+`StreamedTurn` is the stream of a turn's pieces. It is a class and not an async generator: a
+generator that is left early is closed only when its event loop gets to it, and until then the
+session would refuse its next turn.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -15,12 +20,12 @@ Turn = AbstractContextManager[dict[str, Any] | None]
 
 
 class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
-    """See `Session.astream`. Iterate it once; the turn begins with its first piece.
+    """See `Session.astream`. Iterate it once; the turn starts with its first piece.
 
     Args:
-        turn: gives the stored turn, if there is one, and frees the session when it is left.
-        begin: makes the program's own iterator.
-        keep: stores all pieces, when the last one is taken.
+        turn: enters the turn: yields its stored metadata, if any, and frees the session on exit.
+        begin: makes the program's iterator.
+        keep: stores all pieces, after the last one.
     """
 
     def __init__(
@@ -33,19 +38,18 @@ class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
         self._begin = begin
         self._keep = keep
         self._source: AsyncIterator[T] | None = None
-        self._told: list[T] | None = None
+        self._replayed: list[T] | None = None
         self._pieces: list[T] = []
         self._begun = self._ended = False
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> T:
-        """The next piece.
+        """Return the next piece.
 
         Raises:
-            StopAsyncIteration: that was the last one; the turn is stored.
+            StopAsyncIteration: there are no more; the turn is stored.
             ConflictError, SerializationError: see `Session.turn`.
         """
         if self._ended:
@@ -59,9 +63,9 @@ class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
     async def _next(self) -> T:
         if not self._begun:
             self._start()
-        if self._told is not None:
-            if self._told:
-                return self._told.pop(0)
+        if self._replayed is not None:
+            if self._replayed:
+                return self._replayed.pop(0)
             raise StopAsyncIteration
         assert self._source is not None
         try:
@@ -74,15 +78,15 @@ class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
         return piece
 
     def _start(self) -> None:
-        told = self._turn.__enter__()
+        stored = self._turn.__enter__()
         self._begun = True
-        if told is None:
+        if stored is None:
             self._source = self._begin()
         else:
-            self._told = list(told["result"])
+            self._replayed = list(stored["result"])
 
     async def aclose(self) -> None:
-        """Leave the turn, which is not stored, and close the program's generator."""
+        """Leave the turn, which is then not stored, and close the program's generator."""
         await self._leave(None)
 
     async def _leave(self, error: BaseException | None) -> None:
@@ -93,7 +97,8 @@ class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
             self._free(None if isinstance(error, StopAsyncIteration) else error)
 
     async def _close_source(self) -> None:
-        # Here and now: left to the collector it would end in nobody's task.
+        # Closed here, in the task that iterates: the garbage collector would close it in another
+        # task, where its cancel scopes don't work.
         source, self._source = self._source, None
         if isinstance(source, AsyncGenerator):
             await source.aclose()

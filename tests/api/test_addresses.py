@@ -65,9 +65,9 @@ class TestGetState:
         """
         graph = ab(saver)
 
-        with pytest.raises(ValueError, match="no thread was named"):
+        with pytest.raises(ValueError, match="no thread id was given"):
             await graph.aget_state()
-        with pytest.raises(ValueError, match="by a config and by thread_id"):
+        with pytest.raises(ValueError, match="in config and as thread_id"):
             await graph.aget_state(at(), thread_id="t")
 
     @pytest.mark.promise("S125")

@@ -240,7 +240,7 @@ class TestFutures:
             return n
 
         assert plain.func(3) == 3
-        with pytest.raises(OutsideRunError, match="outside of a run"):
+        with pytest.raises(OutsideRunError, match="outside a run"):
             plain(3)
 
     async def test_result_does_not_block_the_loop(self):

@@ -260,7 +260,7 @@ class TestRun:
     @pytest.mark.parametrize(
         ("options", "word"),
         [
-            ({"version": "v1"}, "version 3"),
+            ({"version": "v1"}, 'expected "v3"'),
             ({"stream_mode": "values"}, "stream_mode"),
             ({"subgraphs": True}, "subgraphs"),
         ],

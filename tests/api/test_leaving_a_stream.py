@@ -317,7 +317,7 @@ class TestTheLoopEnds:
             return stream
 
         async def go_on(stream) -> None:
-            with pytest.raises(OtherLoopError, match="has ended, and its run with it"):
+            with pytest.raises(OtherLoopError, match="was closed, which ended its run"):
                 await anext(stream)
 
         stream = anyio.run(begin, in_a_row({"a": writer("a"), "b": Turnstile()}), backend=backend)
@@ -332,7 +332,7 @@ class TestTheLoopEnds:
         stream = in_a_row({"a": writer("a"), "slow": slow}).astream({}, stream_mode="updates")
 
         async def elsewhere() -> None:
-            with pytest.raises(OtherLoopError, match="read in another one"):
+            with pytest.raises(OtherLoopError, match="read in another event loop"):
                 await anext(stream)
 
         async with patient_group():
@@ -356,7 +356,7 @@ class TestTheLoopEnds:
         async with patient_group() as group:
             group.start_soon(reader)
             await slow.entered.wait()
-            with pytest.raises(TwoReadersError, match="two tasks at once"):
+            with pytest.raises(TwoReadersError, match="two tasks read one stream"):
                 await anext(stream)
             slow.out.set()
 

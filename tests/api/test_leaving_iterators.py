@@ -27,7 +27,7 @@ BLOCKING = {
     "CheckpointMethods.list": lambda graph: graph.checkpointer.list(at()),
     "StateMethods.get_subgraphs": lambda graph: graph.get_subgraphs(),
     "EventMethods.stream_events": every_stream,
-    "_Blocking.__iter__": every_stream,
+    "_BlockingView.__iter__": every_stream,
     "StreamChannel.__iter__": lambda g: iter(g.stream_events({}, at()).values),
     "StreamChannel.tee": lambda g: g.stream_events({}, at()).values.tee(2)[0],
     "Session.stream": lambda _: session("t", InMemorySaver()).stream(lambda: iter("abc")),

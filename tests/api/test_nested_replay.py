@@ -104,5 +104,5 @@ class TestReplay:
         """
         graph, old = await three_turns([], saver)
 
-        with pytest.raises(InvalidConfigError, match="nested graph"):
+        with pytest.raises(InvalidConfigError, match="addresses the subgraph"):
             await graph.ainvoke(None, old[0].tasks[0].state)

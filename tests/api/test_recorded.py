@@ -122,7 +122,7 @@ class TestRecorded:
 
         with pytest.raises(ValueError, match="takes no input"):
             await graph.ainvoke({}, at(), replay="recorded")
-        with pytest.raises(ValueError, match="no kind of replay"):
+        with pytest.raises(ValueError, match="unknown replay"):
             await graph.ainvoke({}, at(), replay="record")
         with pytest.raises(ValueError, match="needs a checkpointer"):
             await chain("ab").ainvoke(None, replay="recorded")

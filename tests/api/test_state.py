@@ -76,7 +76,7 @@ class TestSnapshot:
         for wrong in (foreign, "1f0a0000-0000-6000-8000-000000000000"):
             with pytest.raises(CheckpointNotFoundError, match="'one'"):
                 await graph.aget_state(at("one", checkpoint_id=wrong))
-        with pytest.raises(ValueError, match="not the id of a checkpoint"):
+        with pytest.raises(ValueError, match="must be the id of a checkpoint"):
             await graph.aget_state(at("one", checkpoint_id="nonsense"))
 
     @pytest.mark.promise("S125", "S214")

@@ -234,5 +234,5 @@ def test_a_name_that_is_no_text_is_refused(name):
     `compile` refuses a graph's name that is no text.
     """
     builder = StateGraph(State).add_node("n", lambda state: None).add_edge(START, "n")
-    with pytest.raises(GraphBuildError, match="no name of a graph"):
+    with pytest.raises(GraphBuildError, match="name must be a string"):
         builder.compile(name=name)

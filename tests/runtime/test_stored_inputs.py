@@ -263,7 +263,7 @@ class TestStarts:
             await began.cancel()
             errors = []
             for run in (began, waits):
-                with pytest.raises(Exception, match="was ended") as ended:
+                with pytest.raises(Exception, match="was cancelled") as ended:
                     await run.result()
                 errors.append(ended.value)
             state = await owner.graphs["g"].aget_state(at("t"))

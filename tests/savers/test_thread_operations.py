@@ -164,9 +164,9 @@ class TestDeletingRuns:
         """
         A bare text instead of a list of ids is refused: it would be taken letter by letter.
         """
-        with pytest.raises(InvalidConfigError, match="one id"):
+        with pytest.raises(InvalidConfigError, match="must be a list of ids"):
             await saver.adelete_for_runs("abc")
-        with pytest.raises(InvalidConfigError, match="one id"):
+        with pytest.raises(InvalidConfigError, match="must be a list of ids"):
             await saver.adelete_checkpoints("t", "abc")
 
 

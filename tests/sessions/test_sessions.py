@@ -282,7 +282,7 @@ class TestFailures:
             async def nested():
                 await fast.aturn(turns.greet, "cyd")
 
-            with pytest.raises(ConflictError, match="going on"):
+            with pytest.raises(ConflictError, match="still active"):
                 await fast.aturn(nested)
         assert len(await SessionSaver(saver).alist("t")) == 1
 

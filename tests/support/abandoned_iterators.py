@@ -305,7 +305,7 @@ SAME = {
 """Iterators that are those of another name."""
 SCENES = [
     *(
-        Scene(f"events, {policy}", ("Run.events", "Events.__aiter__"), events(policy, buffer))
+        Scene(f"events, {policy}", ("Run.events", "RunEvents.__aiter__"), events(policy, buffer))
         for policy, buffer in (("block", 1), ("drop_oldest", 1), ("close", 256))
     ),
     Scene("events of another system's run", ("StoredRun.events",), stored_events),

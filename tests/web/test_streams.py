@@ -159,7 +159,7 @@ class TestReading:
         Before anything is sent.
         """
         run = await system.start("log", "t", {"foo": "a"})
-        with pytest.raises(InvalidConfigError, match="is no policy"):
+        with pytest.raises(InvalidConfigError, match="unknown when_full"):
             EventStream(run, Client().request, when_full="drop")  # type: ignore[arg-type]
 
 

@@ -1,1 +1,1 @@
-"""Event streams, version 3: one run, read through typed projections that its reader drives."""
+"""Streams of a run: chunks, typed projections (version 3) and LangChain's events (version 2)."""

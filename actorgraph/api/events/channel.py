@@ -1,8 +1,4 @@
-"""StreamChannel: the items of one projection, for one reader who drives the run by reading.
-
-Nothing is kept before somebody subscribes. A reader that finds no item lets the run go one
-event further. `async for` reads in a coroutine; a plain `for` blocks, in code without a loop.
-"""
+"""StreamChannel: the items of one projection, for one reader, who drives the run by reading."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -20,53 +16,56 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 END: Final = object()
-"""What a cursor gets where there is nothing more."""
+"""Returned by `pull` when there are no more items."""
 
 
 class StreamChannel(Generic[T]):
-    """One projection.
+    """The items of one projection, for one reader.
+
+    Items are kept only after a reader has subscribed. A reader that finds no item lets the run
+    advance by one event. Use `async for` in a coroutine, a plain `for` in code without a loop.
 
     Args:
-        name: if given, every item is an event of the run's log too: `custom:<name>`, or `<name>`
+        name: if given, every item is also an event of the run's log: `custom:<name>`, or `<name>`
             from a native transformer.
-        maxlen: items that wait for the reader; beyond it the oldest is dropped. Default no bound.
+        maxlen: the most unread items; beyond it the oldest is dropped. Default no bound.
     Raises:
         InvalidConfigError: `maxlen` is less than 1.
     """
 
     def __init__(self, name: str | None = None, *, maxlen: int | None = None) -> None:
         if maxlen is not None and maxlen < 1:
-            raise InvalidConfigError(f"maxlen={maxlen} is less than 1", do="use 1 item or more")
+            raise InvalidConfigError(f"maxlen must be >= 1, got {maxlen}", do="use 1 item or more")
         self.name = name
         self._items: deque[tuple[int, T]] = deque(maxlen=maxlen)
         self._mux: StreamMux | None = None
         self._method: str | None = None
         self._closed = False
         self._error: BaseException | None = None
-        self._subscribed = self._keeps = self._deserted = False
+        self._subscribed = self._keeps = self._discarded = False
 
     def push(self, item: T) -> None:
-        """Add an item for the reader, if there is one, and for the run's log, if it has a name.
+        """Add an item for the reader, if there is one, and to the run's log, if it has a name.
 
         Raises:
             InvalidConfigError: the channel is closed.
         """
-        if (self._subscribed or self._keeps) and not self._deserted:
+        if (self._subscribed or self._keeps) and not self._discarded:
             if self._closed:
                 raise InvalidConfigError(
-                    f"push() to the channel {self.name!r}, which is closed",
-                    do="push while the run goes on: in process() or aprocess()",
+                    f"push() to the closed channel {self.name!r}",
+                    do="push while the run is active: in process() or aprocess()",
                 )
             self._items.append((0 if self._mux is None else self._mux.stamp(), item))
         if self._method is not None and self._mux is not None:
             self._mux.forward(self._method, item)
 
     def close(self) -> None:
-        """There will be no more items."""
+        """End the channel: there are no more items."""
         self._closed = True
 
     def fail(self, err: BaseException) -> None:
-        """There will be no more items, and the reader gets this error after the last one."""
+        """End the channel with an error, which the reader gets after the last item."""
         if not self._closed:
             self._error = err
         self._closed = True
@@ -75,7 +74,7 @@ class StreamChannel(Generic[T]):
         """Subscribe; once only.
 
         Raises:
-            InvalidConfigError: somebody has subscribed, or the channel belongs to no run.
+            InvalidConfigError: it has a reader already, or doesn't belong to a run.
         """
         self.subscribe()
         return Cursor(self)
@@ -84,7 +83,7 @@ class StreamChannel(Generic[T]):
         """Subscribe in code without an event loop; once only.
 
         Raises:
-            RunningLoopError: the code runs in a loop.
+            RunningLoopError: called inside an event loop.
             InvalidConfigError: as for `async for`.
         """
         refuse_in_loop("async for")
@@ -97,20 +96,20 @@ class StreamChannel(Generic[T]):
         return _tee(self, n)
 
     def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
-        """The same for code without an event loop."""
+        """Blocking version of `atee`."""
         refuse_in_loop("atee()")
         self.subscribe()
         return _tee(self, n)
 
     def bind(self, mux: "StreamMux", method: str | None) -> None:
-        """Make it a channel of a run; `method` is the name of its events in the run's log."""
+        """Attach it to a run; `method` is the name of its events in the run's log."""
         self._mux, self._method = mux, method
 
     def subscribe(self) -> None:
-        """Keep items from now on."""
+        """Keep items from now on, for the one reader."""
         if self._mux is None:
             raise InvalidConfigError(
-                "this StreamChannel belongs to no run",
+                "this StreamChannel is not attached to a run",
                 do="return it from a transformer's init(), and read it from run.extensions",
             )
         if self._subscribed:
@@ -121,16 +120,16 @@ class StreamChannel(Generic[T]):
         self._subscribed = True
 
     def keep(self) -> None:
-        """Keep items before anybody reads them."""
+        """Keep items before a reader subscribes."""
         self._keeps = True
 
     def release(self) -> None:
-        """Let somebody else subscribe."""
+        """Unsubscribe, so that another reader can subscribe."""
         self._subscribed = False
 
-    def desert(self) -> None:
-        """Its only reader has left: drop what waits, and what comes."""
-        self._deserted = True
+    def discard(self) -> None:
+        """Drop unread and future items: the only reader has left."""
+        self._discarded = True
         self._items.clear()
 
     @property
@@ -140,7 +139,7 @@ class StreamChannel(Generic[T]):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is closed and empty. Raises the error that it failed with."""
+        """Whether it is closed and has no unread item. Raises the error that it failed with."""
         if self._items or not self._closed:
             return False
         if self._error is not None:
@@ -148,11 +147,11 @@ class StreamChannel(Generic[T]):
         return True
 
     def take(self) -> T:
-        """The oldest item."""
+        """Remove and return the oldest item."""
         return self._items.popleft()[1]
 
     async def pull(self) -> T | Any:
-        """The next item, or END; lets the run go on until there is one."""
+        """Return the next item, or END; advance the run until there is one."""
         assert self._mux is not None
         while not self._items:
             if self.is_over:
@@ -163,9 +162,9 @@ class StreamChannel(Generic[T]):
 
 
 class Cursor(AsyncIterator[T], Iterator[T]):
-    """Reads a source with an async `pull`: by `anext`, or by `next` in code without a loop.
+    """Iterates over a source with an async `pull`, with `async for`, or with `for` without a loop.
 
-    One that is left, by `break` say, lets its source keep no more items.
+    When it is dropped, e.g. after a `break`, its source stops keeping items.
     """
 
     def __init__(self, source: Any) -> None:
@@ -190,14 +189,15 @@ class Cursor(AsyncIterator[T], Iterator[T]):
         return cast("T", item)
 
     def __del__(self) -> None:
-        self._source.desert()
+        self._source.discard()
 
 
 class _Branch(Generic[T]):
-    """One of several readers of a channel.
+    """One of several readers of a channel, each of which gets every item.
 
     Args:
-        branches: all of them; one that is left is not there any more.
+        source: the channel.
+        branches: all readers; weak, so that one that was dropped is not filled any more.
     """
 
     def __init__(self, source: StreamChannel[T], branches: "WeakSet[_Branch[T]]") -> None:
@@ -208,6 +208,7 @@ class _Branch(Generic[T]):
         self._failed: Exception | None = None
 
     async def pull(self) -> Any:
+        # One branch pulls at a time, for all of them; the others then find the item here.
         lock = self._source.__dict__.setdefault("_lock", anyio.Lock())
         if not self._items:
             async with lock:
@@ -229,14 +230,14 @@ class _Branch(Generic[T]):
         for branch in self._branches:
             branch._items.append(item)  # noqa: SLF001 - of this class
 
-    def desert(self) -> None:
-        """The reader has left; the last one takes the channel along."""
+    def discard(self) -> None:
+        """Leave; the last reader discards the channel's items."""
         if all(branch is self for branch in self._branches):
-            self._source.desert()
+            self._source.discard()
 
 
 def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
     if n < 1:
-        raise InvalidConfigError(f"tee({n}) of a channel", do="make 1 reader or more")
+        raise InvalidConfigError(f"tee(n) needs n >= 1, got {n}", do="make 1 reader or more")
     branches: WeakSet[_Branch[T]] = WeakSet()
     return tuple(Cursor[T](_Branch(channel, branches)) for _ in range(n))

@@ -1,4 +1,4 @@
-"""`run.messages`: one stream per message, with its text as it comes and the whole at its end."""
+"""Streams of messages: `run.messages`, one stream per message, and `push_message`."""
 
 from collections.abc import Generator
 from functools import reduce
@@ -13,12 +13,15 @@ from actorgraph.values.streams import Namespace
 
 
 class AsyncMessageStream:
-    """A message that is being made.
+    """A message that a model is generating.
 
     Attributes:
-        message_id: its id. node: the node that makes it. metadata: what came with its first piece.
-        text: its text, piece by piece, from the beginning; for one reader.
-        chunks: the pieces so far.
+        message_id: its id.
+        node: the node that the model runs in.
+        metadata: of its first chunk.
+        text: its text, chunk by chunk, from the beginning; for one reader.
+        chunks: the chunks so far.
+        done: whether it is complete.
     """
 
     def __init__(self, mux: StreamMux, message_id: Any, metadata: dict[str, Any]) -> None:
@@ -34,15 +37,15 @@ class AsyncMessageStream:
         self._error: BaseException | None = None
 
     @property
-    def output(self) -> "_Whole":
-        """The whole message: `await message.output`."""
-        return _Whole(self)
+    def output(self) -> "_AwaitableMessage":
+        """The complete message: `await message.output`."""
+        return _AwaitableMessage(self)
 
     async def whole(self) -> Any:
-        """The pieces joined, once there are no more; a list if they can't be added.
+        """Wait for the last chunk, and return the sum of all; a list if they can't be added.
 
         Raises:
-            Exception: the run failed before the message was whole.
+            Exception: the run failed before the message was complete.
         """
         while not self.done and await self._mux.advance():
             pass
@@ -56,14 +59,14 @@ class AsyncMessageStream:
             return list(self.chunks)
 
     def take(self, chunk: Any) -> None:
-        """Add a piece."""
+        """Add a chunk."""
         self.chunks.append(chunk)
         text = _text_of(chunk)
         if text:
             self.text.push(text)
 
     def end(self, error: BaseException | None = None) -> None:
-        """There are no more pieces."""
+        """End the message."""
         self.done, self._error = True, error
         if error is None:
             self.text.close()
@@ -72,15 +75,15 @@ class AsyncMessageStream:
 
 
 class MessageStream(AsyncMessageStream):
-    """The same for code without an event loop."""
+    """`AsyncMessageStream` for sync code."""
 
     @property
     def output(self) -> Any:
-        """The whole message; blocks until it is there."""
+        """The complete message; blocks until it is there."""
         return portal.call(self.whole)
 
 
-class _Whole:
+class _AwaitableMessage:
     def __init__(self, message: AsyncMessageStream) -> None:
         self._message = message
 
@@ -89,9 +92,10 @@ class _Whole:
 
 
 class MessagesTransformer(StreamTransformer):
-    """Groups the pieces of `messages` by message; a message ends with its last piece or its task.
+    """Groups chunks of mode "messages" by message.
 
-    Results of tools are no messages of a model, and are left out.
+    A message ends with its last chunk or with its task. Tool messages are left out: no model
+    generates them.
     """
 
     _native = True
@@ -103,11 +107,11 @@ class MessagesTransformer(StreamTransformer):
         self._open: dict[Any, AsyncMessageStream] = {}
 
     def init(self) -> dict[str, Any]:
-        """The channel `messages`."""
+        """Return the channel `messages`."""
         return {"messages": self.channel}
 
     def process(self, event: ProtocolEvent) -> bool:
-        """Take a piece, or the end of a task."""
+        """Handle a chunk, or the end of a task."""
         params = event["params"]
         if tuple(params["namespace"]) != self.scope:
             return True
@@ -118,13 +122,13 @@ class MessagesTransformer(StreamTransformer):
         return True
 
     def finalize(self) -> None:
-        """Every message is whole."""
+        """End the open messages."""
         for message in self._open.values():
             message.end()
         self._open.clear()
 
     def fail(self, err: BaseException) -> None:
-        """What is not whole has failed."""
+        """Fail the open messages."""
         for message in self._open.values():
             message.end(err)
         self._open.clear()
@@ -151,7 +155,7 @@ class MessagesTransformer(StreamTransformer):
 
 
 def _text_of(chunk: Any) -> str:
-    """The text of a piece, whether its content is text or a list of blocks."""
+    """Return the text of a chunk, whether its content is text or a list of blocks."""
     content = chunk.content
     if isinstance(content, str):
         return content

@@ -1,4 +1,9 @@
-"""Projections of one stream mode each: `run.values`, `run.updates`, `run.custom` and so on."""
+"""The built-in projections: one per stream mode, and the lifecycle of subgraphs.
+
+`run.values`, `run.updates`, `run.custom` and so on hold the chunks of one mode. `run.lifecycle`
+reports subgraph runs: one has started when its namespace emits its first event, and ended when
+the task that it runs in ends.
+"""
 
 from typing import Any, ClassVar
 
@@ -8,7 +13,7 @@ from actorgraph.values.streams import Namespace
 
 
 class _ModeTransformer(StreamTransformer):
-    """What a run tells in one mode, at its own level."""
+    """The chunks of one mode, of the run itself, not of its subgraphs."""
 
     _native = True
     mode: ClassVar[str]
@@ -18,11 +23,11 @@ class _ModeTransformer(StreamTransformer):
         self.channel: StreamChannel[Any] = StreamChannel()
 
     def init(self) -> dict[str, Any]:
-        """The channel, under the mode's name."""
+        """Return the channel, under the mode's name."""
         return {self.mode: self.channel}
 
     def process(self, event: ProtocolEvent) -> bool:
-        """Take an event of the mode and of the scope."""
+        """Handle an event of the mode and the scope."""
         if event["method"] == self.mode and tuple(event["params"]["namespace"]) == self.scope:
             self.channel.push(event["params"]["data"])
         return True
@@ -43,7 +48,7 @@ class UpdatesTransformer(_ModeTransformer):
 
 
 class CustomTransformer(_ModeTransformer):
-    """`run.custom`: what nodes gave to their stream writer."""
+    """`run.custom`: what nodes wrote to their stream writer."""
 
     mode = "custom"
     required_stream_modes = ("custom",)

@@ -1,10 +1,4 @@
-"""StreamMux: passes each event of a run through its transformers, and keeps their projections.
-
-Receives   events, one at a time, from whoever reads the run
-Sends      what transformers let pass, to the run's own log; items of named channels too
-Order      transformers that ask to be before the built-in ones, those, then the others
-Ends       with the run: scheduled work first, then the transformers, then every channel
-"""
+"""StreamMux: passes each event of a run through its transformers, and keeps their projections."""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -23,19 +17,21 @@ from actorgraph.values.streams import Namespace
 
 
 class StreamMux:
-    """The transformers of one run, or of one graph that runs inside of it.
+    """The transformers of one run, or of one subgraph run.
 
     Args:
         factories: make the transformers.
         scope: the namespace of the run.
-        advance: lets the run go one event further; False at its end.
-        blocking: whether the reader's code has no event loop.
-        above: the mux of the run that this one runs in.
+        advance: lets the run advance by one event; returns False at its end.
+        blocking: whether the reader is sync code.
+        above: the mux of the parent run.
 
     Attributes:
-        waits: whether showing an event may suspend: transformers of the program are async.
-        extensions: every projection, by name. native: those that are attributes of the run.
-        log: the events that passed.
+        waits: whether handling an event may suspend, because a transformer of the program has
+            async methods.
+        extensions: every projection, by name.
+        native: the names of those that are attributes of the run.
+        log: the events that no transformer kept back.
     """
 
     def __init__(
@@ -71,44 +67,45 @@ class StreamMux:
         return frozenset(m for t in self.transformers for m in t.required_stream_modes)
 
     def below(self, scope: Namespace) -> "StreamMux":
-        """A mux of fresh transformers for a graph that runs inside of this one."""
+        """Return a mux with new transformers for a subgraph run."""
         return StreamMux(
             self._factories, scope=scope, advance=self.advance, blocking=self.blocking, above=self
         )
 
     def stamp(self) -> int:
-        """A number above all that were given before, in this run and in those inside of it."""
+        """Return a number above all earlier ones, in this run and its subgraph runs."""
         if self._above is not None:
             return self._above.stamp()
         self._stamp += 1
         return self._stamp
 
     def forward(self, method: str, data: Any) -> None:
-        """Put an item of a named channel into the log."""
+        """Log an item of a named channel."""
         self._log(event_of(method, self.scope, data))
 
     def schedule(self, coroutine: Coroutine[Any, Any, Any], *, logs: bool) -> Scheduled:
-        """Run a coroutine beside the events."""
+        """Run a coroutine concurrently with the events."""
         scheduled = Scheduled(coroutine, logs=logs)
         self._scheduled.append(scheduled)
         scheduled.start()
         return scheduled
 
     async def push(self, event: ProtocolEvent) -> None:
-        """Show an event to the transformers, and log it unless one of them objects."""
+        """Pass an event to the transformers, and log it unless one of them returns False."""
         passes = True
-        for transformer in self.transformers:
+        for transformer in self.transformers:  # all see it, even after one returned False
             if await transformer.aprocess(event) is False:
                 passes = False
         if passes:
             self._log(event)
 
     async def close(self) -> None:
-        """The run has ended.
+        """Handle the end of the run.
 
         Raises:
-            Exception: what scheduled work raised that is to be the run's error.
+            Exception: the error of a coroutine scheduled with `on_error="raise"`.
         """
+        # Scheduled coroutines may still push items, so channels are closed last.
         for scheduled in self._scheduled:
             await scheduled.wait()
             if scheduled.error is not None:
@@ -119,7 +116,7 @@ class StreamMux:
             channel.close()
 
     async def fail(self, error: BaseException) -> None:
-        """The run has failed."""
+        """Handle the failure of the run."""
         for scheduled in self._scheduled:
             scheduled.cancel()
         for scheduled in self._scheduled:
@@ -130,7 +127,7 @@ class StreamMux:
             channel.fail(error)
 
     def _register(self, transformer: StreamTransformer) -> None:
-        native = bool(getattr(transformer, "_native", False))  # a plug-in's mark
+        native = bool(getattr(transformer, "_native", False))  # any object may be one
         for name, projection in transformer.init().items():
             if name in self.extensions:
                 raise InvalidConfigError(
@@ -151,7 +148,7 @@ class StreamMux:
         return [*found, self.log]
 
     def _log(self, event: ProtocolEvent) -> None:
-        if self._above is None:  # a nested run's log shows the same event
+        if self._above is None:  # the log of a subgraph run shows the same event objects
             event["seq"] = self._sequence
             self._sequence += 1
         self.log.push(event)
@@ -160,7 +157,7 @@ class StreamMux:
 def event_of(
     method: str, namespace: Namespace, data: Any, interrupts: tuple[Any, ...] | None = None
 ) -> ProtocolEvent:
-    """An event that happens now."""
+    """Make an event with the current time."""
     params = EventParams(namespace=list(namespace), timestamp=int(time.time() * 1000), data=data)
     if interrupts is not None:
         params["interrupts"] = interrupts

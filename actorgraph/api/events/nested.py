@@ -1,8 +1,4 @@
-"""Graphs that run inside of a run: `run.lifecycle` tells of them, `run.subgraphs` reads them.
-
-Both follow the events of all levels: a graph has started when its namespace first tells
-something, and has ended when the task that it runs in ends.
-"""
+"""The lifecycle of subgraph runs: `run.lifecycle`."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -15,10 +11,14 @@ SubgraphStatus = Literal["started", "completed", "failed", "interrupted", "drain
 
 
 class LifecyclePayload(TypedDict):
-    """What happened to a graph inside of the run.
+    """A change of a subgraph run's status.
 
-    graph_name: the node that runs it. trigger_call_id: the id of the task that it runs in.
-    error: the text of what the task raised.
+    Attributes:
+        event: the new status.
+        namespace: of the subgraph run.
+        graph_name: the node that runs it.
+        trigger_call_id: the id of the task that it runs in.
+        error: the text of what the task raised.
     """
 
     event: SubgraphStatus
@@ -28,11 +28,11 @@ class LifecyclePayload(TypedDict):
     error: NotRequired[str]
 
 
-class GraphFollower(StreamTransformer):
-    """Finds out which graphs inside of the run start and end."""
+class SubgraphTracker(StreamTransformer):
+    """Tracks the start and the end of subgraph runs, from the events of all levels."""
 
     _native = True
-    _passes_on = True
+    _never_waits = True
     required_stream_modes = ("tasks",)
 
     def __init__(self, scope: Namespace = ()) -> None:
@@ -40,22 +40,22 @@ class GraphFollower(StreamTransformer):
         self._open: dict[Namespace, str] = {}
         self._seen: set[Namespace] = set()
 
-    def follows(self, namespace: Namespace) -> bool:
-        """Whether a graph is to be followed."""
+    def tracks(self, namespace: Namespace) -> bool:
+        """Whether to track the subgraph run with this namespace."""
         raise NotImplementedError
 
     async def started(self, namespace: Namespace, name: str, task: str) -> None:
-        """A graph has started: node `name` runs it in `task`."""
+        """Handle the start of a subgraph run: node `name` runs it in `task`."""
         raise NotImplementedError
 
     async def ended(self, namespace: Namespace, status: SubgraphStatus, error: str | None) -> None:
-        """A graph has ended, or waits."""
+        """Handle the end of a subgraph run, or its wait at an interrupt."""
         raise NotImplementedError
 
     async def aprocess(self, event: ProtocolEvent) -> bool:
-        """Follow the tasks; they are told by the projections, not by the run's log."""
+        """Track tasks; their events reach projections, but not the run's log."""
         namespace, data = tuple(event["params"]["namespace"]), event["params"]["data"]
-        if namespace not in self._seen and self.follows(namespace):
+        if namespace not in self._seen and self.tracks(namespace):
             self._seen.add(namespace)
             name, _, task = _segments(namespace)[-1].partition(":")
             self._open[namespace] = task
@@ -69,13 +69,13 @@ class GraphFollower(StreamTransformer):
         return False
 
     async def afinalize(self) -> None:
-        """Whatever is open has ended with the run."""
+        """End the open subgraph runs with the run."""
         for graph in list(self._open):
             await self.ended(graph, "completed", None)
         self._open.clear()
 
     async def afail(self, err: BaseException) -> None:
-        """Whatever is open has ended as the run did."""
+        """End the open subgraph runs as the run did."""
         status: SubgraphStatus = "failed"
         if isinstance(err, GraphBubbleUp):
             status = "drained" if isinstance(err, GraphDrained) else "interrupted"
@@ -84,14 +84,14 @@ class GraphFollower(StreamTransformer):
         self._open.clear()
 
     def below(self, namespace: Namespace) -> int:
-        """How many levels a namespace is below the scope; 0 if it isn't."""
+        """Return how many levels a namespace is below the scope; 0 if it isn't."""
         if namespace[: len(self.scope)] != self.scope:
             return 0
         return len(_segments(namespace)) - len(_segments(self.scope))
 
 
 def _segments(namespace: Namespace) -> list[str]:
-    """The levels of a namespace: the numbers of a task's second and later graphs are none."""
+    """Return the levels of a namespace, without the numbers of a task's further subgraph calls."""
     return [part for part in namespace if not part.isdigit()]
 
 
@@ -101,34 +101,34 @@ def _status_of(result: dict[str, Any]) -> tuple[SubgraphStatus, str | None]:
     return ("failed", result["error"]) if result["error"] else ("completed", None)
 
 
-class LifecycleTransformer(GraphFollower):
-    """`run.lifecycle`: what happens to every graph inside of the run, at any depth."""
+class LifecycleTransformer(SubgraphTracker):
+    """`run.lifecycle`: the status changes of every subgraph run, at any depth."""
 
     def __init__(self, scope: Namespace = ()) -> None:
         super().__init__(scope)
         self.channel: StreamChannel[LifecyclePayload] = StreamChannel("lifecycle")
 
     def init(self) -> dict[str, Any]:
-        """The channel `lifecycle`."""
+        """Return the channel `lifecycle`."""
         return {"lifecycle": self.channel}
 
-    def follows(self, namespace: Namespace) -> bool:
-        """Every level below the run."""
+    def tracks(self, namespace: Namespace) -> bool:
+        """Track every level below the run."""
         return self.below(namespace) > 0
 
     async def started(self, namespace: Namespace, name: str, task: str) -> None:
-        """Tell it."""
-        told = LifecyclePayload(event="started", namespace=list(namespace), graph_name=name)
+        """Report it."""
+        payload = LifecyclePayload(event="started", namespace=list(namespace), graph_name=name)
         if task:
-            told["trigger_call_id"] = task
-        self.channel.push(told)
+            payload["trigger_call_id"] = task
+        self.channel.push(payload)
 
     async def ended(self, namespace: Namespace, status: SubgraphStatus, error: str | None) -> None:
-        """Tell it."""
+        """Report it."""
         name, _, task = _segments(namespace)[-1].partition(":")
-        told = LifecyclePayload(event=status, namespace=list(namespace), graph_name=name)
+        payload = LifecyclePayload(event=status, namespace=list(namespace), graph_name=name)
         if task:
-            told["trigger_call_id"] = task
+            payload["trigger_call_id"] = task
         if error is not None:
-            told["error"] = error
-        self.channel.push(told)
+            payload["error"] = error
+        self.channel.push(payload)

@@ -1,4 +1,15 @@
-"""What passes through an event stream, and what a plug-in for one must do."""
+"""Event streams of version 3: events, transformers, channels, and the mux that connects them.
+
+A run's chunks become events. `StreamMux` passes each event through the transformers, which make
+projections of them, `StreamChannel` objects. The reader of a channel drives the run: the next
+chunk is taken when a reader finds no item.
+
+StreamMux:
+Receives   events, one at a time, from whichever reader advances the run
+Sends      the events that transformers pass on to the run's log; items of named channels too
+Order      transformers with `before_builtins`, the built-in ones, the others
+Ends       with the run: scheduled coroutines first, then the transformers, then every channel
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
@@ -15,8 +26,11 @@ if TYPE_CHECKING:
 class EventParams(TypedDict):
     """An event's content.
 
-    namespace: of the run that it comes from. timestamp: milliseconds since 1970, for display:
-    it may go backwards. interrupts: of `values` events, the questions that wait.
+    Attributes:
+        namespace: of the run that it comes from.
+        timestamp: milliseconds since 1970, for display: it may go backwards.
+        data: the chunk.
+        interrupts: of `values` events, the pending interrupts.
     """
 
     namespace: list[str]
@@ -26,7 +40,14 @@ class EventParams(TypedDict):
 
 
 class ProtocolEvent(TypedDict):
-    """One event. `method` is a stream mode, or a channel's name; `seq` rises by one per event."""
+    """One event.
+
+    Attributes:
+        type: always "event".
+        method: a stream mode, or a channel's name.
+        params: the content.
+        seq: its number in the run's log, from 0; rises by one per event.
+    """
 
     type: Literal["event"]
     method: str
@@ -35,20 +56,21 @@ class ProtocolEvent(TypedDict):
 
 
 class StreamTransformer(ABC):
-    """A plug-in that sees every event of a run and makes projections of them.
+    """Base of plug-ins that see every event of a run and make projections of them.
 
-    Give classes, or functions of a scope, to `compile(transformers=)` or to
-    `astream_events(version="v3", transformers=)`. One is made for the run and one for every
-    graph that runs inside of it.
+    Pass subclasses, or functions of a scope, to `compile(transformers=)` or to
+    `astream_events(version="v3", transformers=)`. One instance is made for the run and one for
+    every subgraph run.
 
     Args:
-        scope: the namespace of the run that it stands for.
+        scope: the namespace of that run.
 
     Attributes:
-        required_stream_modes: the modes that it needs the run to tell.
-        before_builtins: whether it sees an event before the built-in projections do, e.g. to
+        required_stream_modes: the modes that the run must emit for it.
+        before_builtins: whether it sees an event before the built-in transformers do, e.g. to
             change it.
-        requires_async: kept for programs that set it; both lanes are async underneath.
+        requires_async: ignored; kept for programs that set it.
+        supports_sync: ignored; kept for programs that set it.
     """
 
     requires_async: ClassVar[bool] = False
@@ -56,7 +78,9 @@ class StreamTransformer(ABC):
     required_stream_modes: ClassVar[tuple[str, ...]] = ()
     before_builtins: ClassVar[bool] = False
     _native: ClassVar[bool] = False
-    _passes_on: ClassVar[bool] = False
+    """Whether its projections are attributes of the run, as the built-in ones are."""
+    _never_waits: ClassVar[bool] = False
+    """Whether its async methods are known never to suspend."""
 
     def __init__(self, scope: Namespace = ()) -> None:
         self.scope = scope
@@ -64,9 +88,9 @@ class StreamTransformer(ABC):
 
     @property
     def may_wait(self) -> bool:
-        """Whether a reader that is cancelled may be so in the middle of an event."""
+        """Whether handling an event may suspend, so that a reader could be cancelled within."""
         own, plain = type(self), StreamTransformer
-        return not own._passes_on and not (  # noqa: SLF001 - of this class
+        return not own._never_waits and not (  # noqa: SLF001 - of this class
             own.aprocess is plain.aprocess
             and own.afinalize is plain.afinalize
             and own.afail is plain.afail
@@ -74,17 +98,17 @@ class StreamTransformer(ABC):
 
     @abstractmethod
     def init(self) -> dict[str, Any]:
-        """Its projections: name -> `StreamChannel`, or any other object.
+        """Return its projections: name -> `StreamChannel`, or any other object.
 
-        They are `run.extensions[name]`; those of a native transformer are `run.name` too.
+        They are `run.extensions[name]`; those of a native transformer also `run.<name>`.
         """
 
     def registered(self, mux: "StreamMux") -> None:
-        """Told once, when its projections are bound."""
+        """Called once, when its projections are attached to a run."""
         self._mux = mux
 
     def process(self, event: ProtocolEvent) -> bool:
-        """See an event; False keeps it out of the run's own log.
+        """Handle an event; return False to keep it out of the run's log.
 
         Raises:
             NotImplementedError: neither this nor `aprocess` was overridden.
@@ -92,39 +116,40 @@ class StreamTransformer(ABC):
         raise NotImplementedError(f"{type(self).__name__} must override process() or aprocess()")
 
     async def aprocess(self, event: ProtocolEvent) -> bool:
-        """The same where waiting is needed; the event goes on to the next one afterwards."""
+        """Async version of `process`; the next transformer gets the event afterwards."""
         return self.process(event)
 
     def finalize(self) -> None:
-        """The run has ended. Channels are closed without this."""
+        """Called when the run has ended. Channels are closed automatically."""
         return
 
     async def afinalize(self) -> None:
-        """The same where waiting is needed; what was scheduled has ended before."""
+        """Async version of `finalize`; scheduled coroutines have ended before."""
         self.finalize()
 
     def fail(self, err: BaseException) -> None:
-        """The run has failed. Channels are failed without this."""
+        """Called when the run has failed. Channels are failed automatically."""
         return
 
     async def afail(self, err: BaseException) -> None:
-        """The same where waiting is needed; what was scheduled has been cancelled before."""
+        """Async version of `fail`; scheduled coroutines have been cancelled before."""
         self.fail(err)
 
     def schedule(
         self, coro: Coroutine[Any, Any, Any], *, on_error: Literal["log", "raise"] = "log"
     ) -> "Scheduled":
-        """Run a coroutine beside the events; the run's end waits for it.
+        """Run a coroutine concurrently with the events; the end of the run waits for it.
 
         Args:
-            on_error: "log" writes its error to the log, "raise" makes it the run's.
+            coro: the coroutine.
+            on_error: "log" writes its error to the log, "raise" makes the run fail with it.
         Raises:
-            InvalidConfigError: the transformer belongs to no run.
+            InvalidConfigError: the transformer is not attached to a run.
         """
         if self._mux is None:
             coro.close()
             raise InvalidConfigError(
-                f"{type(self).__name__}.schedule() was called before the run began",
+                f"{type(self).__name__}.schedule() was called before the run started",
                 do="call it in process() or aprocess()",
             )
         return self._mux.schedule(coro, logs=on_error == "log")

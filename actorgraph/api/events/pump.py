@@ -1,5 +1,10 @@
-"""Pump: takes one chunk of a run at a time, when a reader asks, and shows it to the mux.
+"""The run of an event stream as a program holds it, its subgraph runs, and what drives them.
 
+`AsyncGraphRunStream` and `AsyncSubgraphRunStream` do the work; `GraphRunStream` and
+`SubgraphRunStream` are their blocking versions. `Pump` takes a chunk of the run at a time, when
+a reader asks for an item.
+
+Pump:
 Receives   `advance`, from any number of readers; one of them takes the chunk, the others wait
 Sends      one event per chunk to the mux
 Ends       with the run, or with `abort`. A reader that is cancelled does not end the run
@@ -13,8 +18,8 @@ import anyio
 
 from actorgraph.api.events.mux import StreamMux, event_of
 from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
-from actorgraph.api.stream import EventStream
-from actorgraph.loops import shielded
+from actorgraph.api.stream import ChunkStream
+from actorgraph.loops import unbroken
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
 
@@ -23,8 +28,9 @@ class Pump:
     """Drives one run.
 
     Attributes:
-        latest: the newest state of the run's own level.
-        interrupts: the questions that it told.
+        mux: passes the events to the transformers.
+        latest: the newest state of the run itself, not of subgraphs.
+        interrupts: its pending interrupts.
         error: what it failed with.
     """
 
@@ -35,23 +41,25 @@ class Pump:
         self.latest: Any = None
         self.interrupts: list[Interrupt] = []
         self.error: BaseException | None = None
-        self._stream: EventStream | None = None
+        self._stream: ChunkStream | None = None
         self._ended = False
         self._step: anyio.Event | None = None
 
-    def attach(self, stream: EventStream) -> None:
-        """Say where the chunks come from: a stream of v2 parts of all levels."""
+    def attach(self, stream: ChunkStream) -> None:
+        """Set the source of chunks: a stream of v2 parts of all levels."""
         self._stream = stream
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run waits."""
+        """Whether the run stopped at an interrupt or a breakpoint."""
         return bool(self.interrupts) or (self._stream is not None and self._stream.waits)
 
     async def advance(self) -> bool:
-        """Let the run go one event further; False once it has ended."""
+        """Let the run advance by one event; return False once it has ended."""
         if self._ended:
             return False
+        # One reader takes the next chunk; those that come meanwhile wait for it. If that reader is
+        # cancelled, the others are woken too and one of them takes over.
         if self._step is not None:
             await self._step.wait()
             return not self._ended
@@ -67,7 +75,7 @@ class Pump:
         """Run to the end.
 
         Raises:
-            BaseException: the run has failed.
+            BaseException: the error that the run failed with.
         """
         while await self.advance():
             pass
@@ -105,10 +113,10 @@ class Pump:
             await shielded(partial(self._fail, error))
 
     async def _show(self, event: ProtocolEvent) -> None:
-        """Every transformer sees an event, or none does."""
+        """Pass an event to every transformer, even if the reader is cancelled meanwhile."""
         if self.mux.waits:
-            await shielded(partial(self.mux.push, event))
-        else:  # nobody can be cancelled where nothing waits
+            await unbroken(partial(self.mux.push, event))
+        else:  # nothing suspends, so no cancellation can arrive; saves a task per event
             await self.mux.push(event)
 
     async def _fail(self, error: Exception) -> None:

@@ -1,7 +1,4 @@
-"""What a program holds of an event stream: the run, and the graphs inside of it.
-
-Each has an async form, which does the work, and a blocking one, which asks it.
-"""
+"""The run of an event stream, and its subgraph runs, as a program holds them."""
 
 from collections.abc import Generator, Iterator, Mapping
 from types import MappingProxyType, TracebackType
@@ -21,11 +18,14 @@ from actorgraph.values.commands import Interrupt
 
 
 class RunView:
-    """The projections of one run.
+    """The projections of one run. Each may have one reader.
 
-    `extensions` has all of them by name. Those of the built-in transformers are attributes too:
-    `values`, `messages`, `lifecycle`, `subgraphs`, and, where their transformer was given,
-    `updates`, `custom`, `checkpoints`, `debug`, `tasks`. Each has one reader.
+    Those of built-in transformers are attributes: `values`, `messages`, `lifecycle`,
+    `subgraphs`, and, if their transformer was given, `updates`, `custom`, `checkpoints`,
+    `debug`, `tasks`.
+
+    Attributes:
+        extensions: all projections, by name.
     """
 
     values: StreamChannel[Any]
@@ -53,10 +53,10 @@ class RunView:
 
 
 class AsyncGraphRunStream(RunView):
-    """A run whose reader drives it: nothing goes on while nobody reads.
+    """A run that advances when its projections are read, at most a buffer of chunks ahead.
 
-    The run itself works a buffer ahead. Use it as `async with`, which ends the run when the
-    reader leaves early. Several tasks may read several projections at once.
+    Use it as `async with`, which ends the run when the block is left early. Several tasks may
+    read several projections concurrently.
     """
 
     def __init__(self, pump: Pump) -> None:
@@ -64,26 +64,26 @@ class AsyncGraphRunStream(RunView):
         super().__init__(pump.mux)
 
     def __await__(self) -> Generator[Any, Any, Self]:
-        """Itself: `async with await graph.astream_events(...)` is a spelling that programs use."""
+        """Return the run: LangGraph's programs write `async with await graph.astream_events()`."""
         yield from ()
         return self
 
     async def output(self) -> Any:
-        """Run to the end; the last state, or None if it told none.
+        """Run to the end and return the last state; None if there was none.
 
         Raises:
-            Exception: the run has failed.
+            Exception: the error that the run failed with.
         """
         await self.pump.drain()
         return self.pump.latest
 
     async def interrupted(self) -> bool:
-        """Run to the end; whether the run waits, for answers or at a breakpoint."""
+        """Run to the end; return whether it stopped at an interrupt or a breakpoint."""
         await self.pump.drain()
         return self.pump.interrupted
 
     async def interrupts(self) -> list[Interrupt]:
-        """Run to the end; the questions that wait for answers."""
+        """Run to the end and return the pending interrupts."""
         await self.pump.drain()
         return self.pump.interrupts
 
@@ -92,15 +92,15 @@ class AsyncGraphRunStream(RunView):
         await self.pump.abort()
 
     def interleave(self, *names: str) -> Cursor[tuple[str, Any]]:
-        """Several projections as one: `(name, item)` in the order in which they came.
+        """Iterate over several projections: `(name, item)` in the order of the items.
 
         Raises:
-            InvalidConfigError: there is no such channel, or it has a reader.
+            InvalidConfigError: a name is unknown, or its channel has a reader.
         """
         return Cursor(_Interleaved(self.mux, names))
 
     def __aiter__(self) -> Any:
-        """Every event of the run that no transformer has kept back."""
+        """Iterate over the run's log: every event that no transformer kept back."""
         return aiter(self.mux.log)
 
     async def __aenter__(self) -> Self:
@@ -121,12 +121,14 @@ class AsyncGraphRunStream(RunView):
 
 
 class AsyncSubgraphRunStream(RunView):
-    """A graph that runs inside of a run.
+    """A subgraph run.
 
     Attributes:
-        path: its namespace. graph_name: the node that runs it.
+        path: its namespace.
+        graph_name: the node that runs it.
         trigger_call_id: the id of the task that it runs in.
-        status: "started" until it has ended. error: the text of what its task raised.
+        status: "started" until it has ended.
+        error: the text of what its task raised.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class AsyncSubgraphRunStream(RunView):
         return self.status != "started"
 
     async def output(self) -> Any:
-        """Let the run go on until this graph has ended; its last state.
+        """Advance the run until the subgraph has ended; return its last state.
 
         Raises:
             NestedRunError: it has failed.
@@ -160,31 +162,33 @@ class AsyncSubgraphRunStream(RunView):
         return self._latest
 
     async def interrupted(self) -> bool:
-        """Let the run go on until this graph has ended; whether it waits for answers."""
+        """Advance the run until the subgraph has ended; return whether it has interrupts."""
         await self._wait()
         return self.status == "interrupted"
 
     async def interrupts(self) -> list[Interrupt]:
-        """Let the run go on until this graph has ended; the questions that wait."""
+        """Advance the run until the subgraph has ended; return its pending interrupts."""
         await self._wait()
         return list(self._interrupts)
 
     def interleave(self, *names: str) -> Cursor[tuple[str, Any]]:
-        """As `AsyncGraphRunStream.interleave`."""
+        """See `AsyncGraphRunStream.interleave`."""
         return Cursor(_Interleaved(self.mux, names))
 
     def __aiter__(self) -> Any:
-        """Every event of this graph and of those inside of it."""
+        """Iterate over the events of the subgraph and of its own subgraphs."""
         return aiter(self.mux.log)
 
     async def receive(self, event: ProtocolEvent) -> None:
-        """Take an event of this graph, or of one inside of it."""
+        """Handle an event of the subgraph, or of one of its own subgraphs."""
         params = event["params"]
         if event["method"] == "values" and tuple(params["namespace"]) == self.path:
             self._latest = params["data"]
             self._interrupts.extend(params.get("interrupts", ()))
         if not self._begun:
-            self._begun, self._first = True, event  # its reader gets the time to subscribe
+            # Held back until the next event: the program has just been given this object and
+            # must be able to subscribe before the first item is pushed.
+            self._begun, self._first = True, event
             return
         await self._push_first()
         await self.mux.push(event)
@@ -195,7 +199,7 @@ class AsyncSubgraphRunStream(RunView):
             await self.mux.push(first)
 
     async def end(self, status: SubgraphStatus, error: str | None) -> None:
-        """The task that it runs in has ended."""
+        """Handle the end of the task that it runs in."""
         await self._push_first()
         self.status, self.error = status, error
         if status == "failed":
@@ -205,8 +209,8 @@ class AsyncSubgraphRunStream(RunView):
 
     def _failure(self) -> NestedRunError:
         return NestedRunError(
-            f"the graph of node {self.graph_name!r} has failed: {self.error}",
-            do="await run.output() raises the error itself",
+            f"the subgraph of node {self.graph_name!r} failed: {self.error}",
+            do="await run.output() of the top-level run raises the original error",
         )
 
     async def _wait(self) -> None:
@@ -215,7 +219,7 @@ class AsyncSubgraphRunStream(RunView):
 
 
 class _Interleaved:
-    """Several channels of a mux, by the stamps of their items."""
+    """Merges several channels of a mux by the stamps of their items."""
 
     def __init__(self, mux: StreamMux, names: tuple[str, ...]) -> None:
         self._mux = mux
@@ -226,7 +230,7 @@ class _Interleaved:
                 self._release()
                 known = [n for n, c in mux.extensions.items() if isinstance(c, StreamChannel)]
                 raise InvalidConfigError(
-                    f"interleave() of {name!r}, which is no channel of this run",
+                    f"interleave(): unknown channel {name!r}",
                     do=did_you_mean(name, known),
                 )
             channel.subscribe()
@@ -241,21 +245,21 @@ class _Interleaved:
             if all(channel.is_over for channel in self._channels.values()):
                 self._release()
                 return END
-            await self._mux.advance()  # at the run's end it closes the channels
+            await self._mux.advance()  # closes the channels at the run's end
 
     def _release(self) -> None:
         for channel in self._channels.values():
             channel.release()
         self._channels.clear()
 
-    def desert(self) -> None:
-        """The reader has left before the end."""
+    def discard(self) -> None:
+        """Leave before the end."""
         for channel in self._channels.values():
-            channel.desert()
+            channel.discard()
 
 
-class _Blocking:
-    """The blocking form of a view: its projections are read with a plain `for`."""
+class _BlockingView:
+    """Blocking version of a `RunView`: its projections are read with a plain `for`."""
 
     def __init__(self, view: Any) -> None:
         self._view = view
@@ -267,35 +271,35 @@ class _Blocking:
 
     @property
     def output(self) -> Any:
-        """As in the async form; blocks."""
+        """The last state, at the end of the run; blocks."""
         refuse_in_loop("await run.output()")
         return portal.call(self._view.output)
 
     @property
     def interrupted(self) -> bool:
-        """As in the async form; blocks."""
+        """Whether the run stopped at an interrupt or a breakpoint; blocks until its end."""
         refuse_in_loop("await run.interrupted()")
         return portal.call(self._view.interrupted)
 
     @property
     def interrupts(self) -> list[Interrupt]:
-        """As in the async form; blocks."""
+        """The pending interrupts, at the end of the run; blocks."""
         refuse_in_loop("await run.interrupts()")
         return portal.call(self._view.interrupts)
 
     def __iter__(self) -> Iterator[ProtocolEvent]:
-        """As `async for event in run`."""
+        """Iterate over the run's log."""
         return iter(self._view.mux.log)
 
 
-class GraphRunStream(_Blocking):
-    """The blocking form of `AsyncGraphRunStream`; use it as `with`."""
+class GraphRunStream(_BlockingView):
+    """Blocking version of `AsyncGraphRunStream`; use it as `with`."""
 
     _view: AsyncGraphRunStream
 
     def abort(self) -> None:
         """End the run, and wait until what it did is stored."""
-        if in_event_loop():  # collected as garbage inside of a loop, which must not wait
+        if running_loop():  # freed by the garbage collector inside a loop: must not block
             self._view.pump.abandon()
         else:
             portal.call(self._view.abort)
@@ -312,7 +316,7 @@ class GraphRunStream(_Blocking):
         self.abort()
 
 
-class SubgraphRunStream(_Blocking):
-    """The blocking form of `AsyncSubgraphRunStream`."""
+class SubgraphRunStream(_BlockingView):
+    """Blocking version of `AsyncSubgraphRunStream`."""
 
     _view: AsyncSubgraphRunStream

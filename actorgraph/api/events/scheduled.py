@@ -1,4 +1,4 @@
-"""Coroutines that transformers start beside the events of a run."""
+"""Coroutines that transformers run concurrently with the events of a run."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,7 +15,11 @@ _RUNNING: set["asyncio.Task[None]"] = set()
 
 
 class Scheduled:
-    """One coroutine; its error is kept, or logged. `cancel` stops it, `wait` waits for its end."""
+    """One coroutine in a task of its own.
+
+    Attributes:
+        error: what it raised, unless `logs`: then its error is logged.
+    """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], *, logs: bool) -> None:
         self._coroutine = coroutine
@@ -25,7 +29,7 @@ class Scheduled:
         self.error: Exception | None = None
 
     def start(self) -> None:
-        """Begin, in a task of the running event loop."""
+        """Start it, in a task of the running event loop."""
         if on_trio():
             import trio
 

@@ -1,21 +1,22 @@
-"""SpanStream: a run's version 2 events as an async iterator that may be left at any time."""
+"""SpanStream: a run's version 2 events as an async iterator."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Self
 
-from actorgraph.api.events.spans import Spans, StreamEvent
-from actorgraph.api.stream import EventStream
+from actorgraph.api.events.spans import SpanEvents, StreamEvent
+from actorgraph.api.stream import ChunkStream
 from actorgraph.runtime.closing import Closing
 
 
 class SpanStream(Closing, AsyncIterator[StreamEvent]):
-    """The events of one run. Iterate it once; `async with` waits for the run's end, as does
-    `aclose()`; leaving it early ends the run.
+    """LangChain's events of one run. Iterate it once; leaving it early ends the run.
+
+    `async with` and `aclose()` wait for the run's end.
     """
 
     def __init__(
-        self, stream: EventStream, spans: Spans, takes: Callable[[StreamEvent], bool]
+        self, stream: ChunkStream, spans: SpanEvents, takes: Callable[[StreamEvent], bool]
     ) -> None:
         self._stream = stream
         self._spans = spans
@@ -25,15 +26,14 @@ class SpanStream(Closing, AsyncIterator[StreamEvent]):
         self._ended = False
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> StreamEvent:
-        """The next event.
+        """Return the next event.
 
         Raises:
-            StopAsyncIteration: the run has ended, or waits.
-            Exception: the run has failed; this is its error.
+            StopAsyncIteration: the run has ended, or waits at an interrupt.
+            Exception: the error that the run failed with.
         """
         while not self._events:
             if self._ended:
@@ -44,7 +44,7 @@ class SpanStream(Closing, AsyncIterator[StreamEvent]):
         return self._events.popleft()
 
     async def aclose(self) -> None:
-        """End the run, if it goes on, and wait until it has stored what it did."""
+        """End the run, if it is active, and wait until it has stored what it did."""
         self._ended = True
         await self._stream.aclose()
 

@@ -1,13 +1,13 @@
-"""Event streams, version 2: LangChain's names for what starts, streams and ends in a run.
+"""Event streams of version 2: LangChain's events of what starts, streams and ends in a run.
 
 | span         | starts with            | streams                  | ends with            |
 |--------------|------------------------|--------------------------|----------------------|
 | a graph      | `on_chain_start`       | `{node: update}`         | its last state       |
 | a node       | `on_chain_start`       | what it returned         | what it returned     |
-| a chat model | `on_chat_model_start`  | each piece of a message  | the whole message    |
+| a chat model | `on_chat_model_start`  | each chunk of a message  | the whole message    |
 
-Made of stream parts alone, without LangChain: a runnable that a node calls is no span, an input
-of a model is not told, and a model is known by the `ls_` metadata that it reports.
+They are made from stream parts, without LangChain: there are no events for runnables that a node
+calls, nor for the input of a model; a model is recognized by the `ls_` metadata that it reports.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,17 @@ MODES = ("debug", "updates", "messages", "values")
 
 
 class StreamEvent(TypedDict):
-    """One event. `parent_ids` are the spans that it is inside of, outermost first."""
+    """One event of a span.
+
+    Attributes:
+        event: e.g. "on_chain_start".
+        name: of the graph, node or model.
+        run_id: of the span.
+        parent_ids: the spans around it, outermost first.
+        tags: of the run and the superstep.
+        metadata: of the run and the task.
+        data: "input", "chunk" or "output".
+    """
 
     event: str
     name: str
@@ -34,11 +44,15 @@ class StreamEvent(TypedDict):
     data: dict[str, Any]
 
 
-class Spans:
-    """Turns the v2 parts of one run, of all levels, into events.
+class SpanEvents:
+    """Converts the v2 parts of one run, of all levels, to events.
 
     Args:
-        name: the graph's. scope: the namespace of the run.
+        name: the graph's.
+        given: the run's input.
+        scope: the namespace of the run.
+        tags: of the call's config.
+        metadata: of the call's config.
     """
 
     def __init__(
@@ -56,17 +70,17 @@ class Spans:
         self._given = given
 
     def begin(self) -> Iterator[StreamEvent]:
-        """The run starts."""
+        """Yield the event of the run's start."""
         yield self._open_graph(self._scope, self._given, [], str(uuid4()))
 
     def end(self) -> Iterator[StreamEvent]:
-        """The run has ended well."""
+        """Yield the events of the run's successful end."""
         yield from self._flush()
         graph = self._graphs[self._scope]
-        yield _told(graph, "on_chain_end", output=self._latest.get(self._scope))
+        yield _event_of(graph, "on_chain_end", output=self._latest.get(self._scope))
 
     def of(self, part: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The events of one part."""
+        """Yield the events of one part."""
         namespace: Namespace = part["ns"]
         match part["type"], part["data"]:
             case "values", state:
@@ -89,6 +103,7 @@ class Spans:
             above = self._nodes.get(namespace[-1].rpartition(":")[2])
             parents = [*above["parent_ids"], above["run_id"]] if above else []
             given = above["data"].get("input") if above else None
+            # Derived from the namespace: the same subgraph call has the same id in every stream.
             identifier = str(uuid5(NAMESPACE_OID, "|".join(namespace)))
             yield self._open_graph(namespace, given, parents, identifier)
         graph = self._graphs[namespace]
@@ -118,34 +133,34 @@ class Spans:
         if node is not None and not result["error"] and not result["interrupts"]:
             yield from self._end_below(result["id"])
             made = _bare(result["result"])
-            yield _told(node, "on_chain_stream", chunk=made)
-            yield _told(node, "on_chain_end", output=made, **node["data"])
+            yield _event_of(node, "on_chain_stream", chunk=made)
+            yield _event_of(node, "on_chain_end", output=made, **node["data"])
         yield from self._flush()
 
     def _end_below(self, task: str) -> Iterator[StreamEvent]:
-        """End the models that a task ran, and the graph."""
+        """Yield the ends of the models and the subgraph that a task ran."""
         for key, (model, chunks) in list(self._models.items()):
             if model["parent_ids"][-1:] == [task]:
                 del self._models[key]
-                yield _told(model, "on_chat_model_end", output=_joined(chunks))
+                yield _event_of(model, "on_chat_model_end", output=_joined(chunks))
         for namespace, graph in list(self._graphs.items()):
             if namespace != self._scope and graph["parent_ids"][-1:] == [task]:
                 del self._graphs[namespace]
                 output = self._latest.get(namespace)
-                yield _told(graph, "on_chain_end", output=output, **graph["data"])
+                yield _event_of(graph, "on_chain_end", output=output, **graph["data"])
 
     def _flush(self) -> Iterator[StreamEvent]:
-        """What graphs stream: the update of a task comes after the task's own end."""
+        """Yield graphs' updates; LangChain emits a task's update after the task's own end."""
         for namespace, update in self._updates:
             if namespace in self._graphs:
-                yield _told(self._graphs[namespace], "on_chain_stream", chunk=update)
+                yield _event_of(self._graphs[namespace], "on_chain_stream", chunk=update)
         self._updates.clear()
 
     def _piece(
         self, namespace: Namespace, chunk: Any, metadata: dict[str, Any]
     ) -> Iterator[StreamEvent]:
         if not any(key in metadata for key in ("ls_provider", "ls_model_type")):
-            return  # a whole message that a node returned
+            return  # not of a model: a whole message that a node returned
         task = metadata["langgraph_checkpoint_ns"].rpartition(":")[2]
         key = (namespace, task, chunk.id)
         if key not in self._models:
@@ -164,10 +179,10 @@ class Spans:
             yield model
         model, chunks = self._models[key]
         chunks.append(chunk)
-        yield _told(model, "on_chat_model_stream", chunk=chunk)
+        yield _event_of(model, "on_chat_model_stream", chunk=chunk)
         if getattr(chunk, "chunk_position", None) == "last":
             del self._models[key]
-            yield _told(model, "on_chat_model_end", output=_joined(chunks))
+            yield _event_of(model, "on_chat_model_end", output=_joined(chunks))
 
     def _open_graph(
         self, namespace: Namespace, given: Any, parents: list[str], identifier: str
@@ -184,8 +199,8 @@ class Spans:
         return graph
 
 
-class Filter:
-    """Which events somebody wants: `include_` and `exclude_` of `names`, `types` and `tags`.
+class EventFilter:
+    """Selects events: options `include_` and `exclude_` + `names`, `types` and `tags`.
 
     A type is the middle of an event's name: "chain", "chat_model".
     """
@@ -195,7 +210,7 @@ class Filter:
         self._exclude = {k: v for k in KINDS if (v := options.get(f"exclude_{k}"))}
 
     def takes(self, event: StreamEvent) -> bool:
-        """Whether an event is wanted."""
+        """Whether an event passes the filter."""
         kind = event["event"].removeprefix("on_").rpartition("_")[0]
         has = {"names": {event["name"]}, "types": {kind}, "tags": set(event["tags"])}
         if any(has[k].intersection(v) for k, v in self._exclude.items()):
@@ -207,14 +222,14 @@ KINDS = ("names", "types", "tags")
 FILTERS = tuple(f"{way}_{kind}" for way in ("include", "exclude") for kind in KINDS)
 
 
-def _told(span: StreamEvent, event: str, **data: Any) -> StreamEvent:
-    told = span.copy()
-    told["event"], told["data"] = event, data
-    return told
+def _event_of(span: StreamEvent, event: str, **data: Any) -> StreamEvent:
+    made = span.copy()
+    made["event"], made["data"] = event, data
+    return made
 
 
 def _bare(result: Any) -> Any:
-    """What a node returned; a function's one value without the name under which it is kept."""
+    """Return a node's result; of a functional API call, the value without its channel name."""
     if isinstance(result, dict) and len(found := dict[str, Any](result)) == 1:
         ((key, value),) = found.items()
         return value if key in (END, RETURN) else result

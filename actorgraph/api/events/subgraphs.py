@@ -1,19 +1,16 @@
-"""`run.subgraphs`: a handle for each graph that runs inside of the run, with its projections.
-
-Only direct children: a grandchild is on its parent's handle.
-"""
+"""`run.subgraphs`: one object per subgraph run, with its projections."""
 
 from typing import Any
 
 from actorgraph.api.events.channel import StreamChannel
-from actorgraph.api.events.nested import GraphFollower, SubgraphStatus
+from actorgraph.api.events.nested import SubgraphStatus, SubgraphTracker
 from actorgraph.api.events.protocol import ProtocolEvent
 from actorgraph.api.events.readers import AsyncSubgraphRunStream, SubgraphRunStream
 from actorgraph.values.streams import Namespace
 
 
-class SubgraphTransformer(GraphFollower):
-    """Makes the handles, and passes each the events of its graph and of those inside of it."""
+class SubgraphTransformer(SubgraphTracker):
+    """`run.subgraphs`: the direct subgraph runs; a deeper one is in its parent's `subgraphs`."""
 
     def __init__(self, scope: Namespace = ()) -> None:
         super().__init__(scope)
@@ -21,15 +18,15 @@ class SubgraphTransformer(GraphFollower):
         self._handles: dict[Namespace, AsyncSubgraphRunStream] = {}
 
     def init(self) -> dict[str, Any]:
-        """The channel `subgraphs`."""
+        """Return the channel `subgraphs`."""
         return {"subgraphs": self.channel}
 
-    def follows(self, namespace: Namespace) -> bool:
-        """The next level only."""
+    def tracks(self, namespace: Namespace) -> bool:
+        """Track the next level only."""
         return self.below(namespace) == 1
 
     async def aprocess(self, event: ProtocolEvent) -> bool:
-        """Follow the tasks, then pass the event on to the graph that it belongs to."""
+        """Track tasks, then pass the event to the subgraph run that it belongs to."""
         passes = await super().aprocess(event)
         place = tuple(event["params"]["namespace"])
         for namespace, handle in self._handles.items():
@@ -38,7 +35,7 @@ class SubgraphTransformer(GraphFollower):
         return passes
 
     async def started(self, namespace: Namespace, name: str, task: str) -> None:
-        """Hand out a handle."""
+        """Push an object for the subgraph run to the reader."""
         assert self._mux is not None
         mux = self._mux.below(namespace)
         handle = AsyncSubgraphRunStream(mux, graph_name=name, trigger_call_id=task or None)
@@ -46,7 +43,7 @@ class SubgraphTransformer(GraphFollower):
         self.channel.push(SubgraphRunStream(handle) if mux.blocking else handle)
 
     async def ended(self, namespace: Namespace, status: SubgraphStatus, error: str | None) -> None:
-        """Close the handle's projections."""
+        """Close the projections of the subgraph run."""
         handle = self._handles.pop(namespace, None)
         if handle is not None:
             await handle.end(status, error)

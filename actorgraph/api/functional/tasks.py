@@ -1,4 +1,4 @@
-"""@task: a function that a node, or an entrypoint, calls as a step of its own."""
+"""@task: make a function a durable step that a node or an entrypoint calls."""
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -22,18 +22,20 @@ from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPol
 P = ParamSpec("P")
 T = TypeVar("T")
 Given = tuple[tuple[Any, ...], dict[str, Any]]
-"""The arguments of a call, by position and by name."""
+"""Positional and keyword arguments of a call."""
 
 
 class TaskFunction(Generic[P, T]):
     """A function whose calls inside a run are tasks; made by `@task`.
 
-    Calling it gives a future at once, and the function runs beside its caller. Parameters named
-    `config`, `previous`, `runtime`, `store` and `writer` are filled in as those of a node, unless
-    the call gives them.
+    Calling it returns a future at once, and the function runs concurrently with its caller.
+    Parameters named `config`, `previous`, `runtime`, `store` and `writer` are injected as those
+    of a node, unless the call passes them.
 
     Attributes:
-        func: the plain function. name: in streams and errors.
+        func: the plain function.
+        name: in streams and errors.
+        node: the plan of its calls.
     """
 
     def __init__(self, function: Callable[P, Any], name: str | None, **given: Any) -> None:
@@ -43,6 +45,8 @@ class TaskFunction(Generic[P, T]):
         owner = f"task {self.name!r}"
         is_async = calls.is_async(function)
         filled = fillable(function)
+        # Stored results are decoded before the function is called again, so their types must be
+        # known as soon as the task is defined.
         declare(types_in([_returned_type(function)]))
         self.node = NodePlan(
             name=self.name,
@@ -65,36 +69,36 @@ class TaskFunction(Generic[P, T]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture[T]:
         """Start a call.
 
-        Returns: its future: await it, or `result()` in a sync node.
+        Returns: its future: await it, or call `result()` in a sync node.
         Raises:
-            OutsideRunError: not called in a node, an entrypoint or another task; or that has
+            OutsideRunError: not called in a node, an entrypoint or another task; or that one has
                 returned already.
         """
         scope = CURRENT.get(None)
         if scope is None or scope.lineage.calls is None:
             raise OutsideRunError(
-                f"task {self.name!r} was called outside of a run",
+                f"task {self.name!r} was called outside a run",
                 do="call it in an entrypoint or a node; `.func` is the plain function",
             )
         return scope.lineage.calls.request(scope, self.node, (args, kwargs))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """In the body of a class: a method whose calls are tasks."""
+        """Bind it to an instance, so that a decorated method works."""
         return self if instance is None else functools.partial(cast("Any", self), instance)
 
     def clear_cache(self, cache: BaseCache[Any]) -> None:
-        """Forget the results of this task that a cache has kept."""
+        """Remove this task's results from a cache."""
         if self.node.cache is not None:
             cache.clear([cache_namespace(self.node.cache, "@task", self.name)])
 
     async def aclear_cache(self, cache: Cache) -> None:
-        """`clear_cache` without blocking the event loop."""
+        """Async version of `clear_cache`."""
         if self.node.cache is not None:
             await cache.aclear([cache_namespace(self.node.cache, "@task", self.name)])
 
 
 class TaskDecorator(Protocol):
-    """What `task(name=..., ...)` gives: decorates a function."""
+    """The decorator that `task(name=..., ...)` returns."""
 
     @overload
     def __call__(self, function: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
@@ -105,7 +109,7 @@ class TaskDecorator(Protocol):
 def _returned_type(function: Callable[..., Any]) -> Any:
     try:
         return get_type_hints(function).get("return", Any)
-    except Exception:  # noqa: BLE001 - hints are a convenience; whatever breaks them is the user's
+    except Exception:  # noqa: BLE001 - hints are optional; evaluating the user's may raise anything
         return Any
 
 
@@ -114,7 +118,7 @@ def _returned(value: Any) -> list[tuple[str, Any]]:
 
 
 def _named(given: Given, filled: dict[str, int | None], injected: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name: the call's own, and those filled in that it doesn't give."""
+    """Return the keyword arguments: the call's own, and injected ones that it doesn't pass."""
     args, kwargs = given
     if not injected:
         return kwargs
@@ -123,7 +127,7 @@ def _named(given: Given, filled: dict[str, int | None], injected: dict[str, Any]
 
 
 def _spread(function: Callable[..., Any], filled: dict[str, int | None]) -> Callable[..., Any]:
-    """The function with its arguments as one value, as a node gets them."""
+    """Wrap a function to take its arguments as one value, as a node takes its input."""
 
     def call(given: Given, **injected: Any) -> Any:
         return function(*given[0], **_named(given, filled, injected))
@@ -163,27 +167,29 @@ def task(
 ) -> Any:
     """Make a function a step: inside a run each call of it is a task, run once.
 
-    What a call returned is stored. When the caller runs again, after an interrupt, a failure or a
-    crash, its n-th call returns that at once; so a program must make its calls in the same order
-    each time. Calls run at once, under the run's `max_concurrency`. An error is the caller's, and
-    so is a question. A caller that fails, or is cancelled while it waits, has its calls stopped;
-    one that returns without waiting ends when they have ended.
+    The result of a call is stored. When the caller runs again, after an interrupt, a failure or a
+    crash, its n-th call returns the stored result; so a program must make its calls in the same
+    order each time. Calls run concurrently, limited by the run's `max_concurrency`. Errors and
+    interrupts of a call are raised in the caller. A caller that fails, or is cancelled while it
+    waits, has its calls cancelled; one that returns without waiting ends when they have ended.
 
     Args:
-        function: sync (run in a worker thread) or async. A class of the user's own that it
-            returns can be stored if its `->` annotation names it.
+        function: sync (run in a worker thread) or async. A custom class that it returns can be
+            stored if it is in the `->` annotation.
         name: in streams and errors; default the function's.
-        retry_policy, cache_policy, timeout: as in `StateGraph.add_node`.
+        retry_policy: as in `StateGraph.add_node`.
+        cache_policy: as in `StateGraph.add_node`.
+        timeout: as in `StateGraph.add_node`.
     Returns: the function's `TaskFunction`, or a decorator.
     Raises:
-        GraphBuildError: it is no function, or is a generator; or a policy is none.
+        GraphBuildError: it is not a function, or is a generator; or a policy is invalid.
     """
     given = {"retry_policy": retry_policy, "cache_policy": cache_policy, "timeout": timeout}
 
     def decorate(found: Callable[..., Any]) -> TaskFunction[Any, Any]:
         if not callable(found) or calls.is_generator(found):
             raise GraphBuildError(
-                f"@task got {found!r}, which is no function that returns a value",
+                f"@task must decorate a function that returns a value, got {found!r}",
                 do="decorate a function or a coroutine function without `yield`",
             )
         return TaskFunction(found, name, **given)

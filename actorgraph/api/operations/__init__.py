@@ -1,1 +1,1 @@
-"""Savers around savers: measuring, limiting, guarding, and keeping a log of who did what."""
+"""Savers that wrap another saver: metrics, size limits, retries, access control, audit log."""

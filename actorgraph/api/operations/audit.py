@@ -1,4 +1,4 @@
-"""AuditedSaver: who did what to which thread, in a log that can't be changed unseen."""
+"""AuditedSaver: logs every operation on a thread with its principal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,21 +14,24 @@ from actorgraph.ports import Saver
 from actorgraph.values.commits import Commit, Outcome, Query, Request
 
 RUNS_MAX = 100_000
-"""Runs whose actor is remembered at once."""
+"""Runs whose actor is kept in memory."""
 
 
 class AuditedSaver(WrappedSaver):
-    """Notes every read, save and removal in a log before it is done.
+    """Logs every read, save and removal before it is carried out.
 
-    What is stored durably has its entry on the disk first. A resume's entry names the questions
-    that it answers, and its actor is who answered them. Around a `GuardedSaver` it notes what
-    that refuses too, as "denied".
+    The entries of a batch are on disk before the batch is committed. The entry of a resume lists
+    the ids of the answered interrupts, and its actor is the one that answered them. Around a
+    `GuardedSaver` it also logs what that refuses, as "denied".
 
     Args:
-        saver: the saver to watch.
-        log: where entries go.
-        actor: who is acting; default `current_principal`, that of `acting_as`. All saves of a
-            run belong to whoever began it.
+        saver: the saver to audit.
+        log: the log to append to.
+        actor: returns the acting principal; default `current_principal`, that of `acting_as`. All
+            saves of a run are logged for the actor that started it.
+
+    Attributes:
+        log: as given.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class AuditedSaver(WrappedSaver):
         self.log = log
         self._actor = actor
         self._runs: dict[bytes, str | None] = {}
+        # This saver is the outermost watch; the wrapped saver's own is asked by it.
         self._inner = self.watch
         self.watch = self
 
@@ -79,11 +83,13 @@ class AuditedSaver(WrappedSaver):
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
+        # Flushed before the commit: after a crash there may be an entry without its save, but
+        # never a save without its entry.
         await anyio.to_thread.run_sync(self.log.sync)
         return await self.saver.commit(batch)
 
     def _actor_of(self, request: Request) -> str | None:
-        """Whoever began the run that the request belongs to, or is acting here."""
+        """Return the actor that started the run of a request; without a run, the acting one."""
         if not isinstance(request, Commit) or not request.run:
             return self._actor()
         if request.claim is None and request.run in self._runs:
@@ -92,6 +98,6 @@ class AuditedSaver(WrappedSaver):
             actor = self._runs[request.run] = self._actor()
         if request.ends is not None:
             self._runs.pop(request.run, None)
-        elif len(self._runs) > RUNS_MAX:  # of runs that died, the oldest
+        elif len(self._runs) > RUNS_MAX:  # drop the oldest, of a run that died without an end
             del self._runs[next(iter(self._runs))]
         return actor

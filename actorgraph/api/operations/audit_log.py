@@ -1,10 +1,11 @@
-"""AuditLog: an append-only file of entries, each with the hash of the one before.
+"""AuditedSaver and AuditLog: a tamper-evident log of every operation on a thread.
 
-An entry is one line of JSON: n, time (ISO 8601, UTC), actor, op, thread, id, prev, hash. `hash` is
-the SHA-256 of the line's other fields, so a change, a removal or an insertion breaks the chain
-from there on. Cutting the end off leaves a shorter valid chain: keep `log.head` somewhere else
-from time to time, and give it to `verify_audit_log`. A log that was trimmed begins with a line
-that has only `floor`, the number of the last entry removed, and its hash.
+The log is an append-only file of entries, each with the hash of the one before. An entry is one
+line of JSON: n, time (ISO 8601, UTC), actor, op, thread, id, prev, hash. `hash` is the SHA-256 of
+the line's other fields, so a change, a removal or an insertion breaks the chain from there on.
+Cutting the end off leaves a shorter valid chain: store `log.head` elsewhere from time to time,
+and pass it to `verify_audit_log`. A log that was trimmed begins with a line that has only
+`floor`, the number of the last entry removed, and its hash.
 """
 
 import errno
@@ -24,17 +25,25 @@ _START = "0" * 64
 
 
 class AuditHead(NamedTuple):
-    """The newest entry of a log: its number, from 1, and its hash."""
+    """The newest entry of a log.
+
+    Attributes:
+        number: from 1; 0 for an empty log.
+        hash: hexadecimal SHA-256.
+    """
 
     number: int
     hash: str
 
 
 class AuditLog:
-    """A log in a file. Safe to use from several threads; one process at a time writes it.
+    """A log in a file. Safe to use from several threads; one process at a time may write it.
 
     Args:
-        path: the file, made with mode 0600 if it doesn't exist.
+        path: the file, created with mode 0600 if it doesn't exist.
+
+    Attributes:
+        path: as given.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -50,10 +59,10 @@ class AuditLog:
         return self._head
 
     def open(self) -> None:
-        """Verify the file and get ready to append; no-op if it is open.
+        """Verify the file and open it for appending; no-op if it is open.
 
         Raises:
-            AuditError: it was changed, can't be written, or another process writes it.
+            AuditError: it was tampered with, can't be written, or another process writes it.
         """
         with self._lock:
             if self._file is None:
@@ -63,7 +72,10 @@ class AuditLog:
         """Add an entry; `sync` makes it durable.
 
         Args:
-            ids: checkpoints or questions, or the source of a copy.
+            actor: the principal; None if unknown.
+            op: the operation's name.
+            thread: the thread's id; empty for all threads.
+            ids: of checkpoints or interrupts, or the source of a copy.
         Raises:
             AuditError: the file can't be written.
         """
@@ -80,15 +92,15 @@ class AuditLog:
             except OSError as error:
                 raise AuditError(
                     f"the audit log {str(self.path)!r} can't be written: {error}",
-                    do="free some space; until then nothing is read or stored",
+                    do="free some disk space; until then every read and save is refused",
                 ) from error
             self._head = AuditHead(number, digest)
 
     def sync(self) -> None:
-        """Return once every entry is on the disk.
+        """Flush every entry to disk.
 
         Raises:
-            AuditError: the disk refused.
+            AuditError: the flush failed.
         """
         self.open()
         with self._lock:
@@ -102,14 +114,14 @@ class AuditLog:
                 ) from error
 
     def trim(self, before: datetime) -> int:
-        """Remove the entries of before a time, as a rule for retention may ask.
+        """Remove entries older than a time, e.g. for a retention policy.
 
-        The file is written anew, in one step: its first line says up to which entry it was
-        trimmed, with that one's hash, so that the chain goes on from there.
+        The file is replaced in one step: its new first line holds the number and the hash of the
+        last entry removed, so that the chain can still be verified.
 
         Args:
             before: with a time zone.
-        Returns: how many entries were removed.
+        Returns: the number of entries removed.
         """
         self.open()
         with self._lock:
@@ -132,7 +144,7 @@ class AuditLog:
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"".join(line + b"\n" for line in (floor, *lines)))
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename: a crash leaves the old log or the new
         part.replace(self.path)
         if self._file is not None:
             self._file.close()
@@ -140,16 +152,17 @@ class AuditLog:
         self._open()
 
     def close(self) -> None:
-        """Close the file; another process may write it then."""
+        """Close the file; another process may write it afterwards."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
                 self._file = None
 
     def _write(self, line: bytes) -> None:
-        """All of a line, or nothing of it."""
+        """Append a whole line; if that fails, remove the part that was written."""
         if self._file is None:
             raise AuditError(f"the audit log {str(self.path)!r} is closed", do="open it again")
+        # A partial line would break the chain for every later entry, so it is cut off again.
         size = self.path.stat().st_size
         try:
             written = self._file.write(line)
@@ -184,11 +197,11 @@ def verify_audit_log(path: str | os.PathLike[str], head: AuditHead | None = None
     """Read a log and check its chain.
 
     Args:
+        path: the file.
         head: an entry that must be in it, e.g. the newest one of yesterday.
     Returns: its newest entry.
     Raises:
-        AuditError: the number of the first line that is not as it was written; or the entry
-            `head` is missing.
+        AuditError: a line was changed, whose number the text has; or the entry `head` is missing.
     """
     known, found = AuditHead(0, _START), head is None or head == (0, _START)
     with Path(path).open("rb") as lines:
@@ -199,13 +212,13 @@ def verify_audit_log(path: str | os.PathLike[str], head: AuditHead | None = None
     if not found:
         raise AuditError(
             f"the audit log {str(path)!r} ends at entry {known.number} and has no entry {head}",
-            do="its end was cut off, or it was written anew: look for a copy",
+            do="its end was cut off, or it was replaced: look for a backup",
         )
     return known
 
 
 def _floor(line: bytes) -> AuditHead | None:
-    """The entry up to which a log was trimmed, if its first line says so."""
+    """Return the last entry that was trimmed, if this is the first line of a trimmed log."""
     try:
         entry: Any = json.loads(line)
         return AuditHead(int(entry["floor"]), str(entry["hash"]))
@@ -214,10 +227,12 @@ def _floor(line: bytes) -> AuditHead | None:
 
 
 def _checked(line: bytes, number: int, before: AuditHead) -> AuditHead:
-    """The head after a line.
+    """Verify a line and return the head after it.
 
     Args:
+        line: with its newline.
         number: the line's, from 1.
+        before: the head before it.
     """
     try:
         entry: Any = json.loads(line)
@@ -228,8 +243,8 @@ def _checked(line: bytes, number: int, before: AuditHead) -> AuditHead:
         fits, digest = False, ""
     if not fits or not line.endswith(b"\n"):
         raise AuditError(
-            f"line {number} of the audit log is not as it was written",
-            do="compare it with a copy; what stands before that line is unchanged",
+            f"line {number} of the audit log was changed after it was written",
+            do="compare it with a backup; the lines before it are unchanged",
         )
     return AuditHead(before.number + 1, digest)
 
@@ -239,14 +254,14 @@ def _hash(entry: dict[str, Any]) -> str:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """Take away a last line that a power cut has left unfinished: nothing was done for it yet."""
+    """Remove an incomplete last line, left by a power cut: its operation was not carried out."""
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
         os.truncate(path, data.rfind(b"\n") + 1)
 
 
 def _lock(file: FileIO, path: Path) -> None:
-    """Keep other processes from writing the file too, where the system can."""
+    """Lock the file against writers of other processes, if the platform has file locks."""
     try:
         import fcntl
     except ImportError:
@@ -255,6 +270,6 @@ def _lock(file: FileIO, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise AuditError(
-            f"the audit log {str(path)!r} is in use",
-            do="give each process a log of its own",
+            f"the audit log {str(path)!r} is in use by another process",
+            do="use a separate log for each process",
         ) from error

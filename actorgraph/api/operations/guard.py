@@ -1,4 +1,4 @@
-"""GuardedSaver: each principal reads, changes and sees their own threads only."""
+"""GuardedSaver: access control, thread by thread."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,21 +32,22 @@ _OPS = {
 
 
 class GuardedSaver(WrappedSaver):
-    """Asks whether a principal may do what is asked, in the caller's context, before it is done.
+    """Checks each operation with `authorize`, in the caller's context, before it is carried out.
 
-    A run is asked about when it begins: its saves then belong to whoever began it. Lists of all
-    threads and of checkpoints of all threads show those that may be listed.
+    A run is checked when it starts; its later saves belong to the principal that started it.
+    Lists of all threads, and of checkpoints of all threads, contain those that may be listed.
+    A refused operation raises AccessDeniedError, a PermissionError.
+
+    An ActorSystem does not accept a guarded saver, since its own tasks act for no principal: use
+    `authorize` of `actorgraph.web.GraphRoutes`.
 
     Args:
         saver: the saver to guard. Use only the guarded one as `checkpointer=`.
         authorize: `(principal, thread_id, op) -> bool`, called often; must not block. `op` is
-            "get", "list", "put", "delete", "copy" (asked for the source and for the target), or,
-            with None for the thread, "vacuum" and "backup", which concern all of them.
-        principal: who is acting; default `current_principal`, that of `acting_as`. It may be
-            None: `authorize` decides.
-
-    What is refused raises AccessDeniedError, a PermissionError. An ActorSystem does not take one:
-    its tasks act for nobody; see `authorize` of `actorgraph.web.GraphRoutes`.
+            "get", "list", "put", "delete", "copy" (called for the source and for the target), or,
+            with None for the thread, "vacuum" and "backup", which concern all threads.
+        principal: returns the acting principal; default `current_principal`, that of
+            `acting_as`. It may return None, which `authorize` is then called with.
     """
 
     guards = True
@@ -97,7 +98,7 @@ class GuardedSaver(WrappedSaver):
 
     @property
     def copy_to_file(self) -> Callable[[str], None] | None:
-        """How the saver is copied to a file; None where it can't be."""
+        """Copies the saver to a file, if that is allowed; None if the saver can't be copied."""
         copy = super().copy_to_file
         if copy is None:
             return None
@@ -110,7 +111,9 @@ class GuardedSaver(WrappedSaver):
 
     def _check_request(self, request: Request) -> None:
         if isinstance(request, Commit) and request.run and request.claim is None:
-            return  # the store takes it from the run that holds the thread's claim alone
+            # A later save of a run that was checked when it claimed the thread. The backend
+            # accepts it only from the run that holds the claim.
+            return
         if isinstance(request, Vacuum):
             self._check(None, "vacuum")
             return

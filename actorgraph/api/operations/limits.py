@@ -1,4 +1,4 @@
-"""LimitedSaver: saves that are too large are logged, or refused, each alone."""
+"""LimitedSaver: logs or refuses saves that are too large."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,31 +12,34 @@ from actorgraph.values.commits import Outcome, Refused, Request
 
 
 class LimitedSaver(WrappedSaver):
-    """Limits the bytes of one save: what a superstep adds to the store.
+    """Limits the bytes of one save, i.e. what a superstep adds.
 
     A save above the hard limit fails its run with CheckpointSizeError; the checkpoint before it
-    stays the newest, and other runs don't notice. `acheckpoint_bytes` tells how large a whole
-    checkpoint is.
+    stays the newest, and other runs are not affected. `acheckpoint_bytes` returns the size of a
+    whole checkpoint.
 
     Args:
         saver: the saver to limit.
-        max_bytes: the hard limit, encoded, before compression or encryption adds or takes any
-            where these are done in the file; None for none.
-        warn_bytes: above it a warning is logged; None for none.
+        max_bytes: the hard limit of encoded bytes, before what the backend itself compresses or
+            encrypts; None for none.
+        warn_bytes: the size above which a warning is logged; None for none.
     Raises:
-        InvalidConfigError: a limit is not positive, or the soft one above the hard one.
+        InvalidConfigError: a limit is < 1, or `warn_bytes` is above `max_bytes`.
     """
 
     def __init__(
         self, saver: Saver, *, max_bytes: int | None = None, warn_bytes: int | None = None
     ) -> None:
         super().__init__(saver)
-        for limit in (max_bytes, warn_bytes):
+        for name, limit in (("max_bytes", max_bytes), ("warn_bytes", warn_bytes)):
             if limit is not None and (type(limit) is not int or limit < 1):
-                raise InvalidConfigError(f"a limit of {limit!r} bytes", do="use a number from 1")
+                raise InvalidConfigError(
+                    f"{name} must be an integer >= 1 or None, got {limit!r}", do="use 1 or more"
+                )
         if max_bytes is not None and warn_bytes is not None and warn_bytes > max_bytes:
             raise InvalidConfigError(
-                f"warn_bytes={warn_bytes} is above max_bytes={max_bytes}", do="swap them"
+                f"warn_bytes must be <= max_bytes, got {warn_bytes} and {max_bytes}",
+                do="swap them",
             )
         self.max_bytes = max_bytes
         self.warn_bytes = warn_bytes
@@ -44,14 +47,15 @@ class LimitedSaver(WrappedSaver):
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
         refused = self._refused(batch)
+        # One oversized save must not fail the others that share its batch.
         left = [request for place, request in enumerate(batch) if place not in refused]
-        return _together(len(batch), refused, await self.saver.commit(left) if left else [])
+        return _merge_outcomes(len(batch), refused, await self.saver.commit(left) if left else [])
 
     def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
         """`commit` of an immediate saver."""
         refused = self._refused(batch)
         left = [request for place, request in enumerate(batch) if place not in refused]
-        return _together(len(batch), refused, super().commit_now(left) if left else [])
+        return _merge_outcomes(len(batch), refused, super().commit_now(left) if left else [])
 
     def _refused(self, batch: Sequence[Request]) -> dict[int, Refused]:
         found: dict[int, Refused] = {}
@@ -66,7 +70,9 @@ class LimitedSaver(WrappedSaver):
         return found
 
 
-def _together(size: int, refused: dict[int, Refused], others: Sequence[Outcome]) -> list[Outcome]:
+def _merge_outcomes(
+    size: int, refused: dict[int, Refused], others: Sequence[Outcome]
+) -> list[Outcome]:
     stored = iter(others)
     return [refused.get(place) or next(stored) for place in range(size)]
 
@@ -74,5 +80,5 @@ def _together(size: int, refused: dict[int, Refused], others: Sequence[Outcome])
 def _too_large(request: Request, size: int, limit: int) -> CheckpointSizeError:
     return CheckpointSizeError(
         f"a save of thread {request.thread_id!r} has {size:,} bytes; the limit is {limit:,}",
-        do="keep large values elsewhere and their names in the state, or raise max_bytes",
+        do="store large values elsewhere and references in the state, or increase max_bytes",
     )

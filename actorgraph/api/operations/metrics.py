@@ -1,4 +1,4 @@
-"""MeteredSaver: every save, read and removal is told to a hook, with its time and its bytes."""
+"""MeteredSaver: calls a hook with the duration and the bytes of every save, read and removal."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ class SaverCall(NamedTuple):
 
     Attributes:
         op: put, put_writes, end, resume, delete, copy, vacuum, get, list, list_threads or count.
-        backend: the class of the saver inside.
-        duration_s: of the transaction; operations that shared it have the same.
+        backend: the class of the innermost saver.
+        duration_s: of the transaction; operations in the same one have the same duration.
         bytes: of values, writes, records and metadata, encoded.
-        ok: whether it is stored, or answered.
+        ok: whether it was stored or answered.
     """
 
     op: str
@@ -33,13 +33,13 @@ Hook = Callable[[SaverCall], None]
 
 
 class MeteredSaver(WrappedSaver):
-    """Measures a saver.
+    """Reports the duration and the bytes of a saver's operations.
 
     Args:
         saver: the saver to measure.
-        hook: is called in the saver's event loop or thread, after each operation; it must not
-            block. What it raises is logged and goes no further.
-        clock: seconds; default `time.perf_counter`.
+        hook: called in the saver's event loop or thread, after each operation; it must not
+            block. Its errors are logged and otherwise ignored.
+        clock: returns seconds; default `time.perf_counter`.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class MeteredSaver(WrappedSaver):
     def _tell(self, op: str, took: float, size: int, *, ok: bool) -> None:
         try:
             self._hook(SaverCall(op, self._backend, took, size, ok))
-        except Exception as error:  # noqa: BLE001 - the hook may be anybody's
+        except Exception as error:  # noqa: BLE001 - the program's hook may raise anything
             event("error", "metrics.hook_failed", op=op, error=repr(error))
 
 

@@ -1,4 +1,4 @@
-"""Who is acting: a context variable that a server sets for each request."""
+"""The base of savers that wrap another one, and the principal that operations are done for."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _PRINCIPAL: ContextVar[str | None] = ContextVar("actorgraph_principal", default=
 
 @contextmanager
 def acting_as(principal: str) -> Generator[None]:
-    """Everything in the block, and every task that begins in it, is done by this principal."""
+    """Set the acting principal in a block, and in every task that is started in it."""
     token = _PRINCIPAL.set(principal)
     try:
         yield
@@ -18,5 +18,5 @@ def acting_as(principal: str) -> Generator[None]:
 
 
 def current_principal() -> str | None:
-    """Who is acting here; None outside of `acting_as`."""
+    """Return the acting principal; None outside `acting_as`."""
     return _PRINCIPAL.get()

@@ -1,4 +1,4 @@
-"""What requests and queries are called, how many bytes they carry, whom they concern."""
+"""Names, sizes and ids of a saver's requests and queries, for limits, metrics and audit logs."""
 
 from typing import Any
 
@@ -44,10 +44,10 @@ _NAMES: dict[type, str] = {
 
 
 def name_of(request: Request | Query) -> str:
-    """One of get, list, list_threads, count; put, put_writes, end, resume; delete, copy, vacuum.
+    """Return get, list, list_threads, count; put, put_writes, end, resume; delete, copy, vacuum.
 
-    An `end` only says that a run has left. A claim that answers questions is a `resume`. What an
-    ActorSystem keeps about its runs is a `put_run` or `get_run`.
+    An `end` only records that a run has ended. A claim that answers interrupts is a `resume`.
+    What an ActorSystem stores about its runs is a `put_run` or `get_run`.
     """
     if isinstance(request, Commit):
         return _name_of_commit(request)
@@ -64,7 +64,7 @@ def _name_of_commit(commit: Commit) -> str:
 
 
 def ids_of(request: Request | Query) -> str:
-    """The checkpoints, or the questions answered, that it names; comma separated."""
+    """Return the ids of its checkpoints or answered interrupts, separated by commas."""
     match request:
         case Commit(claim=claim) if claim is not None and claim.resumes:
             return claim.resumes
@@ -83,7 +83,7 @@ def ids_of(request: Request | Query) -> str:
 
 
 def bytes_of(request: Request) -> int:
-    """The bytes of its values, writes, records and metadata."""
+    """Return the bytes of a request's values, writes, records and metadata."""
     if isinstance(request, HoldWhole):
         return sum(map(len, request.values.values()))
     if not isinstance(request, Commit):
@@ -100,7 +100,7 @@ def _bytes_of_row(row: CheckpointRow) -> int:
 
 
 def bytes_read(answer: Any) -> int:
-    """The bytes of an answer's values, writes, records and metadata."""
+    """Return the bytes of an answer's values, writes, records and metadata."""
     if isinstance(answer, Loaded):
         return 0 if answer.checkpoint is None else stored_bytes(answer.checkpoint)
     if isinstance(answer, list):
@@ -110,7 +110,7 @@ def bytes_read(answer: Any) -> int:
 
 
 def stored_bytes(stored: StoredCheckpoint) -> int:
-    """What a checkpoint takes with its ancestors; rows that it shares count in full."""
+    """Return the bytes of a checkpoint and its ancestors; rows that it shares count in full."""
     row = stored.row
     texts = len(row.record) + len(row.metadata) + len(row.next)
     parts = [part for rows in stored.ranges.values() for part in rows]

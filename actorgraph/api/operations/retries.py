@@ -1,4 +1,4 @@
-"""RetryingSaver: what fails in passing is tried again, by a policy."""
+"""RetryingSaver: retries transient failures, by a policy."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from random import random
@@ -17,42 +17,44 @@ from actorgraph.values.node_policies import RetryPolicy
 T = TypeVar("T")
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether nothing was stored and the same may work a moment later: a lock, a lost server."""
+def is_transient(error: BaseException) -> bool:
+    """Whether nothing was stored and a retry may succeed: a locked file, a lost connection."""
     return isinstance(error, StorageBusyError) or (
         isinstance(error, StorageError) and error.retryable
     )
 
 
-PASSING = RetryPolicy(0.05, 2.0, 2.0, 5, jitter=False, retry_on=is_passing)
+TRANSIENT = RetryPolicy(0.05, 2.0, 2.0, 5, jitter=False, retry_on=is_transient)
 """Five attempts, with waits of 0.05, 0.1, 0.2 and 0.4 seconds between them."""
 
 
 class RetryingSaver(WrappedSaver):
-    """Tries a batch or a read again when its failure is a passing one; a lasting one goes through.
+    """Retries a batch or a read that failed with a transient error; other errors are raised.
 
-    Runs whose saves wait for it wait too. A failure that leaves the outcome open
-    (SaverBrokenError) is never tried again.
+    Runs whose saves are in the batch wait meanwhile. A failure with an unknown outcome
+    (SaverBrokenError) is never retried.
 
     Args:
-        saver: the saver whose failures are passing. One that needs no task (`immediate`), such as
-            InMemorySaver, is only handed on to.
-        policy: how often, how long between, and for which errors; default `PASSING`.
+        saver: the saver to retry. An `immediate` one, such as InMemorySaver, is not retried.
+        policy: how often, how long between, and for which errors; default `TRANSIENT`.
+
+    Attributes:
+        policy: as given.
     """
 
-    def __init__(self, saver: Saver, policy: RetryPolicy = PASSING) -> None:
+    def __init__(self, saver: Saver, policy: RetryPolicy = TRANSIENT) -> None:
         super().__init__(saver)
         self.policy = policy
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
-        return await self._again("commit", lambda: self.saver.commit(batch))
+        return await self._retry("commit", lambda: self.saver.commit(batch))
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
-        return await self._again("query", lambda: self.saver.query(queries))
+        return await self._retry("query", lambda: self.saver.query(queries))
 
-    async def _again(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         attempt = 1
         while True:
             try:

@@ -1,9 +1,9 @@
-"""A saver around another one: the same port, the same methods."""
+"""The base of savers that wrap another one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.ports import Saver, Watch
@@ -11,18 +11,22 @@ from actorgraph.values.commits import Outcome, Query, Request
 
 
 class WrappedSaver(HostedSaver):
-    """Hands everything on. Wrap any saver, a wrapped one too; open the outermost one only.
+    """Forwards everything to another saver. Savers can be nested; open the outermost one only.
 
     Args:
-        saver: where checkpoints go; not opened by anybody else.
+        saver: the saver to wrap; it must not be opened itself.
 
     Attributes:
-        saver: as given. durable, immediate, keeps_runs, codec: its.
-        watch: what sees the requests first; None if nothing needs to.
+        saver: as given, or its adapter.
+        durable: of the wrapped saver.
+        immediate: of the wrapped saver.
+        keeps_runs: of the wrapped saver.
+        codec: of the wrapped saver.
+        watch: sees requests and queries first; None without one.
     """
 
     def __init__(self, saver: Saver) -> None:
-        saver = cast("Saver", adopted(saver))
+        saver = cast("Saver", adapt_checkpointer(saver))
         self.saver = saver
         self.durable = saver.durable
         self.immediate = saver.immediate
@@ -58,11 +62,11 @@ class WrappedSaver(HostedSaver):
 
     @property
     def copy_to_file(self) -> Callable[[str], None] | None:
-        """How the saver is copied to a file; None where it can't be."""
+        """Copies the wrapped saver to a file; None if it can't be copied."""
         return getattr(self.saver, "copy_to_file", None)
 
     def __getattr__(self, name: str) -> Any:
-        """What the saver inside says of itself beyond the port. Only called for what isn't here."""
+        """Forward attributes beyond the port, such as `reads_at_once`."""
         if name.startswith("_") or name == "saver":
             raise AttributeError(name)
         return getattr(self.saver, name)

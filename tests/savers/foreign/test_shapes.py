@@ -24,7 +24,7 @@ from actorgraph import (
     StorageError,
     interrupt,
 )
-from actorgraph.api.adopting import adopted
+from actorgraph.api.adopting import adapt_checkpointer
 from tests.savers.foreign.plain import DictSaver, quietly, shut
 from tests.support.graphs import ab, at, history, in_a_row
 
@@ -314,5 +314,5 @@ class TestWrapping:
         await graph.ainvoke({"bar": []}, at())
 
         assert journal == ["put"] * 4
-        assert isinstance(adopted(graph.checkpointer.saver), type(graph.checkpointer))
+        assert isinstance(adapt_checkpointer(graph.checkpointer.saver), type(graph.checkpointer))
         await shut(graph)
