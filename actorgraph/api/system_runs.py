@@ -11,7 +11,7 @@ from actorgraph.api import results
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.system_calls import Call
 from actorgraph.codec import Codec, places
-from actorgraph.codec.located import located
+from actorgraph.codec.located import with_location
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import RunCancelledError, SerializationError
 from actorgraph.runtime.runs import Launch
@@ -147,7 +147,7 @@ def call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str
         raise
     except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
         where = f"what run {as_text(row.run)} of thread {row.thread_id!r} was started with"
-        raise located(error, where) from error.__cause__
+        raise with_location(error, where) from error.__cause__
 
 
 def _call_of(graph: CompiledBase, row: RunRow, *, go_on: bool) -> tuple[Call, str]:

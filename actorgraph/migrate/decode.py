@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import ormsgpack
 
-from actorgraph.codec.bounds import Copies, distinct
+from actorgraph.codec.bounds import CopyBudget, build_set
 from actorgraph.codec.types import MODEL, NAMED_TUPLE, extension_of
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
@@ -34,8 +34,8 @@ _DERIVED = frozenset({"type", "example"})
 _KNOWN: dict[str, Callable[[Any], Any]] = {
     "uuid.UUID": lambda a: UUID(hex=a[0]),
     "decimal.Decimal": lambda a: Decimal(a[0]),
-    "builtins.set": lambda a: distinct(a[0]),
-    "builtins.frozenset": lambda a: frozenset(distinct(a[0])),
+    "builtins.set": lambda a: build_set(a[0]),
+    "builtins.frozenset": lambda a: frozenset(build_set(a[0])),
     "collections.deque": lambda a: deque(a[0]),
     "zoneinfo.ZoneInfo": lambda a: ZoneInfo(a[0]),
     "datetime.datetime": lambda a: dt.datetime.fromisoformat(a[0]),
@@ -75,7 +75,7 @@ class Decoder:
         self._types = {f"{kind.__module__}.{kind.__name__}": kind for kind in types}
         self._langchain = langchain
         self.unknown: list[str] = []
-        self._copies = Copies(0)
+        self._copies = CopyBudget(0)
 
     def read(self, form: str | None, payload: bytes | None, path: str) -> Any:
         """The value of a form and bytes; None, and a note, where it can't be read.
@@ -84,7 +84,7 @@ class Decoder:
             path: what it is, for the note.
         """
         data = bytes(payload or b"")
-        self._copies = Copies(len(data))
+        self._copies = CopyBudget(len(data))
         try:
             match form:
                 case None | "null" | "empty":
