@@ -6,7 +6,7 @@ of others are, by those methods. What can't be called that way is refused when t
 """
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.replacing import is_ours, prefers_blocking, replaced
+from actorgraph.errors.replacing import is_own_class, overridden_methods, overrides_sync
 
 RUN_METHODS = ("get_tuple", "list", "put", "put_writes", "get_next_version")
 """What LangGraph's runs call of a saver; each but the last has an async twin."""
@@ -20,9 +20,9 @@ _TWINS = {"commit": ["commit_now"], "query": ["query_now"], "open": [], "close":
 
 def replaced_in_runs(kind: type) -> list[str]:
     """The methods that runs should call, and would not, in a subclass of our savers."""
-    if is_ours(kind):
+    if is_own_class(kind):
         return []
-    return replaced(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
+    return overridden_methods(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
 
 
 def check_subclass(kind: type) -> None:
@@ -31,17 +31,19 @@ def check_subclass(kind: type) -> None:
     Raises:
         GraphBuildError: it has an async twin, and that is what is called.
     """
-    if is_ours(kind):
+    if is_own_class(kind):
         return
     for name in dir(kind):
         if name in _ALONE or name.startswith("_"):
             continue
-        if prefers_blocking(kind, name):
+        if overrides_sync(kind, name):
             raise GraphBuildError(
                 f"{kind.__name__} overrides {name}(), which async code and servers never call: "
                 f"they call a{name}()",
                 do=f"override a{name}() instead: {name}() calls it",
             )
     for name, at_once in _TWINS.items():
-        if replaced(kind, [name]) and not replaced(kind, [*at_once, "immediate"]):
+        if overridden_methods(kind, [name]) and not overridden_methods(
+            kind, [*at_once, "immediate"]
+        ):
             kind.immediate = False  # else `at_once` is called instead

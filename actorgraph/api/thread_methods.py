@@ -14,8 +14,8 @@ from actorgraph.api.materializing import materialize as materialized
 from actorgraph.api.removals_log import told
 from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
-from actorgraph.errors.storage import fails_all
-from actorgraph.errors.telling import note, together
+from actorgraph.errors.storage import fails_every_request
+from actorgraph.errors.telling import add_note, combine_errors
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Request
@@ -161,7 +161,7 @@ class ThreadMethods:
             threads, failed = await self._materialized(graph, threads)
             removed = await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
             if failed:
-                raise together(failed)
+                raise combine_errors(failed)
             return removed
         return await self._request(*(STRATEGIES[strategy](_thread(t)) for t in threads))
 
@@ -175,9 +175,9 @@ class ThreadMethods:
             try:
                 await materialized(graph, host_of(cast("Saver", self)), _thread(thread_id))
             except CheckpointError as error:
-                if fails_all(error):
+                if fails_every_request(error):
                     raise
-                note(error, f"thread {thread_id!r} was not pruned")
+                add_note(error, f"thread {thread_id!r} was not pruned")
                 failed.append(error)
             else:
                 made.append(thread_id)

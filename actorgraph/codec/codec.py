@@ -39,7 +39,7 @@ from actorgraph.errors import (
     SerializationError,
     UnknownTypeError,
 )
-from actorgraph.errors.replacing import replaced
+from actorgraph.errors.replacing import overridden_methods
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
 """The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
@@ -134,7 +134,7 @@ class Codec:
     @property
     def encodes_all(self) -> bool:
         """Whether even small integers must go through `encode`, not inline into the record."""
-        return self.encrypts or bool(replaced(type(self), ("encode", "decode")))
+        return self.encrypts or bool(overridden_methods(type(self), ("encode", "decode")))
 
     @property
     def lists(self) -> ListCache | None:
@@ -330,7 +330,7 @@ class Codec:
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
         if not self._allows(kind):
-            msg = f"type {name_of(kind)!r} is not on the codec's list"
+            msg = f"type {name_of(kind)!r} is not on the codec's allow-list"
             raise TypeError(msg)
         extension = extension_of(kind)
         assert extension is not None

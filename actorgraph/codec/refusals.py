@@ -12,7 +12,7 @@ from actorgraph.errors import (
     UnknownTypeError,
     did_you_mean,
 )
-from actorgraph.errors.replacing import replaced
+from actorgraph.errors.replacing import overridden_methods
 
 
 def damaged_error(reason: Exception) -> SerializationError:
@@ -70,8 +70,8 @@ def check_codec(kind: type) -> None:
     Raises:
         GraphBuildError: it overrides LangGraph's methods, and not `encode` or `decode`.
     """
-    theirs = replaced(kind, ("dumps_typed", "loads_typed"))
-    if theirs and not replaced(kind, ("encode", "decode")):
+    theirs = overridden_methods(kind, ("dumps_typed", "loads_typed"))
+    if theirs and not overridden_methods(kind, ("encode", "decode")):
         raise GraphBuildError(
             f"{kind.__name__} overrides {', '.join(theirs)}, which a Codec doesn't store with",
             do="override encode(value, path, place) and decode(payload, place), which those call; "

@@ -13,7 +13,7 @@ from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import ActorGraphError
-from actorgraph.errors.storage import fails_all
+from actorgraph.errors.storage import fails_every_request
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import Source, source_of
 from actorgraph.migrate.tasks import hasher
@@ -144,7 +144,7 @@ async def _reported(mover: "_Mover", source: Source, decoder: Decoder) -> Thread
     try:
         return await mover.move(source, decoder)
     except ActorGraphError as error:
-        if fails_all(error):
+        if fails_every_request(error):
             raise
         return _refused(report, [error.what])
     except Exception as error:  # noqa: BLE001 - damaged rows may do anything

@@ -17,7 +17,7 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import NodeTimeoutError
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.loops import running_loop
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import Live, Writer
@@ -183,7 +183,7 @@ async def wait_again(
         task_id=scope.task.id,
         attempt=scope.attempt,
         delay_s=round(delay, 3),
-        error=shown(error),
+        error=error_repr(error),
     )
     await anyio.sleep(delay)
     return True

@@ -16,7 +16,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, ParentCommand
-from actorgraph.errors.telling import note
+from actorgraph.errors.telling import add_note
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime import messages
 from actorgraph.runtime.attempts import guard, hear, wait_again, within
@@ -282,7 +282,7 @@ class NodeActor:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
             note_missing(counts, task, self._node, self._around.values())
-            note(counts, f"During task with name {task.name!r} and id {task.id!r}")
+            add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 
 

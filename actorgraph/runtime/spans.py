@@ -24,7 +24,7 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
 from actorgraph.errors import GraphDrained
-from actorgraph.errors.telling import said, stack
+from actorgraph.errors.telling import error_text, error_traceback
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.log import event as log_event
@@ -262,9 +262,9 @@ def enter(span: Span) -> None:
 def fail(span: Span, error: BaseException) -> None:
     """Say that a span ended with an error, and which."""
     # What OpenTelemetry would make of the error itself may be text that no exporter can encode.
-    told = {"exception.message": said(error), "exception.stacktrace": stack(error)}
+    told = {"exception.message": error_text(error), "exception.stacktrace": error_traceback(error)}
     span.record_exception(error, attributes=told)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {said(error)}"))
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error_text(error)}"))
 
 
 def close(span: Span, status: str, end_ns: int | None) -> None:

@@ -19,7 +19,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.runtime.actors import Actors
 from actorgraph.runtime.called import Calls
 from actorgraph.runtime.calls import thread_limiter
@@ -366,7 +366,7 @@ class Supervisor:
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
                 ids = ids_of(self._around.lineage)
-                log_event("error", "run.lost", **ids, error=shown(outcome.error))
+                log_event("error", "run.lost", **ids, error=error_repr(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
 

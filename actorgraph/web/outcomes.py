@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.runs import Run
-from actorgraph.errors.telling import said
+from actorgraph.errors.telling import error_text
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import shown, shown_reason
 from actorgraph.web.telling import PING_S, give_up, told
@@ -58,7 +58,7 @@ class Outcome(Response):
         try:
             output = await self._run.result()
         except Exception as error:  # noqa: BLE001 - the client is told what the run raised
-            name, text = type(error).__name__, said(error)
+            name, text = type(error).__name__, error_text(error)
             text = text.replace(self._run.reason, shown_reason(self._run.reason))
             output = {"__error__": {"error": name, "message": shown(name, text)}}
         yield dumps(output if self._shows else None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
-from actorgraph.errors.telling import said
+from actorgraph.errors.telling import error_text
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.runs import Launch
@@ -168,7 +168,7 @@ class Job:
                 self.requeued = draining is not None and error.reason == draining
             case Failed(error):
                 self.status = "error"
-                self.reason = f"{type(error).__name__}: {said(error)}"
+                self.reason = f"{type(error).__name__}: {error_text(error)}"
                 # What it can't read may be read by the system that has stored it.
                 early = self.adopted and self.supervisor is None
                 self.requeued = self.misfit = early and isinstance(error, UNREADABLE)
@@ -192,7 +192,7 @@ class Job:
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":
                 error = self.outcome.error
-                told = {"error": type(error).__name__, "message": said(error)}
+                told = {"error": type(error).__name__, "message": error_text(error)}
                 journal.add("error", told)
             journal.add("end", {"status": self.status, "reason": self.reason})
         journal.close()
