@@ -38,4 +38,4 @@ class UnsafeSettingWarning(ActorGraphWarning):
 
 
 class ForeignSaverWarning(ActorGraphWarning):
-    """The checkpointer implements LangGraph's interface, which guarantees less than a saver here."""
+    """The checkpointer implements LangGraph's interface, which guarantees less than our savers."""
