@@ -30,7 +30,7 @@ async def start_run(call: ApiCall) -> Run:
     body: bodies.RunBody = call.body
     name, _ = graph_of_assistant(call, body.assistant_id)
     given, options = _input(body), _options(body)
-    thread_id = call.path.get("thread_id") or str(uuid4())
+    thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
     started: list[Run] = []
 
     async def start(thread: StoredThread) -> None:

@@ -68,7 +68,7 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
-        self._wire = EventTranslator(stream_mode, subgraphs=subgraphs)
+        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs)
         self._buffer = buffer
         self._when_full: WhenFull = when_full
         self._ping_s = ping_s
@@ -95,7 +95,7 @@ class EventStream(Response):
         async with aclosing(
             frames(
                 self._run,
-                self._wire,
+                self._translator,
                 self._after,
                 buffer=self._buffer,
                 when_full=self._when_full,
@@ -107,7 +107,7 @@ class EventStream(Response):
 
 async def frames(
     run: Run,
-    wire: EventTranslator,
+    translator: EventTranslator,
     after: int,
     *,
     buffer: int,
@@ -123,16 +123,16 @@ async def frames(
     """
     events = run.events(after, buffer=buffer, when_full=when_full)
     seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
-    if again := wire.is_stateful and seen > 0:
+    if again := translator.is_stateful and seen > 0:
         # `messages` sends each message as far as it has come. To continue in the middle of one,
         # the translator needs the chunks from the beginning; those already seen aren't sent.
         events.close()
         events = run.events(0, buffer=buffer, when_full=when_full)
     try:
         async for event in events:
-            told = list(wire.events(event.namespace, event.kind, event.data))
+            told = list(translator.events(event.namespace, event.kind, event.data))
             if again and _last(event) <= seen:
-                wire.acknowledge_gap()
+                translator.acknowledge_gap()
                 continue
             for name, data in told[:-1]:
                 yield frame(name, data)
