@@ -22,7 +22,7 @@ class TestModes:
         """
         The refusal names the mode and those that there are.
         """
-        with pytest.raises(Unprocessable, match="'events' is not served; the modes are values"):
+        with pytest.raises(Unprocessable, match="stream_mode must be one of values.* got 'events'"):
             graph_modes(["events"])
 
 
