@@ -22,7 +22,9 @@ class TestModes:
         """
         The refusal names the mode and those that there are.
         """
-        with pytest.raises(Unprocessable, match="stream_mode must be one of values.* got 'events'"):
+        with pytest.raises(
+            Unprocessable, match=r"stream_mode must be one of values.* got 'events'"
+        ):
             graph_modes(["events"])
 
 
