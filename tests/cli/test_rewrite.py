@@ -208,7 +208,7 @@ def test_names_in_strings_are_shown():
 
     assert rewrite(text, NAMES).text == text
     assert remarks(text) == [
-        (2, "the string 'langgraph.graph.StateGraph' names what is actorgraph.StateGraph here")
+        (2, "the string 'langgraph.graph.StateGraph' names actorgraph.StateGraph of actorgraph")
     ]
 
 
