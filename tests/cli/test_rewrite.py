@@ -215,12 +215,12 @@ def test_names_in_strings_are_shown():
 OUTDATED = [
     (
         "StateGraph(S, config_schema=C)",
-        "StateGraph(config_schema=) is not taken here",
+        "StateGraph(config_schema=) is not supported here",
     ),
     ("StateGraph(S, input=I)", "StateGraph(input=) is not supported here: write input_schema"),
     ("b.add_node('n', f, retry=r)", "add_node(retry=) is not supported here: write retry_policy"),
-    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not taken here"),
-    ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not taken here"),
+    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not supported here"),
+    ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not supported here"),
     ("i.interrupt_id", ".interrupt_id is .id here"),
     ("create_react_agent(m, [], state_modifier='x')", "create_react_agent(state_modifier=) is not"),
 ]
