@@ -112,7 +112,6 @@ async def amigrate(
         dry_run: report what would be moved, and store nothing.
         threads_max: read at most this many threads; None for all.
         progress: called with each thread's report.
-    Returns: a report about each thread.
     Raises:
         InvalidConfigError: the source can't be read.
         MissingExtraError: xxhash, or psycopg for PostgreSQL, isn't installed.

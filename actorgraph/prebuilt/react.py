@@ -50,25 +50,17 @@ def create_react_agent(
     version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
 ) -> CompiledStateGraph:
-    """Make an agent: the model is called, the tools that it calls run, and it is called again.
+    """Make an agent that calls a model and its tools in turn; `debug` has no effect.
 
     Args:
-        model: a LangChain chat model or its name; any object with `ainvoke` or `invoke`, or any
-            function, that takes messages and returns one; or a function of `(state, runtime)`
-            that returns one of these for each step.
-        tools: functions, LangChain tools, dicts of tools that the model's provider runs; or a
-            ToolNode. Without any the model is called once.
+        model: a LangChain chat model or its name; an object with `ainvoke` or `invoke`, or a
+            function, of messages; or a function of `(state, runtime)` that chooses the model.
+        tools: functions, LangChain tools, dicts for tools of the provider; or a ToolNode.
         prompt: a text or a message before the conversation, or a function of the state.
         response_format: a schema, or `(system text, schema)`, for `structured_response`.
-        pre_model_hook: a node before the model, which sees its `llm_input_messages`, if any.
-        post_model_hook: a node after the model.
+        pre_model_hook, post_model_hook: nodes before (sets `llm_input_messages`) and after it.
         state_schema: with at least `messages` and `remaining_steps`; default: `AgentState`.
-        context_schema: as in `StateGraph`.
-        checkpointer: as in `compile`.
-        store: as in `compile`.
-        interrupt_before: as in `compile`.
-        interrupt_after: as in `compile`.
-        debug: has no effect.
+        context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
         version: "v2" runs each tool call as a task, "v1" all calls of a message in one task.
         name: of the agent; set on its messages, too.
     Raises:

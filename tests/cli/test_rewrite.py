@@ -219,7 +219,7 @@ OUTDATED = [
     ),
     ("StateGraph(S, input=I)", "StateGraph(input=) is not supported here: write input_schema"),
     ("b.add_node('n', f, retry=r)", "add_node(retry=) is not supported here: write retry_policy"),
-    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not supported here"),
+    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not supported"),
     ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not supported here"),
     ("i.interrupt_id", ".interrupt_id is .id here"),
     ("create_react_agent(m, [], state_modifier='x')", "create_react_agent(state_modifier=) is not"),
