@@ -341,7 +341,7 @@ def test_langgraphs_methods_of_a_codec_are_refused(name):
     """
     A Codec stores nothing by them; a class of the program's own with both does.
     """
-    with pytest.raises(GraphBuildError, match=f"Own overrides {name}, by which a Codec stores"):
+    with pytest.raises(GraphBuildError, match=f"Own overrides {name}, which a Codec does"):
         type("Own", (Codec,), {name: lambda self, value: value, "__module__": __name__})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.errors.texts import is_unicode
+from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.launch import Address
 from actorgraph.superstep.nesting import stable
@@ -158,7 +158,7 @@ def _check_thread_id(given: object, text: str) -> None:
 def _namespace(given: object) -> str:
     if not given:
         return ""
-    if not isinstance(given, str) or not is_unicode(given) or "\0" in given:
+    if not isinstance(given, str) or not is_encodable(given) or "\0" in given:
         raise InvalidConfigError(
             f"checkpoint_ns must be storable text, got {str(given)[:40]!r}",
             do="take it from get_state().config; the thread's own namespace is ''",

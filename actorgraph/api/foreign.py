@@ -9,7 +9,7 @@ from weakref import WeakSet
 from actorgraph.api.overriding import RUN_METHODS, replaced_in_runs
 from actorgraph.api.savers import HostedSaver
 from actorgraph.errors import ForeignSaverWarning, GraphBuildError
-from actorgraph.errors.replacing import prefers_blocking
+from actorgraph.errors.replacing import overrides_sync
 from actorgraph.savers.foreign.backend import LIMITS, ForeignBackend
 from actorgraph.savers.foreign.calls import missing
 
@@ -46,7 +46,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
             )
         super().__init__(saver)
         self._calls.blocking_first = frozenset(
-            name for name in RUN_METHODS if prefers_blocking(type(saver), name)
+            name for name in RUN_METHODS if overrides_sync(type(saver), name)
         )
         with _LOCK:
             known = type(saver) in _WARNED

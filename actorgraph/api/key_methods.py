@@ -7,8 +7,8 @@ from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
-from actorgraph.errors.storage import fails_all
-from actorgraph.errors.telling import note, together
+from actorgraph.errors.storage import fails_every_request
+from actorgraph.errors.telling import add_note, combine_errors
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.runtime.system.resealing import reseal_runs
@@ -57,14 +57,14 @@ class KeyMethods:
             try:
                 await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
             except CheckpointError as error:
-                if fails_all(error):
+                if fails_every_request(error):
                     raise
-                note(error, f"thread {thread!r} stays as it is")
+                add_note(error, f"thread {thread!r} stays as it is")
                 failed.append(error)
         if getattr(self, "keeps_runs", False):
             failed += await reseal_runs(host, self.codec, thread_id)
         if failed:
-            raise together(failed)
+            raise combine_errors(failed)
         return len(threads)
 
     def rotate_keys(self, thread_id: str | None = None) -> int:

@@ -11,7 +11,7 @@ class is defined.
 """
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.replacing import is_ours, prefers_blocking, replaced
+from actorgraph.errors.replacing import is_own_class, overridden_methods, overrides_sync
 
 RUN_METHODS = ("get_tuple", "list", "put", "put_writes", "get_next_version")
 """The saver methods that LangGraph's runs call; each but the last has an async version."""
@@ -27,7 +27,7 @@ def replaced_in_runs(kind: type) -> list[str]:
     """Return the overridden methods that a run over the port would not call."""
     if is_ours(kind):
         return []
-    return replaced(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
+    return overridden_methods(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
 
 
 def check_subclass(kind: type) -> None:
@@ -36,12 +36,12 @@ def check_subclass(kind: type) -> None:
     Raises:
         GraphBuildError: a sync method is overridden whose async version is what is called.
     """
-    if is_ours(kind):
+    if is_own_class(kind):
         return
     for name in dir(kind):
         if name in _ALONE or name.startswith("_"):
             continue
-        if prefers_blocking(kind, name):
+        if overrides_sync(kind, name):
             raise GraphBuildError(
                 f"{kind.__name__} overrides {name}(), which async code and servers never call: "
                 f"they call a{name}()",

@@ -329,7 +329,7 @@ class CheckpointMethods:
             namespace=namespace,
             run=b"",
             epoch=EPOCH_ANY,
-            aside=True,
+            own_versions=True,
         )
         commit = handoff.commit(save)
         await self._host().writer.store(_outside_runs(commit, shape, strict))

@@ -11,7 +11,7 @@ from actorgraph.api import results
 from actorgraph.api.compiled import CompiledBase
 from actorgraph.api.system_calls import StartCall
 from actorgraph.codec import Codec, places
-from actorgraph.codec.located import located
+from actorgraph.codec.located import with_location
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import RunCancelledError, SerializationError
 from actorgraph.runtime.launch import Launch

@@ -9,8 +9,8 @@ from actorgraph.api.materializing import check_folding_graph, store_whole_values
 from actorgraph.api.removals_log import log_removal
 from actorgraph.codec.resealing import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
-from actorgraph.errors.storage import fails_all
-from actorgraph.errors.telling import note, together
+from actorgraph.errors.storage import fails_every_request
+from actorgraph.errors.telling import add_note, combine_errors
 from actorgraph.ports import Saver
 from actorgraph.runtime.hosting import host_of
 from actorgraph.values.commits import Request
@@ -180,9 +180,9 @@ class ThreadMethods:
                     graph, host_of(cast("Saver", self)), _checked_thread_id(thread_id)
                 )
             except CheckpointError as error:
-                if fails_all(error):
+                if fails_every_request(error):
                     raise
-                note(error, f"thread {thread_id!r} was not pruned")
+                add_note(error, f"thread {thread_id!r} was not pruned")
                 failed.append(error)
             else:
                 made.append(thread_id)

@@ -8,7 +8,7 @@ of channel, which holds its value: see `channels.stateful`.
 import inspect
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.replacing import is_ours
+from actorgraph.errors.replacing import is_own_class
 
 _FLAGS = {
     "consume": ("consumable", True),
@@ -25,7 +25,7 @@ def check_channel(kind: type) -> None:
     Raises:
         GraphBuildError: it overrides what a rule hasn't.
     """
-    own = [each for each in kind.__mro__ if not is_ours(each)]
+    own = [each for each in kind.__mro__ if not is_own_class(each)]
     defined = {name: vars(each)[name] for each in reversed(own) for name in vars(each)}
     if theirs := [name for name in _THEIRS if name in defined and "fold" not in defined]:
         raise GraphBuildError(
@@ -56,7 +56,7 @@ def check_channel(kind: type) -> None:
 
 
 def _rule_of(kind: type) -> str:
-    ours = (each for each in kind.__mro__ if is_ours(each))
+    ours = (each for each in kind.__mro__ if is_own_class(each))
     return next(ours).__name__
 
 

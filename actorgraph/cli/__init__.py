@@ -1,1 +1,1 @@
-"""Commands that are run from a shell."""
+"""Commands for the shell."""

@@ -1,4 +1,4 @@
-"""Where each name of LangGraph lives here: data for the codemod and for the migration guide."""
+"""The equivalent of each LangGraph name here: data for the codemod and the migration guide."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ TOP = "actorgraph"
 
 
 def _at(module: str, names: str) -> dict[str, str]:
-    """Each name -> where it is; `old=new` for one that is called otherwise here."""
+    """Map each name to its dotted name here; `old=new` for one with another name here."""
     pairs = (name.partition("=") for name in names.split())
     return {old: f"{module}.{new or old}" for old, _, new in pairs}
 
@@ -143,4 +143,4 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "langgraph.prebuilt.interrupt": _HUMAN,
     "langgraph.prebuilt.tool_validator": _VALIDATION,
 }
-"""Module of LangGraph -> name -> where it is here."""
+"""LangGraph module -> name -> dotted name here."""

@@ -1,7 +1,7 @@
-"""Arguments and attributes of LangGraph's that it has deprecated and that are not taken here.
+"""LangGraph's deprecated arguments and attributes, which are not supported here.
 
-The codemod moves imports; a call with such an argument would fail with a TypeError, so it is
-shown, with what to write instead.
+The codemod moves imports only. A call with such an argument would fail with a TypeError, so it is
+reported with its replacement.
 """
 
 import ast
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 _SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
 _RETRY = {"retry": "retry_policy"}
 _RUN = {"checkpoint_during": 'durability="async", or "exit" for False'}
-_INTERRUPT: dict[str, str] = dict.fromkeys(("ns", "when", "resumable"), "id=, or nothing")
+_INTERRUPT: dict[str, str] = dict.fromkeys(("ns", "when", "resumable"), "id=, or leave it out")
 
 ARGUMENTS: dict[str, dict[str, str]] = {
     "StateGraph": _SCHEMAS,
@@ -26,13 +26,13 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "Interrupt": _INTERRUPT,
     **dict.fromkeys(("invoke", "ainvoke", "stream", "astream"), _RUN),
 }
-"""Function or method -> its old argument -> what to write."""
+"""Function or method -> its old argument -> the replacement."""
 
 ATTRIBUTES = {"interrupt_id": "id"}
 
 
 def outdated(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-    """Each place of a program that uses such a name, and a sentence about it."""
+    """Iterate over the uses of such names in a program: expression and remark."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = _name_of(node.func)
@@ -40,7 +40,7 @@ def outdated(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
             for keyword in node.keywords:
                 if keyword.arg in known:
                     new = known[keyword.arg]
-                    yield node, f"{name}({keyword.arg}=) is not taken here: write {new}"
+                    yield node, f"{name}({keyword.arg}=) is not supported here: write {new}"
         elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
             yield node, f".{node.attr} is .{ATTRIBUTES[node.attr]} here"
 

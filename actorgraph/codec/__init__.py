@@ -1,4 +1,4 @@
-"""Values <-> bytes: allow-listed types, exact round trips, the rows of a checkpoint."""
+"""Encode values as bytes and back: allow-listed types, exact round trips, a checkpoint's rows."""
 
 from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.codec import Codec

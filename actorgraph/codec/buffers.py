@@ -1,8 +1,4 @@
-"""bytearray and memoryview: ormsgpack packs both as bytes and asks nobody, so they are looked for.
-
-Only where the payload has a byte that begins packed binary data, 0xC4 to 0xC6; few have one, though
-text may look like it.
-"""
+"""Find bytearrays and memoryviews, which ormsgpack packs as bytes without calling `default`."""
 
 from typing import Any, cast
 
@@ -10,9 +6,9 @@ _BUFFERS = frozenset({bytearray, memoryview})
 
 
 def holds_buffer(value: Any) -> bool:
-    """Whether lists and dicts hold a bytearray or a memoryview.
+    """Whether nested lists and dicts hold a bytearray or a memoryview.
 
-    Other types are packed one by one, each with a look of its own.
+    Other containers aren't entered: their content is packed separately, and checked then.
     """
     left: list[Any] = [value]
     while left:

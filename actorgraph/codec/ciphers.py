@@ -1,8 +1,4 @@
-"""AES-GCM with several keys: the first encrypts, each decrypts what was encrypted with it.
-
-An encrypted value is a random nonce of 12 bytes, the ciphertext, and a tag of 16. The cipher's
-name, which holds the key's id, is authenticated with it, and so is the value's place.
-"""
+"""AES-GCM with several keys."""
 
 import os
 from collections.abc import Mapping
@@ -19,6 +15,9 @@ _KEY_SIZES = (16, 24, 32)
 class AesCipher:
     """Encrypts with AES-GCM.
 
+    An encrypted value is a random nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. The
+    cipher's name, which contains the key's id, is authenticated with it.
+
     To change keys, put the new one first and keep the old ones for as long as there are values
     that were written with them.
 
@@ -31,14 +30,14 @@ class AesCipher:
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
-        given: Any = keys  # what is shown of it is its type: it may be a key
+        given: Any = keys  # the error shows only its type, because it may be a key
         if not isinstance(given, Mapping):
             raise InvalidConfigError(
-                f"keys are a {type(given).__name__}, not ids with their keys",
+                f"keys must be a mapping of id -> key, got {type(given).__name__}",
                 do='pass keys={"k1": os.urandom(32)}',
             )
         if not keys:
-            raise InvalidConfigError("there are no keys", do='pass keys={"k1": os.urandom(32)}')
+            raise InvalidConfigError("keys is empty", do='pass keys={"k1": os.urandom(32)}')
         for key_id, key in keys.items():
             _check(key_id, key)
         try:
@@ -53,10 +52,11 @@ class AesCipher:
         self._name = next(iter(self._ciphers))
 
     def encrypt(self, plaintext: bytes, associated: bytes = b"") -> tuple[str, bytes]:
-        """The cipher's name with the id of the first key, and the encrypted bytes.
+        """Encrypt with the first key.
 
         Args:
-            associated: what is authenticated with them and isn't stored.
+            associated: bytes that are authenticated too, and not stored.
+        Returns: the cipher's name with the key's id, and the encrypted bytes.
         """
         nonce = os.urandom(_NONCE)
         name = self._name
@@ -64,10 +64,11 @@ class AesCipher:
         return name, nonce + self._ciphers[name].encrypt(nonce, plaintext, known)
 
     def decrypt(self, ciphername: str, ciphertext: bytes, associated: bytes = b"") -> bytes:
-        """What was encrypted.
+        """Decrypt with the key that the name has.
 
         Raises:
-            EncryptionError: there is no such key, or the key, the bytes or `associated` are others.
+            EncryptionError: the key is unknown, or the key, the bytes or `associated` differ from
+                those of `encrypt`.
         """
         cipher = self._ciphers.get(ciphername)
         if cipher is None:
@@ -75,7 +76,7 @@ class AesCipher:
             raise EncryptionError(
                 f"a stored value was encrypted with key {ciphername.removeprefix(_KIND)!r}; "
                 f"this codec has {known}",
-                do="add the key behind the one that encrypts now: keys={'new': ..., 'old': ...}",
+                do="add the key after the one that encrypts now: keys={'new': ..., 'old': ...}",
             )
         nonce, sealed = ciphertext[:_NONCE], ciphertext[_NONCE:]
         try:
@@ -83,7 +84,7 @@ class AesCipher:
         except (self._invalid, ValueError) as error:
             raise EncryptionError(
                 f"a stored value can't be decrypted with key {ciphername.removeprefix(_KIND)!r}: "
-                "the key is another one, the bytes were changed, or they were written for another "
+                "the key differs, the bytes were changed, or they were written for another "
                 "thread, channel, version or task",
                 do="check the key of that id, then the database's integrity",
             ) from error
@@ -95,7 +96,7 @@ def _named(name: str, associated: bytes) -> bytes:
 
 
 def key_of_environment() -> bytes:
-    """The key in ACTORGRAPH_AES_KEY, else in LANGGRAPH_AES_KEY: its text as UTF-8.
+    """Return the key in ACTORGRAPH_AES_KEY, else in LANGGRAPH_AES_KEY: its text as UTF-8.
 
     Raises:
         InvalidConfigError: neither is set.
@@ -112,12 +113,12 @@ def key_of_environment() -> bytes:
 def _check(key_id: Any, key: bytes) -> None:
     if type(key_id) is not str or not 0 < len(key_id.encode()) < 200:
         raise InvalidConfigError(
-            f"key id {key_id!r} is no text, is empty, or has 200 bytes or more",
+            f"a key id must be a str of 1 to 199 bytes, got {key_id!r}",
             do="use a short id, such as a date: it is stored with each value",
         )
     if type(key) is not bytes or len(key) not in _KEY_SIZES:
-        what = f"{len(key)} bytes" if type(key) is bytes else f"a {type(key).__name__}"
+        size = f"{len(key)} bytes" if type(key) is bytes else f"a {type(key).__name__}"
         raise InvalidConfigError(
-            f"key {key_id!r} is {what}; AES takes 32 bytes (or 16, or 24)",
+            f"key {key_id!r} must be 32 bytes (or 16, or 24) for AES, got {size}",
             do="make one with os.urandom(32) and keep it outside of the database",
         )

@@ -1,7 +1,7 @@
-"""Copies of decoded values: what decoding the same bytes again would give, in less time.
+"""Copies of decoded values: equal to decoding the same bytes again, in less time.
 
-A decoded value is a tree: nothing in it is there twice. What can't change is shared by its copies;
-all else is new in each, so that whoever changes one of them changes that one alone.
+A decoded value is a tree: no object is in it twice. Copies share its immutable parts; all other
+parts are new in each copy, so that changing one copy changes no other.
 """
 
 import datetime as dt
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from actorgraph.codec.types import DATACLASS, MODEL, extension_of
 
-_UNCHANGING = frozenset(
+_IMMUTABLE = frozenset(
     (
         *(type(None), bool, int, float, complex, str, bytes),
         *(dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, ZoneInfo),
@@ -28,36 +28,36 @@ _COPIERS: dict[type, Callable[[Any], Any]] = {}
 
 
 class UncopiableError(Exception):
-    """A value of which only its bytes can make another one."""
+    """A value that can only be copied by decoding its bytes again."""
 
 
 def list_copier(items: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """The fastest way to copy any of these items, each of which can be copied."""
-    if all(type(item) in _UNCHANGING for item in items):
+    """Choose the fastest function that copies these items, all of which can be copied."""
+    if all(type(item) in _IMMUTABLE for item in items):
         return list
-    return _copied_dicts if all(map(_is_flat, items)) else copied_items
+    return _copy_dicts if all(map(_is_flat, items)) else copy_items
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a value is a dict whose keys and values can't change, as most messages are."""
+    """Whether a value is a dict of immutable keys and values, as most message dicts are."""
     if type(value) is not dict:
         return False
     flat = cast("dict[Any, Any]", value)
-    return all(type(k) is str and type(v) in _UNCHANGING for k, v in flat.items())
+    return all(type(k) is str and type(v) in _IMMUTABLE for k, v in flat.items())
 
 
-def _copied_dicts(items: Sequence[dict[str, Any]]) -> list[Any]:
+def _copy_dicts(items: Sequence[dict[str, Any]]) -> list[Any]:
     return [*map(dict.copy, items)]
 
 
-def copied(value: Any) -> Any:
-    """A copy.
+def copy_value(value: Any) -> Any:
+    """Copy a value.
 
     Raises:
-        UncopiableError: something in it is of no type whose copies are known to be exact.
+        UncopiableError: a part of it has a type whose copies aren't known to be exact.
     """
     kind = type(value)
-    if kind in _UNCHANGING:
+    if kind in _IMMUTABLE:
         return value
     copier = _COPIERS.get(kind)
     if copier is None:
@@ -86,23 +86,23 @@ def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
         if type(key) is not str:
             raise UncopiableError
         kind = type(item)
-        if kind in _UNCHANGING:
+        if kind in _IMMUTABLE:
             continue
         # Most dicts and lists in a message are empty, and a call for each is most of its cost.
-        made[key] = kind() if kind in _PLAIN and not item else copied(item)
+        made[key] = kind() if kind in _PLAIN and not item else copy_value(item)
     return made
 
 
-def copied_items(value: Sequence[Any]) -> list[Any]:
-    """A list of copies.
+def copy_items(value: Sequence[Any]) -> list[Any]:
+    """Copy each item.
 
-    Raises: as `copied`.
+    Raises: as `copy_value`.
     """
-    return [item if type(item) in _UNCHANGING else copied(item) for item in value]
+    return [item if type(item) in _IMMUTABLE else copy_value(item) for item in value]
 
 
 def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([copied(item) for item in value])
+    return tuple([copy_value(item) for item in value])
 
 
 def _dataclass(value: Any) -> Any:
@@ -121,13 +121,13 @@ def _model(value: Any) -> Any:
     return made
 
 
-_COPIERS.update({dict: _dict, list: copied_items, tuple: _tuple})
+_COPIERS.update({dict: _dict, list: copy_items, tuple: _tuple})
 
 
 def can_copy(value: Any) -> bool:
-    """Whether `copied` takes a value."""
+    """Whether `copy_value` takes a value."""
     try:
-        copied(value)
+        copy_value(value)
     except (UncopiableError, AttributeError, TypeError, RecursionError):
         return False
     return True

@@ -1,8 +1,4 @@
-"""The types that a program declares outside of any graph: in the signatures of `@task` functions.
-
-A task may be called in any graph, so what it returns may be stored with any of them. A type
-stands on this list as long as it exists, and only if the program itself has named it.
-"""
+"""Types that a program declares in the signatures of `@task` functions, outside of any graph."""
 
 from collections.abc import Iterable
 from weakref import WeakValueDictionary
@@ -13,12 +9,12 @@ _DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
 
 
 def declare(kinds: Iterable[type]) -> None:
-    """Put the user's types on the list; other types are left out."""
+    """Allow these types in every codec for as long as they exist; unsupported ones are skipped."""
     for kind in kinds:
         if extension_of(kind) is not None:
             _DECLARED[name_of(kind)] = kind
 
 
 def declared(name: str) -> type | None:
-    """The type of that name, if it is on the list."""
+    """Return the declared type of that name, if there is one."""
     return _DECLARED.get(name)

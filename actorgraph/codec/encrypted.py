@@ -1,4 +1,4 @@
-"""`EncryptedSerializer`: LangGraph's way to say `Codec(keys=...)`."""
+"""`EncryptedSerializer`: LangGraph's name for `Codec(keys=...)`."""
 
 from typing import Self
 
@@ -13,7 +13,7 @@ class EncryptedSerializer(Codec):
     Args:
         cipher: see `CipherProtocol`.
         serde: a codec whose types are allowed; default one with no types of its own.
-        reads_plain: whether values that aren't encrypted are read. Default False: they are refused.
+        reads_plain: whether unencrypted values are read. Default False: they are refused.
     """
 
     def __init__(
@@ -26,9 +26,10 @@ class EncryptedSerializer(Codec):
     def from_pycryptodome_aes(
         cls, serde: Codec | None = None, *, key: bytes | None = None, reads_plain: bool = False
     ) -> Self:
-        """One with a single AES key; the name is LangGraph's, `cryptography` does the work.
+        """Make one with a single AES key.
 
-        What LangGraph has encrypted is not read.
+        The name is LangGraph's; the package used is `cryptography`. Values that LangGraph has
+        encrypted can't be read.
 
         Args:
             key: 16, 24 or 32 bytes; default: the text of the environment variable

@@ -1,12 +1,4 @@
-"""What goes around encoded values: compression of large ones, then encryption.
-
-An enveloped payload begins with 0xC1, the one byte that no msgpack begins with, and a byte that
-says which: compressed, then zlib's bytes; or encrypted, then one byte of length, the cipher's
-name and its bytes. So each row says how it is read, whatever the settings were when it was written.
-
-What is encrypted is bound to its place (`codec.places`): as associated data by `AesCipher`; with
-any other cipher a hash of the place is encrypted in front of the value, and compared.
-"""
+"""Compression of large encoded values, then encryption."""
 
 import zlib
 from hashlib import blake2b
@@ -21,11 +13,11 @@ from actorgraph.errors import EncryptionError, InvalidConfigError, Serialization
 
 MARK = b"\xc1"
 _ZLIB = b"\xc1\x01"
-_SEALED = b"\xc1\x02"
-_LEVEL = 1
-"""zlib's fastest: a payload is encoded in the event loop."""
+_ENCRYPTED = b"\xc1\x02"
+_ZLIB_LEVEL = 1
+"""zlib's fastest level, because values are compressed in the event loop."""
 _SMALL_WBITS = 12
-_WORDS = (
+_ZLIB_DICTIONARY = (
     b"\xa5model\xaamodel_name\xadfinish_reason\xa4stop\xaatool_calls\xabstop_reason\xa8end_turn"
     b"\xacinput_tokens\xadoutput_tokens\xactotal_tokens\xb3input_token_details\xaacache_read"
     b"\xb4output_token_details\xa9reasoning\xa4text\xa4type\xa9image_url\xa3url\xa4role\xa6system"
@@ -42,34 +34,39 @@ _WORDS = (
     b"\xa2id\xd9$\xa4name\xc0\xb1additional_kwargs\x80\xb1response_metadata\x80\xaatool_calls\x90"
     b"\xb2invalid_tool_calls\x90\xaeusage_metadata\xc0"
 )
-"""What small values begin with: zlib refers to it. Part of the stored format: never change it."""
-_HASH = 16
+"""zlib's preset dictionary for small values. Part of the stored format: never change it."""
+_PLACE_HASH_BYTES = 16
 
 INFLATED_MAX = 30_000_000
-"""Bytes that a compressed value has at most: larger ones aren't compressed, and are not read."""
+"""Bytes of a value up to which it is compressed; a stored one that inflates to more is refused."""
 
 
 @runtime_checkable
 class CipherProtocol(Protocol):
-    """Encrypts payloads. `AesCipher` is one; a program may have its own, for a key service say."""
+    """Encrypts payloads. `AesCipher` is one; a program may have its own, for a key service."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        """The name of the cipher and key (1 to 255 bytes of UTF-8), and the encrypted bytes."""
+        """Return the name of the cipher and key (1 to 255 bytes of UTF-8), and the ciphertext."""
         ...
 
     def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        """What `encrypt` got. Must raise for a name that it doesn't know and for changed bytes."""
+        """Return the plaintext. Must raise for an unknown name and for changed bytes."""
         ...
 
 
 class Envelope:
-    """The settings of one codec.
+    """Compresses and encrypts the payloads of one codec.
+
+    An enveloped payload begins with 0xC1, the one byte that no msgpack begins with, and a kind: 1
+    is compressed (zlib's bytes follow); 2 is encrypted (one byte of length, the cipher's name and
+    the ciphertext follow). So each row says how to read it, whatever the settings were when it was
+    written.
 
     Args:
         cipher: None leaves values readable.
         compress_above: bytes above which a payload is compressed, if that makes it smaller;
             None compresses nothing.
-        reads_plain: whether values that aren't encrypted are read although there is a cipher.
+        reads_plain: whether unencrypted values are read although there is a cipher.
     Raises:
         InvalidConfigError: `compress_above` is negative, or the cipher has not both methods.
     """
@@ -79,7 +76,7 @@ class Envelope:
     ) -> None:
         if compress_above is not None and compress_above < 0:
             raise InvalidConfigError(
-                f"compress_above is {compress_above}, and no payload has less than 0 bytes",
+                f"compress_above must be >= 0 or None, got {compress_above}",
                 do="pass a number of bytes, 4096 for instance, or None",
             )
         if cipher is not None and not isinstance(cipher, CipherProtocol):
@@ -92,48 +89,49 @@ class Envelope:
         self._reads_plain = reads_plain
 
     def close(self, payload: bytes, place: Place = NOWHERE) -> bytes:
-        """The bytes to store for an encoded value."""
+        """Compress and encrypt an encoded value for its place."""
+        # Compress first: ciphertext does not compress.
         if self._above is not None and self._above < len(payload) <= INFLATED_MAX:
-            smaller = _ZLIB + _deflated(payload)
+            smaller = _ZLIB + _compress(payload)
             payload = smaller if len(smaller) < len(payload) else payload
-        return payload if self.cipher is None else self._sealed(self.cipher, payload, place)
+        return payload if self.cipher is None else self._encrypted(self.cipher, payload, place)
 
     def move(self, payload: bytes, place: Place, target: Place) -> bytes:
-        """The bytes to store at `target` for those that are stored at `place`.
+        """Re-encrypt bytes that are stored at `place` for `target`, with the first key.
 
-        They are encrypted with the key that encrypts now, also those that weren't encrypted.
+        Values that weren't encrypted are encrypted, if there is a key.
 
         Raises: as `open`.
         """
-        plain = self._unsealed(payload, place)
-        return plain if self.cipher is None else self._sealed(self.cipher, plain, target)
+        plain = self._decrypted(payload, place)
+        return plain if self.cipher is None else self._encrypted(self.cipher, plain, target)
 
-    def _sealed(self, cipher: CipherProtocol, payload: bytes, place: Place) -> bytes:
+    def _encrypted(self, cipher: CipherProtocol, payload: bytes, place: Place) -> bytes:
         if isinstance(cipher, AesCipher):
             name, sealed = cipher.encrypt(payload, ormsgpack.packb(place))
         else:
-            name, sealed = cipher.encrypt(_hashed(place) + payload)
+            name, sealed = cipher.encrypt(_place_hash(place) + payload)
         label = name.encode()
         if not 0 < len(label) < 256:
             raise EncryptionError(
                 f"the cipher's name {name!r} has {len(label)} bytes",
                 do="let `encrypt` return a name of 1 to 255 bytes",
             )
-        return _SEALED + bytes([len(label)]) + label + sealed
+        return _ENCRYPTED + bytes([len(label)]) + label + sealed
 
     def open(self, payload: bytes, place: Place = NOWHERE) -> bytes:
-        """The encoded value of stored bytes.
+        """Decrypt and decompress stored bytes.
 
         Raises:
             EncryptionError: they can't be decrypted, were encrypted for another place, or should
                 be encrypted and are not.
-            SerializationError: the compressed bytes are damaged, or too many.
+            SerializationError: the compressed bytes are damaged, or inflate to too many.
         """
-        payload = self._unsealed(payload, place)
-        return _inflated(payload) if payload[:2] == _ZLIB else payload
+        payload = self._decrypted(payload, place)
+        return _decompress(payload) if payload[:2] == _ZLIB else payload
 
     def check_plain(self) -> None:
-        """Refuse a value that isn't encrypted, unless such are read.
+        """Refuse an unencrypted value, unless there is no key or `reads_plain`.
 
         Raises: EncryptionError.
         """
@@ -141,11 +139,11 @@ class Envelope:
             raise EncryptionError(
                 "a stored value is not encrypted, and this codec reads encrypted values only",
                 do="if the thread was begun before there were keys, pass reads_plain=True; "
-                "otherwise somebody has changed the database",
+                "otherwise the database has been tampered with",
             )
 
-    def _unsealed(self, payload: bytes, place: Place) -> bytes:
-        if payload[:2] != _SEALED:
+    def _decrypted(self, payload: bytes, place: Place) -> bytes:
+        if payload[:2] != _ENCRYPTED:
             self.check_plain()
             return payload
         if self.cipher is None:
@@ -158,7 +156,7 @@ class Envelope:
             name, sealed = payload[3:start].decode(), payload[start:]
             if isinstance(self.cipher, AesCipher):
                 return self.cipher.decrypt(name, sealed, ormsgpack.packb(place))
-            return _checked(self.cipher.decrypt(name, sealed), place)
+            return _check_place(self.cipher.decrypt(name, sealed), place)
         except EncryptionError:
             raise
         except Exception as error:
@@ -169,38 +167,39 @@ class Envelope:
             ) from error
 
 
-NONE = Envelope(None, None, reads_plain=True)
-"""Reads what other codecs have compressed."""
+NO_ENVELOPE = Envelope(None, None, reads_plain=True)
+"""Reads the values that other codecs have compressed."""
 
 
-def _deflated(payload: bytes) -> bytes:
-    """What zlib makes of it. A small window is enough for few bytes, and is made faster."""
+def _compress(payload: bytes) -> bytes:
+    """Compress with zlib; small payloads with a small window, which is set up faster."""
     if len(payload) > 1 << _SMALL_WBITS:
-        return zlib.compress(payload, _LEVEL)
-    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _SMALL_WBITS, 5, zdict=_WORDS)
+        return zlib.compress(payload, _ZLIB_LEVEL)
+    stream = zlib.compressobj(_ZLIB_LEVEL, zlib.DEFLATED, _SMALL_WBITS, 5, zdict=_ZLIB_DICTIONARY)
     return stream.compress(payload) + stream.flush()
 
 
-def _hashed(place: Place) -> bytes:
-    return blake2b(ormsgpack.packb(place), digest_size=_HASH).digest()
+def _place_hash(place: Place) -> bytes:
+    return blake2b(ormsgpack.packb(place), digest_size=_PLACE_HASH_BYTES).digest()
 
 
-def _checked(plain: bytes, place: Place) -> bytes:
-    if not compare_digest(plain[:_HASH], _hashed(place)):
+def _check_place(plain: bytes, place: Place) -> bytes:
+    # A cipher without associated data gets a hash of the place in front of the plaintext instead.
+    if not compare_digest(plain[:_PLACE_HASH_BYTES], _place_hash(place)):
         raise EncryptionError(
             "a stored value was written for another thread, channel, version or task",
-            do="somebody has moved rows in the database: restore it from a backup",
+            do="rows were moved inside the database: restore it from a backup",
         )
-    return plain[_HASH:]
+    return plain[_PLACE_HASH_BYTES:]
 
 
-def _inflated(payload: bytes) -> bytes:
-    stream = zlib.decompressobj(zdict=_WORDS)
+def _decompress(payload: bytes) -> bytes:
+    stream = zlib.decompressobj(zdict=_ZLIB_DICTIONARY)
     try:
         inflated = stream.decompress(memoryview(payload)[2:], INFLATED_MAX)
         if stream.eof and not stream.unused_data:
             return inflated
-        why = "it is cut off, or something stands behind it"
+        why = "it is cut off, or has trailing bytes"
         if stream.unconsumed_tail:
             why = f"it has more than {INFLATED_MAX:,} bytes"
     except zlib.error as error:

@@ -1,7 +1,4 @@
-"""Telling the program about stored types that it doesn't allow, beside the error that is raised.
-
-For alerts: a name that nobody put on a list is a deployment that forgot a type, or an attack.
-"""
+"""Listeners for stored types that are refused."""
 
 import logging
 import threading
@@ -14,7 +11,10 @@ _LOG = logging.getLogger("actorgraph.codec")
 class SerdeEvent(TypedDict):
     """A stored value was refused because of its type.
 
-    `kind` is "msgpack_blocked"; `module` and `name` are those of the type, as stored.
+    Attributes:
+        kind: "msgpack_blocked".
+        module: of the type, as stored.
+        name: of the type, as stored.
     """
 
     kind: str
@@ -31,9 +31,9 @@ _LOCK = threading.Lock()
 def register_serde_event_listener(listener: Listener) -> Callable[[], None]:
     """Call `listener` for each stored type that is refused, in the thread that decodes.
 
-    What it raises is logged and goes no further.
+    Exceptions of the listener are logged, not raised.
 
-    Returns: a function that takes the listener off; calling it again does nothing.
+    Returns: a function that removes the listener; calling it again does nothing.
     """
     with _LOCK:
         _LISTENERS.append(listener)
@@ -48,8 +48,8 @@ def register_serde_event_listener(listener: Listener) -> Callable[[], None]:
     return unregister
 
 
-def tell_blocked(type_name: str) -> None:
-    """Tell the listeners that a type, "module:Name", was refused."""
+def notify_blocked(type_name: str) -> None:
+    """Call the listeners for a refused type, "module:Name"."""
     with _LOCK:
         listeners = tuple(_LISTENERS)
     module, _, name = type_name.partition(":")

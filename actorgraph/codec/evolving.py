@@ -1,6 +1,7 @@
-"""Checkpoints as the graph's migrations make them: renamed, dropped, converted.
+"""Bring stored checkpoints up to date: old formats, then the graph's own migrations.
 
-What has changed is stored anew, as a whole value, with the next checkpoint: see `Placement.moved`.
+Stored rows are never rewritten. What changes here is stored as a whole value with the run's next
+checkpoint: see `Placement.moved`.
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,11 @@ from actorgraph.values.migrations import Migration
 from actorgraph.values.records import Restored
 
 
-def evolved(plan: Plan, restored: Restored, placement: Placement) -> Restored:
-    """A checkpoint after the graph's migrations; `placement` learns what must be stored anew.
+def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Restored:
+    """Apply the graph's migrations to a checkpoint: rename, drop and convert.
 
+    Args:
+        placement: updated with what must be stored again.
     Raises:
         SchemaMismatchError: a DeltaChannel is renamed, or a node some of whose tasks are stored.
     """
@@ -32,7 +35,7 @@ def evolved(plan: Plan, restored: Restored, placement: Placement) -> Restored:
         for channel, convert in migration.values.items():
             value = restored.values.get(channel, EMPTY)
             made = value if value is EMPTY else convert(value)
-            if made is not value:
+            if made is not value:  # a migration returns what needs no conversion as it is
                 _store_anew(plan, placement, restored.values, channel, made)
     return restored
 
@@ -48,8 +51,9 @@ def _renamed(
             continue
         if new is not None and old in deltas:
             raise SchemaMismatchError(
-                f"a migration renames {old!r}, of which a checkpoint holds the writes only",
-                do="with the old graph, aprune(..., materialize=graph) makes it hold the value",
+                f"a migration renames the delta channel {old!r}, but a checkpoint holds only its "
+                "writes, not its value",
+                do="with the old graph, store the value: aprune(..., materialize=graph)",
             )
         deltas.pop(old, None)
         version, value = versions.pop(old), values.pop(old, EMPTY)
@@ -75,8 +79,8 @@ def _with_nodes(
         for name, new in names.items():
             if new is not None and name in row.path:
                 raise SchemaMismatchError(
-                    f"a migration renames node {name!r}, of which a checkpoint has tasks that "
-                    "ended, failed or asked",
+                    f"a migration renames node {name!r}, but a checkpoint has pending writes, "
+                    "errors or interrupts of its tasks",
                     do="let these threads finish their superstep with the old graph first",
                 )
     seen = {names.get(node, node) or node: known for node, known in restored.seen.items()}

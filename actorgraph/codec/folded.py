@@ -1,11 +1,11 @@
-"""The values of DeltaChannels: the last whole value and the writes since, folded once more."""
+"""The values of delta channels: the last whole value and the writes since, folded once more."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.held import held_values, lost
+from actorgraph.codec.held import held_values, missing_rows_error
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import SerializationError
@@ -15,20 +15,20 @@ from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.records import StoredWrite
 
 
-def folded_values(
+def delta_values(
     codec: Codec,
     plan: Plan,
     stored: StoredCheckpoint,
     placement: Placement,
     ledgers: Sequence[Sequence[StoredWrite]],
 ) -> dict[str, Any]:
-    """The values of a checkpoint's deltas; those that the plan doesn't know are left out.
+    """Fold the values of a checkpoint's delta channels; unknown channels are left out.
 
     Args:
-        placement: learns where the lists are stored that these values go on from.
-        ledgers: those of `stored.ancestors`.
+        placement: updated with where the lists are stored that these values extend.
+        ledgers: the pending writes of each of `stored.ancestors`.
     Raises:
-        SerializationError: an ancestor is missing, or the rule can't fold what was written.
+        SerializationError: an ancestor is missing, or the channel can't fold what was written.
     """
     record = decode_record(stored.row.record)
     rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}
@@ -44,10 +44,12 @@ def folded_values(
         held = held_values(codec, plan, ancestor, record.only(ends), placement) if ends else {}
         for channel in ends:
             values[channel] = held.get(channel, rules[channel].initial())
-            placement.forget(channel)  # it is not here; yet a list can grow where it is
+            # This checkpoint doesn't hold the value. `growths` still knows the ancestor's list, so
+            # that the next stored list appends to its rows.
+            placement.forget(channel)
     for channel, rule in rules.items():
         if channel not in values:
-            raise lost(channel, stored)
+            raise missing_rows_error(channel, stored)
         values[channel] = refolded(rule, channel, values[channel], reversed(supersteps[channel]))
     return {channel: value for channel, value in values.items() if value is not EMPTY}
 
@@ -56,8 +58,7 @@ def _rule(plan: Plan, channel: str) -> Channel[Any]:
     rule = plan.channels[channel]
     if not rule.refolds:
         raise SerializationError(
-            f"channel {channel!r} was stored by a DeltaChannel, of whose writes {rule!r} can't "
-            "make a value",
+            f"channel {channel!r} was stored by a DeltaChannel, whose writes {rule!r} can't fold",
             do="give the key a DeltaChannel or a reducer until its threads have ended",
         )
     return rule

@@ -1,10 +1,4 @@
-"""Frames: encoded lists one behind the other, so that rows join without being decoded.
-
-A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. A database's
-frames are checked: the highest bit of the length is set, and the CRC-32 of the length and the bytes
-stands between them (4 bytes, big endian). Rows may have frames of both kinds: those that were
-written before there were checksums stay as they are.
-"""
+"""Frames: encoded lists one behind the other; see `codec.records`."""
 
 import struct
 from collections.abc import Iterator
@@ -18,12 +12,12 @@ _CHECKED = 1 << 31
 
 
 def frame(encoded: bytes) -> bytes:
-    """One frame, without a checksum."""
+    """Put encoded items into a frame without a checksum."""
     return _LENGTH.pack(len(encoded)) + encoded
 
 
-def checked(payload: bytes) -> bytes:
-    """Some frames with checksums.
+def with_checksums(payload: bytes) -> bytes:
+    """Return the same frames, each with a checksum.
 
     Raises: as `frames`.
     """
@@ -34,8 +28,8 @@ def checked(payload: bytes) -> bytes:
     return b"".join(parts)
 
 
-def plain(payload: bytes) -> bytes:
-    """Some frames without their checksums, which were right.
+def without_checksums(payload: bytes) -> bytes:
+    """Verify the checksums and return the frames without them.
 
     Raises: as `frames`.
     """
@@ -43,10 +37,10 @@ def plain(payload: bytes) -> bytes:
 
 
 def frames(payload: bytes) -> Iterator[bytes]:
-    """What the frames of a row hold, in order.
+    """Iterate over the contents of a row's frames, in order, verifying those with a checksum.
 
     Raises:
-        SerializationError: the row ends in the middle of one, or one has changed.
+        SerializationError: the row ends in the middle of a frame, or a checksum is wrong.
     """
     position, whole = 0, len(payload)
     while position < whole:
@@ -65,6 +59,7 @@ def frames(payload: bytes) -> Iterator[bytes]:
 
 
 def _sum(size: int, encoded: bytes) -> int:
+    # The length is in the sum: a flipped bit in it would otherwise read as another frame.
     return crc32(encoded, crc32(_LENGTH.pack(size)))
 
 

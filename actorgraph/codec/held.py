@@ -1,4 +1,4 @@
-"""The values that a checkpoint holds itself: inline, as blobs, as lists in ranges."""
+"""The values that a checkpoint holds itself: inline, as blobs, as lists in rows of items."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.frames import frames
-from actorgraph.codec.located import located
+from actorgraph.codec.located import with_location
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, items_at, value_at
 from actorgraph.codec.records import Record
-from actorgraph.codec.remembered import starts_right
+from actorgraph.codec.remembered import are_contiguous
 from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.growth import Growth, Row
@@ -23,10 +23,11 @@ from actorgraph.values.shared import Shared
 def held_values(
     codec: Codec, plan: Plan, stored: StoredCheckpoint, record: Record, placement: Placement
 ) -> dict[str, Any]:
-    """The values that a checkpoint holds, by channel.
+    """Decode the values that a checkpoint holds itself.
 
     Args:
-        placement: learns where each of them is.
+        placement: updated with where each of them is stored.
+    Returns: channel -> value; delta channels and empty ones are absent.
     Raises:
         SerializationError: rows are missing, or can't be read.
     """
@@ -36,26 +37,27 @@ def held_values(
         codec.check_plain()
     for channel, value in record.values.items():
         values[channel] = placement.values[channel] = value
-    sources = record.sources if record.shared else ()
+    sources = record.shared_rows if record.shared else ()
     for channel in record.blobs:
         if channel not in sources:
             values[channel] = _blob(codec, stored, record, channel)
             placement.blobs.add(channel)
     for channel, names in record.shared.items():
         placement.shared[channel] = names
-        placement.sources.update((name, record.version_of(name)) for name in names)
+        placement.shared_versions.update((name, record.version_of(name)) for name in names)
         if channel != START:
             values[channel] = _blob(codec, stored, record, names[0])
-        elif START in values:
+        elif START in values:  # an input holds references to the shared rows of its large values
             values[START] = {
-                key: resolved(codec, stored, record, value) for key, value in values[START].items()
+                key: resolve_shared(codec, stored, record, value)
+                for key, value in values[START].items()
             }
     placement.stands = dict(record.stands)
     for channel, chain in record.lists.items():
         try:
             growth = _list(codec, channel, chain, stored)
         except ActorGraphError as error:
-            raise located(error, f"channel {channel!r}") from error.__cause__
+            raise with_location(error, f"channel {channel!r}") from error.__cause__
         placement.lists[channel] = placement.growths[channel] = growth
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)
@@ -65,22 +67,25 @@ def held_values(
     return {channel: value for channel, value in loaded.items() if value is not EMPTY}
 
 
-def resolved(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:
-    """A value, or that of the row which it names, made anew for each who holds it."""
+def resolve_shared(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:
+    """Return a value, or a new decoding of the shared row that it refers to.
+
+    New for each holder, so that no two of them hold the same mutable object.
+    """
     return _blob(codec, stored, record, value.name) if type(value) is Shared else value
 
 
 def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> Any:
-    """The value of a row of its own."""
+    """Decode a blob row."""
     if name not in stored.blobs:
-        raise lost(name, stored)
+        raise missing_rows_error(name, stored)
     place = NOWHERE
     if codec.encrypts:
         place = value_at(stored.thread_id, stored.namespace, name, record.version_of(name))
     try:
         return codec.decode(stored.blobs[name], place)
     except ActorGraphError as error:
-        raise located(error, f"the value of channel {name!r}") from error.__cause__
+        raise with_location(error, f"the value of channel {name!r}") from error.__cause__
 
 
 def _list(
@@ -91,9 +96,9 @@ def _list(
     for lineage, end in chain:
         found = stored.ranges.get((channel, lineage), ())
         items += _items(codec, (channel, lineage), found, stored, (len(items), end))
-        rows = [Row(row.start, row.count, len(row.payload)) for row in found]
+        rows = [Row(row.start, row.count, len(row.payload)) for row in found]  # of the last one
         if len(items) < end:
-            raise lost(channel, stored)
+            raise missing_rows_error(channel, stored)
         del items[end:]
     return Growth([(lineage, end) for lineage, end in chain], items, rows)
 
@@ -105,27 +110,32 @@ def _items(
     stored: StoredCheckpoint,
     span: tuple[int, int],
 ) -> list[Any]:
-    """The items of a lineage's rows, the first of which stands at the beginning of `span`."""
+    """Decode the rows of one lineage.
+
+    Args:
+        of: channel and lineage.
+        span: positions in the list of the lineage's first item, and of the end that is wanted.
+    """
     start, end = span
     where = (stored.thread_id, stored.namespace, *of)
-    if codec.lists is not None and starts_right(rows, start):
+    if codec.lists is not None and are_contiguous(rows, start):
         known = codec.lists.read(where, rows, end - start, codec.decode)
         if known is not None:
             return known
     items: list[Any] = []
     for row in rows:
         if row.start != start + len(items):
-            raise lost(of[0], stored)
+            raise missing_rows_error(of[0], stored)
         for part in frames(row.payload):
             place = items_at(*where, start + len(items)) if codec.encrypts else NOWHERE
             items.extend(codec.decode(part, place))
     return items
 
 
-def lost(channel: str, stored: StoredCheckpoint) -> SerializationError:
-    """The error of a checkpoint whose rows are not all there."""
+def missing_rows_error(channel: str, stored: StoredCheckpoint) -> SerializationError:
+    """Error for a checkpoint some of whose rows are missing."""
     return SerializationError(
-        f"checkpoint {as_text(stored.row.id)} of thread {stored.thread_id!r} has lost rows of "
+        f"checkpoint {as_text(stored.row.id)} of thread {stored.thread_id!r} lacks rows of "
         f"channel {channel!r}",
         do="check the database's integrity, or restore it from a backup",
     )

@@ -1,15 +1,15 @@
-"""Errors of what was stored, with its place: whose row it is, and which."""
+"""Errors of stored rows, with the thread and row that they are about."""
 
 from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.ids import as_text
 
 
-def located(error: Exception, where: str) -> ActorGraphError:
-    """The error to raise for one that a stored row has caused.
+def with_location(error: Exception, where: str) -> ActorGraphError:
+    """Return the error to raise for one that a stored row has caused.
 
-    The library's own keep their class, and name the place if they don't. Whatever else comes of
-    bytes that no codec has written is a SerializationError; its cause is what came.
+    The library's own errors keep their class, and get `where` in front of their text. Anything
+    else, which bytes that no codec wrote can raise, becomes the cause of a SerializationError.
     """
     if isinstance(error, ActorGraphError):
         if where not in error.what:
@@ -24,7 +24,7 @@ def located(error: Exception, where: str) -> ActorGraphError:
     return found
 
 
-def point_of(stored: StoredCheckpoint) -> str:
-    """A checkpoint, in the text of an error."""
+def checkpoint_label(stored: StoredCheckpoint) -> str:
+    """Name a checkpoint for the text of an error."""
     where = f" of namespace {stored.namespace!r}" if stored.namespace else ""
     return f"checkpoint {as_text(stored.row.id)}{where} of thread {stored.thread_id!r}"

@@ -1,7 +1,4 @@
-"""Chat messages are always on the codec's list: ours, and LangChain's once it has been imported.
-
-Nothing is imported on load: a stored LangChain message is an error in a program without it.
-"""
+"""Chat messages are always allowed: ours, and LangChain's once the program has imported it."""
 
 from actorgraph.messages.forms import langchain
 from actorgraph.messages.kinds import KINDS
@@ -10,8 +7,8 @@ _OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 _LANGCHAIN = "langchain_core.messages."
 
 
-def message_kind(name: str) -> type | None:
-    """The class of messages with this stored name; None if it is none."""
+def message_type(name: str) -> type | None:
+    """Return the message class with this stored name; None if there is none."""
     if not name.startswith(_LANGCHAIN):
         return _OURS.get(name)
     module = langchain()

@@ -1,8 +1,4 @@
-"""Checkpoints of formats 1 and 2: edges were channels of other names.
-
-`start:x` and `branch:a:condition:x` are the edge to node x, and a channel that has a node's name is
-each of its edges. Facts of LangGraph's history, which programs bring along with `aput`.
-"""
+"""Checkpoints of formats 1 and 2: edges were channels of other names."""
 
 from collections.abc import Iterable
 
@@ -19,13 +15,18 @@ _EDGES_SINCE = 3
 _BRANCH_PARTS = 4
 
 
-def is_old(record: Record) -> bool:
-    """Whether a record's edges may have their old names."""
+def has_old_edges(record: Record) -> bool:
+    """Whether a record may have edge channels under their old names."""
     return record.v < _EDGES_SINCE or record.shape < _EDGES_SINCE
 
 
-def renewed(plan: Plan, restored: Restored, placement: Placement) -> Restored:
-    """The checkpoint with the edges as channels of today; names of unknown nodes are left."""
+def rename_old_edges(plan: Plan, restored: Restored, placement: Placement) -> Restored:
+    """Rename the edge channels of formats 1 and 2 to today's names.
+
+    `start:x` and `branch:a:condition:x` are the edge to node x, and a channel that has a node's
+    name is each of its edges. These are LangGraph's old formats: programs bring such checkpoints
+    with `aput`. Channels of unknown nodes are left as they are.
+    """
     values, versions = dict(restored.values), dict(restored.versions)
     seen = {node: dict(channels) for node, channels in restored.seen.items()}
     for old in restored.versions:
@@ -35,6 +36,7 @@ def renewed(plan: Plan, restored: Restored, placement: Placement) -> Restored:
         version, value = versions.pop(old), values.pop(old, EMPTY)
         placement.forget(old)
         for end in ends:
+            # Several old channels can lead to one node: the newest of them is the edge.
             new = BRANCH_TO + end
             versions[new] = max(version, versions.get(new, version))
             for node in (end, INTERRUPT):
@@ -49,7 +51,7 @@ def renewed(plan: Plan, restored: Restored, placement: Placement) -> Restored:
 
 
 def _ends(plan: Plan, channel: str) -> Iterable[str]:
-    """The nodes that a channel of an old name leads to."""
+    """Return the nodes that an old channel leads to; empty if it is no edge."""
     parts = channel.split(":")
     node = parts[-1]
     if parts[0] == "start" or (parts[0] == "branch" and len(parts) == _BRANCH_PARTS):

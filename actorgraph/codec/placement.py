@@ -1,24 +1,26 @@
-"""Placement: where the values of a checkpoint are stored, as a run knows it."""
+"""Where the values of a checkpoint are stored."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from actorgraph.codec.records import FORMAT_SHARED, Record
-from actorgraph.codec.sharing import Source
+from actorgraph.codec.sharing import SharedRow
 from actorgraph.superstep.growth import Growth
 
 
 class Placement:
-    """Where each channel's value is stored.
+    """Where each channel's value is stored; a run updates it with each save.
 
     Attributes:
-        values: inline in the record. blobs: in a row of their own. lists: in ranges.
-        stands: of blobs that are not at their channel's version, where they are.
-        growths: the lists that the run has seen, also those that were blobs.
-        outgrown: lists whose lineage has gone on beyond the checkpoint: another branch did.
-        moved: values that migrations made, which are stored with the next checkpoint.
-        shared: channels whose value is a row that others name too, or names such -> these rows.
-        sources: these rows -> the versions at which they stand.
+        values: channel -> value stored inline in the record.
+        blobs: channels whose value is a row of its own.
+        stands: channel -> version of its blob, where that is not the channel's version.
+        lists: channel -> its list, stored as rows of items.
+        growths: channel -> the last list that the run has seen, also if it was stored as a blob.
+        outgrown: channels whose list has been appended to by another branch since the checkpoint.
+        moved: channel -> value that a migration made, to be stored with the next checkpoint.
+        shared: channel -> names of the shared rows that its value is, or refers to.
+        shared_versions: name of a shared row -> its version.
     """
 
     def __init__(self) -> None:
@@ -30,29 +32,29 @@ class Placement:
         self.outgrown: set[str] = set()
         self.moved: dict[str, Any] = {}
         self.shared: dict[str, list[str]] = {}
-        self.sources: dict[str, int] = {}
+        self.shared_versions: dict[str, int] = {}
 
-    def share(self, channel: str, sources: Iterable[Source]) -> None:
-        """The channel's value is one of these rows, or names them."""
-        versions = {source.name: source.version for source in sources}
+    def share(self, channel: str, rows: Iterable[SharedRow]) -> None:
+        """Record that the channel's value is one of these shared rows, or refers to them."""
+        versions = {row.name: row.version for row in rows}
         self.shared[channel] = [*versions]
-        self.sources.update(versions)
+        self.shared_versions.update(versions)
 
-    def tell(self, record: Record) -> None:
-        """Say in a record which rows its channels share."""
+    def write_shared(self, record: Record) -> None:
+        """Write the shared rows of its channels into a record."""
         record.v, record.shared = FORMAT_SHARED, dict(self.shared)
-        names = record.sources
+        names = record.shared_rows
         record.blobs = sorted({*record.blobs, *names})
-        record.stands = {**record.stands, **{name: self.sources[name] for name in names}}
+        record.stands = {**record.stands, **{name: self.shared_versions[name] for name in names}}
 
     def inline(self, channel: str, value: Any) -> None:
-        """The channel has changed to a value that stands in the record itself."""
+        """Record that the channel changed to a value that is stored in the record itself."""
         if channel not in self.values:
             self.forget(channel)
         self.values[channel] = value
 
     def forget(self, channel: str) -> None:
-        """The channel has changed: its old place counts no more."""
+        """Drop the place of a channel's old value, because the value has changed."""
         self.values.pop(channel, None)
         self.blobs.discard(channel)
         self.lists.pop(channel, None)

@@ -1,8 +1,4 @@
-"""A codec that copies nothing: a saver in memory keeps the very objects.
-
-For states that can't be stored, as functions and connections. What a node changes in an object
-later changes what was saved, too.
-"""
+"""A codec that keeps the objects themselves, for savers in memory."""
 
 from itertools import count
 from struct import Struct
@@ -16,7 +12,11 @@ _NUMBER = Struct(">Q")
 
 
 class ReferenceCodec(Codec):
-    """Payloads are numbers of objects that this codec keeps, for as long as it lives."""
+    """Payloads are numbers of objects that this codec keeps for as long as it lives.
+
+    For states that can't be encoded, e.g. with functions or connections. A node that mutates an
+    object later changes the saved value, too.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,29 +24,29 @@ class ReferenceCodec(Codec):
         self._kept: dict[bytes, Any] = {}
 
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
-        """The number of the value, which is kept. A list is kept as it is now."""
+        """Keep the value and return its number. A list is kept as a copy of its items now."""
         payload = _NUMBER.pack(next(self._numbers))
         self._kept[payload] = list(value) if type(value) is list else value
         return payload
 
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
-        """The value itself.
+        """Return the object itself.
 
         Raises:
-            SerializationError: another codec has kept it.
+            SerializationError: this codec doesn't have it.
         """
         if payload not in self._kept:
             raise SerializationError(
-                "a stored value is not one that this saver has kept",
+                "a stored value is not one of those that this saver keeps",
                 do="use threads of a saver with copy='none' with that saver alone",
             )
         return self._kept[payload]
 
     def count(self, payload: bytes, place: Place = NOWHERE) -> int:
-        """How many items the list has."""
+        """Count the items of an encoded list."""
         return len(self.decode(payload, place))
 
     @property
     def at_rest(self) -> Codec:
-        """A codec that makes bytes, for caches."""
+        """A codec that encodes as bytes, for caches."""
         return Codec(self.types)

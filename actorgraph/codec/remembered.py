@@ -1,9 +1,9 @@
-"""Lists that were decoded lately, so that checkpoints that share a list share its decoding.
+"""A cache of decoded lists, so that checkpoints that share a list share its decoding.
 
-A growing list is stored in rows that checkpoints share: a run reads again what it has stored
-itself, and each checkpoint of a history holds the beginning of the next one's list. What is kept
-here are the rows' bytes and what they decode to; a reader gets copies (`codec.copies`), as new as
-what decoding makes. Rows are compared with what was read, so that nothing outdated is taken.
+Checkpoints share the rows of a growing list: each checkpoint of a history holds the beginning of
+the next one's list, and a run reads rows again that it has just stored. The cache keeps the rows'
+bytes and their decoded items. Rows that were read are compared byte for byte, so that nothing
+stale is returned, and readers get copies of the items, as independent as a new decoding.
 """
 
 import threading
@@ -13,22 +13,26 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.codec.copies import can_copy, copied_items, list_copier
+from actorgraph.codec.copies import can_copy, copy_items, list_copier
 from actorgraph.codec.frames import frames
 from actorgraph.values.commits import StoredRange
 
 BYTES_MAX = 8_000_000
-"""Of the rows of all lists that are kept, about; a longer list is decoded each time."""
+"""Bytes of the rows of all cached lists, about. A longer list is decoded each time."""
 
 Key = tuple[str, str, str, int]
 """A thread, a namespace, a channel and a lineage."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """One list: its rows, and its items in order. Never changed: others may be reading it.
+class _CachedList(msgspec.Struct, frozen=True):
+    """One list. Immutable, because other threads may be reading it.
 
     Attributes:
-        ends: how many items there are up to the end of each row. copier: makes copies of some.
+        rows: as they were read.
+        ends: number of items up to the end of each row.
+        items: of all rows, in order.
+        size: bytes of the rows.
+        copier: copies a sequence of the items.
     """
 
     rows: tuple[StoredRange, ...]
@@ -38,29 +42,33 @@ class _Kept(msgspec.Struct, frozen=True):
     copier: Callable[[Sequence[Any]], list[Any]]
 
     def copies(self, count: int) -> list[Any]:
-        """The first items, as new as if they had been decoded."""
+        """Copy the first items; the copies are as independent as a new decoding."""
         return self.copier(self.items if count == len(self.items) else self.items[:count])
 
 
-class RememberedLists:
-    """The lists of one codec, those longest unused going first. For any thread."""
+class ListCache:
+    """The decoded lists of one codec. The least recently used are dropped first. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lists: OrderedDict[Key, _Kept] = OrderedDict()
+        self._lists: OrderedDict[Key, _CachedList] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def read(
         self, key: Key, rows: Sequence[StoredRange], count: int, decode: Callable[[bytes], Any]
     ) -> list[Any] | None:
-        """The first items of a list's rows, or as many as there are.
+        """Return copies of the first `count` items of a list's rows, or of as many as there are.
 
-        Returns: None where they have to be decoded.
+        Rows that are not cached are decoded and cached.
+
+        Returns: None where the caller must decode: the list is too long, or can't be copied.
         """
         known = self._lists.get(key)
-        same = 0 if known is None else _shared(known, rows)
+        same = 0 if known is None else _count_same_rows(known, rows)
         if known is not None and same == len(rows):
-            if same and rows[-1] is not known.rows[same - 1]:  # the next reader may have the same
+            # Keep the row objects of this reader: the next one may well have the same, and
+            # comparing identities is cheaper than comparing bytes.
+            if same and rows[-1] is not known.rows[same - 1]:
                 fresh = (*rows, *known.rows[same:])
                 self._keep(key, msgspec.structs.replace(known, rows=fresh))
             return known.copies(min(count, known.ends[same - 1] if same else 0))
@@ -72,7 +80,7 @@ class RememberedLists:
             self._keep(key, made)
         return None if made is None else made.copies(min(count, len(made.items)))
 
-    def _keep(self, key: Key, made: _Kept) -> None:
+    def _keep(self, key: Key, made: _CachedList) -> None:
         with self._lock:
             before = self._lists.pop(key, None)
             self._lists[key] = made
@@ -81,8 +89,8 @@ class RememberedLists:
                 self._size -= self._lists.popitem(last=False)[1].size
 
 
-def _shared(known: _Kept, rows: Sequence[StoredRange]) -> int:
-    """How many of the rows are the known ones."""
+def _count_same_rows(known: _CachedList, rows: Sequence[StoredRange]) -> int:
+    """Count the leading rows that are equal to the cached ones."""
     same = 0
     for row, other in zip(rows, known.rows, strict=False):
         if row is not other and (row.start != other.start or row.payload != other.payload):
@@ -92,16 +100,17 @@ def _shared(known: _Kept, rows: Sequence[StoredRange]) -> int:
 
 
 def _extended(
-    known: _Kept | None,
+    known: _CachedList | None,
     same: int,
     rows: Sequence[StoredRange],
     size: int,
     decode: Callable[[bytes], Any],
-) -> _Kept | None:
-    """What is known with the rows behind it; None if an item can't be copied."""
+) -> _CachedList | None:
+    """Extend a cached list by the rows behind it; None if an item can't be copied."""
     ends = [] if known is None else [*known.ends[:same]]
     items = [] if known is None else known.items[: ends[-1] if ends else 0]
     begun = b""
+    # The last row usually has new frames behind the cached ones: decode only those.
     if known is not None and same < len(known.rows) and _grows(known.rows[same], rows[same]):
         items = known.items[: known.ends[same]]
         begun = known.rows[same].payload
@@ -116,16 +125,16 @@ def _extended(
         begun = b""
     copier = list_copier(items[old:])
     if old and known is not None and known.copier is not copier:
-        copier = copied_items
-    return _Kept(tuple(rows), tuple(ends), items, size, copier)
+        copier = copy_items
+    return _CachedList(tuple(rows), tuple(ends), items, size, copier)
 
 
 def _grows(before: StoredRange, after: StoredRange) -> bool:
     return before.start == after.start and after.payload.startswith(before.payload)
 
 
-def starts_right(rows: Iterable[StoredRange], start: int) -> bool:
-    """Whether each row begins where the one before it ends, the first one at `start`."""
+def are_contiguous(rows: Iterable[StoredRange], start: int) -> bool:
+    """Whether each row begins where the one before it ends, and the first one at `start`."""
     for row in rows:
         if row.start != start:
             return False

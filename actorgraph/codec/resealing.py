@@ -1,7 +1,7 @@
-"""Encrypted rows for another thread, or under the key that encrypts now.
+"""Re-encrypt the rows of a thread: for a copy of it, or with the key that encrypts now.
 
 An encrypted value is bound to its thread, so the rows of a copy are decrypted and encrypted
-again, inside the saver's one transaction: a copy is there whole and readable, or not at all.
+again. This happens inside the saver's one transaction: a copy exists whole and readable, or not.
 """
 
 from actorgraph.codec.codec import Codec
@@ -11,11 +11,11 @@ from actorgraph.values.commits import LedgerRow
 
 
 class ThreadResealer:
-    """Moves the rows of one thread to another, or seals them anew where they are.
+    """Re-encrypts the rows of one thread.
 
     Args:
-        source: the thread that the rows were written for.
-        target: the one that they are stored in; maybe the same.
+        source: id of the thread that the rows were written for.
+        target: id of the thread that they will be stored in; may be the same.
     """
 
     def __init__(self, codec: Codec, source: str, target: str) -> None:
@@ -26,25 +26,26 @@ class ThreadResealer:
     def value(self, namespace: str, channel: str, version: int, payload: bytes) -> bytes:
         """See `Resealer`."""
         where = (namespace, channel, version)
-        return self._codec.moved(
+        return self._codec.reencrypt(
             payload, value_at(self._source, *where), value_at(self._target, *where)
         )
 
     def items(
         self, namespace: str, channel: str, lineage: int, start: int, payload: bytes
     ) -> bytes:
-        """See `Resealer`. Each frame of the row is bound to the position of its first item."""
+        """See `Resealer`."""
         made: list[bytes] = []
+        # A row has several frames, each bound to the position of its first item.
         for part in frames(payload):
             where = (namespace, channel, lineage, start)
             place = items_at(self._source, *where)
-            made.append(frame(self._codec.moved(part, place, items_at(self._target, *where))))
+            made.append(frame(self._codec.reencrypt(part, place, items_at(self._target, *where))))
             start += self._codec.count(part, place)
         return b"".join(made)
 
     def writes(self, namespace: str, row: LedgerRow) -> bytes:
         """See `Resealer`."""
-        return self._codec.moved(
+        return self._codec.reencrypt(
             row.payload,
             writes_of(self._source, namespace, row),
             writes_of(self._target, namespace, row),
@@ -52,4 +53,6 @@ class ThreadResealer:
 
     def input(self, run: bytes, payload: bytes) -> bytes:
         """See `Resealer`."""
-        return self._codec.moved(payload, input_of(self._source, run), input_of(self._target, run))
+        return self._codec.reencrypt(
+            payload, input_of(self._source, run), input_of(self._target, run)
+        )

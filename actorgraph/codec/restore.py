@@ -1,13 +1,19 @@
-"""Rows -> a checkpoint with its values: the way back from the saver."""
+"""Restore: decode a checkpoint's rows into a checkpoint with its values, after a saver read them.
+
+Values come from four places: inline in the record, blobs (a row each), lists (rows of items), and
+delta channels, which are folded anew: the last whole value of an ancestor, then the pending writes
+of each superstep since. Bytes that no codec has written may raise anything while they are decoded;
+each such error leaves this file as one of the library's, naming the thread, checkpoint and row.
+"""
 
 import msgspec
 
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.evolving import evolved
-from actorgraph.codec.folded import folded_values
-from actorgraph.codec.held import held_values, resolved
-from actorgraph.codec.located import located, point_of
-from actorgraph.codec.old_layouts import is_old, renewed
+from actorgraph.codec.evolving import apply_migrations
+from actorgraph.codec.folded import delta_values
+from actorgraph.codec.held import held_values, resolve_shared
+from actorgraph.codec.located import checkpoint_label, with_location
+from actorgraph.codec.old_layouts import has_old_edges, rename_old_edges
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.places import NOWHERE, input_of, writes_of
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
@@ -22,9 +28,9 @@ from actorgraph.values.shared import Shared
 
 
 def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placement] | None:
-    """The checkpoint of an answer to `LoadCheckpoint`, and where its values are stored.
+    """Decode the checkpoint of an answer to `LoadCheckpoint`.
 
-    Returns: None when there is no checkpoint.
+    Returns: the checkpoint and where its values are stored; None when there is no checkpoint.
     Raises:
         SerializationError, UnknownTypeError, FormatVersionError: a row can't be read.
         SchemaMismatchError: the plan's migrations don't fit it.
@@ -35,11 +41,11 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     try:
         restored, placement = _read(codec, plan, loaded, stored)
     except MemoryError:
-        raise
+        raise  # says nothing about the row, which may be readable on the next attempt
     except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
-        raise located(error, point_of(stored)) from error.__cause__
+        raise with_location(error, checkpoint_label(stored)) from error.__cause__
     if plan.migrations:
-        restored = evolved(plan, restored, placement)
+        restored = apply_migrations(plan, restored, placement)
     return restored, placement
 
 
@@ -47,6 +53,8 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
+    # Inline values are never encrypted. With a key they come from before there was one, or from
+    # somebody who changed the database: only `reads_plain` accepts them.
     if codec.encrypts and record.values:
         codec.check_plain()
     _check_parts(record, stored)
@@ -54,7 +62,7 @@ def _read(
     values = held_values(codec, plan, stored, record, placement)
     if record.deltas:
         ledgers = [_decoded(codec, ancestor) for ancestor in stored.ancestors]
-        values.update(folded_values(codec, plan, stored, placement, ledgers))
+        values.update(delta_values(codec, plan, stored, placement, ledgers))
     row = stored.row
     restored = Restored(
         id=row.id,
@@ -78,8 +86,8 @@ def _read(
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
-    if is_old(record):
-        restored = renewed(plan, restored, placement)
+    if has_old_edges(record):
+        restored = rename_old_edges(plan, restored, placement)
     return restored, placement
 
 
@@ -93,7 +101,7 @@ def _check_parts(record: Record, stored: StoredCheckpoint) -> None:
 
 
 def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None:
-    """The run that a dead process left on the thread's head, if there is one."""
+    """Return the claim of a run whose process died on the thread's head, if there is one."""
     run = loaded.open_run
     if run is None or run.head != loaded.head:
         return None
@@ -105,7 +113,7 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
             raise
         except Exception as error:  # noqa: BLE001 - as above
             where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
-            raise located(error, where) from error.__cause__
+            raise with_location(error, where) from error.__cause__
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
@@ -114,7 +122,7 @@ def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
 
 
 def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
-    """The ledger of a checkpoint's parent; None where it was not read with it."""
+    """Decode the pending writes of a checkpoint's parent; None where they were not read with it."""
     if stored is None or stored.parent_ledger is None:
         return None
     above = msgspec.structs.replace(stored, blobs={}, ledger=stored.parent_ledger)
@@ -122,7 +130,11 @@ def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[Stored
 
 
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
-    """A row of a checkpoint's ledger, decoded."""
+    """Decode one row of a checkpoint's pending writes.
+
+    Raises:
+        ActorGraphError: it can't be decoded; the text names the row, task and checkpoint.
+    """
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     try:
         writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
@@ -130,19 +142,20 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
             raise _empty()
         if any(type(value) is Shared for _, value in writes) and stored.blobs:
             record = decode_record(stored.row.record)
-            writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
+            writes = tuple((c, resolve_shared(codec, stored, record, value)) for c, value in writes)
         return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        where = f"row {row.index} of task {as_text(row.task)} beside {point_of(stored)}"
-        raise located(error, where) from error.__cause__
+        where = f"row {row.index} of task {as_text(row.task)} beside {checkpoint_label(stored)}"
+        raise with_location(error, where) from error.__cause__
 
 
 def _empty() -> SerializationError:
-    """The error of a question, an answer or an error without its value."""
+    """Error for the row of an interrupt, a resume value or a task's error that has no value."""
     return SerializationError(
-        "a control row has no value", do="check the database's integrity, or restore it"
+        "a control row has no value",
+        do="check the database's integrity, or restore it from a backup",
     )
 
 

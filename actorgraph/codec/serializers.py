@@ -1,4 +1,9 @@
-"""A serializer of the user's as a codec, and the protocol that it keeps."""
+"""Codecs besides the default one, and `codec_of`, which chooses a saver's codec.
+
+EncryptedSerializer   LangGraph's name for `Codec(keys=...)`
+SerializerCodec       around a serializer of the program's own (`SerializerProtocol`)
+ReferenceCodec        keeps the objects themselves, for a saver in memory with copy="none"
+"""
 
 import struct
 from typing import Any, Protocol, runtime_checkable
@@ -12,21 +17,21 @@ _LENGTH = struct.Struct(">H")
 
 @runtime_checkable
 class SerializerProtocol(Protocol):
-    """Makes bytes of values and back, with a word for the form; LangGraph's protocol."""
+    """Encodes values as bytes with the name of their form; LangGraph's protocol."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """The form and the bytes of a value."""
+        """Encode a value; returns its form and bytes."""
         ...
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """The value of a form and bytes."""
+        """Decode a form and bytes."""
         ...
 
 
 class SerializerCodec(Codec):
-    """Stores values as a serializer of the user's makes them; it alone decides what it takes.
+    """Stores values as a serializer of the program's own encodes them; it has no allow-list.
 
-    A saver makes one of a serializer that it gets as its `codec`.
+    A saver that gets a serializer as its `codec` makes one of these.
 
     Args:
         serializer: see `SerializerProtocol`.
@@ -42,7 +47,7 @@ class SerializerCodec(Codec):
         return True
 
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
-        """The form's word and the bytes.
+        """Encode with the serializer; the form's name is stored in front of the bytes.
 
         Raises:
             SerializationError: the serializer refuses the value.
@@ -58,7 +63,7 @@ class SerializerCodec(Codec):
         return _LENGTH.pack(len(word)) + word + payload
 
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
-        """The value again.
+        """Decode with the serializer.
 
         Raises:
             SerializationError: the serializer can't read the bytes.
@@ -70,25 +75,25 @@ class SerializerCodec(Codec):
         except Exception as error:
             raise SerializationError(
                 f"a stored value can't be read by {type(self.serializer).__name__}: {error}",
-                do="use the serializer that has written the thread",
+                do="use the serializer that wrote the thread",
             ) from error
 
     def count(self, payload: bytes, place: Place = NOWHERE) -> int:
-        """How many items the encoded list has."""
+        """Count the items of an encoded list."""
         return len(self.decode(payload, place))
 
 
 def codec_of(given: Codec | SerializerProtocol | None) -> Codec:
-    """A saver's codec: the given one, one around a serializer, or one of plain data.
+    """Return a saver's codec: the given one, one around a serializer, or a new default one.
 
     Raises:
-        InvalidConfigError: it is neither.
+        InvalidConfigError: it is neither a codec nor a serializer.
     """
     if given is None or isinstance(given, Codec):
         return given or Codec()
     if isinstance(given, type) or not isinstance(given, SerializerProtocol):
         raise InvalidConfigError(
-            f"codec={given!r} is neither a Codec nor has it `dumps_typed` and `loads_typed`",
+            f"codec must be a Codec or have `dumps_typed` and `loads_typed`, got {given!r}",
             do="pass e.g. codec=Codec(types=[...]), or leave it out",
         )
     return SerializerCodec(given)

@@ -1,10 +1,11 @@
-"""Large values of an input: stored once, however many rows of its commit hold them.
+"""Where the values of a checkpoint are stored, and large input values that are stored once.
 
-The input's checkpoint, the writes that its task makes of it and the next checkpoint hold the same
-objects. A large one has a row of its own among the blobs, under a name that no channel has and at
-the version of the input. The rows that hold it say its name (`Shared`); the records of their
-checkpoints list it among their blobs (`Record.shared`), so that savers read and keep it as any
-other value. What a task makes later is shared only where it can't have been changed since.
+Shared values: the input's checkpoint, the pending writes that its task makes of it and the next
+checkpoint hold the same objects. A large one gets a blob row of its own, named `__start__:<key>`
+(no channel has that name) at the version of the input. Whatever holds it is encoded with a
+reference (`Shared`) in its place. The records of the checkpoints list the row among their blobs
+(`Record.shared`), so that savers read, keep and remove it like any other value. Identity decides:
+an object that a node or reducer made anew is another value. Decision 72.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,14 +19,16 @@ from actorgraph.values.ids import CheckpointId
 from actorgraph.values.shared import Shared
 
 SHARED_BYTES_MIN = 4_096
-"""Below it a value is stored with the rows that hold it: a row of its own would save little."""
+"""Bytes below which a value is stored inside each row that holds it: sharing would save little."""
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A value with a row of its own. The value itself is kept, so that its identity stays its own.
+class SharedRow(msgspec.Struct, frozen=True):
+    """An input value with a row of its own.
 
     Attributes:
-        name: under which its row stands. version: at which.
+        name: of the row, `__start__:<key>`.
+        version: of the row, that of the input.
+        value: the object. Holding it keeps its `id` from being reused by another object.
     """
 
     name: str
@@ -33,65 +36,68 @@ class Source(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Given:
-    """The large values of a run's input. Owned by the run's hand-off.
+class SharedInput:
+    """The large values of a run's input. Owned by the run's `HandOff`.
 
     Attributes:
-        sources: by the values' identity; empty for most runs.
+        rows: `id(value)` -> its row; empty for most runs.
     """
 
     def __init__(self) -> None:
-        self.sources: dict[int, Source] = {}
+        self.rows: dict[int, SharedRow] = {}
         self._base: CheckpointId | bytes = b""
 
-    def learn(self, point: Any) -> None:
-        """Look for large values in a checkpoint of an input."""
+    def collect(self, point: Any) -> None:
+        """Find the large values of the input, if `point` is the checkpoint of one."""
         given = point.changed.get(START)
         if type(given) is not dict:
             return
         version, self._base = point.versions[START], point.id
-        self.sources = {
-            id(value): Source(f"{START}:{key}", version, value)
+        self.rows = {
+            id(value): SharedRow(f"{START}:{key}", version, value)
             for key, value in given.items()
             if type(key) is str and _size(value, SHARED_BYTES_MIN) >= SHARED_BYTES_MIN
         }
 
-    def source(self, value: Any) -> Source | None:
-        """The row that a value has, if it is one of them."""
-        return self.sources.get(id(value))
+    def row_of(self, value: Any) -> SharedRow | None:
+        """Return the row of a value; None if the value is not shared."""
+        return self.rows.get(id(value))
 
-    def of(self, point: Any) -> Sequence[Source]:
-        """The values that are new with the checkpoint of an input."""
-        return tuple(self.sources.values()) if point.id == self._base else ()
+    def new_with(self, point: Any) -> Sequence[SharedRow]:
+        """Return the rows to store with a checkpoint: all of them with the input's, else none."""
+        return tuple(self.rows.values()) if point.id == self._base else ()
 
-    def named(self, given: dict[str, Any]) -> dict[str, Any]:
-        """An input with the names of its large values in their places."""
+    def with_references(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the input with a reference in place of each large value."""
         return {key: self._name(value) for key, value in given.items()}
 
     def writes(self, base: bytes, writes: Iterable[tuple[str, Any]]) -> list[list[Any]]:
-        """Writes beside a checkpoint; only those beside the input's may name its values."""
+        """Return pending writes to encode, with references in those of the input's checkpoint.
+
+        Only its record lists the rows: beside any other checkpoint a reference could not be read.
+        """
         if base != self._base:
             return list(map(list, writes))
         return [[channel, self._name(value)] for channel, value in writes]
 
-    def handed_over(self) -> None:
-        """Forget what code that runs from now on could change."""
-        unchanging = (str, bytes)
-        kept = {i: s for i, s in self.sources.items() if type(s.value) in unchanging}
-        self.sources = kept
+    def forget_mutable(self) -> None:
+        """Forget the values that a node could change from now on; text and bytes stay shared."""
+        immutable = (str, bytes)
+        kept = {i: s for i, s in self.rows.items() if type(s.value) in immutable}
+        self.rows = kept
 
     def _name(self, value: Any) -> Any:
-        source = self.source(value)
-        return value if source is None else Shared(source.name)
+        row = self.row_of(value)
+        return value if row is None else Shared(row.name)
 
 
-def shares(codec: Codec) -> bool:
-    """Whether what a codec makes of a value may name another row; a serializer's bytes may not."""
+def can_share(codec: Codec) -> bool:
+    """Whether a codec can encode references to other rows; a program's own serializer can't."""
     return type(codec) is Codec
 
 
 def _size(value: Any, enough: int) -> int:
-    """About how many bytes a value takes, counted until they are enough."""
+    """Estimate the encoded bytes of a value; stops counting at `enough`."""
     kind = type(value)
     if kind is str or kind is bytes:
         return len(value)

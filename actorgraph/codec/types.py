@@ -1,6 +1,11 @@
-"""The types that the codec knows beside plain data, one extension code each.
+"""The types that can be stored besides plain data, and how: one msgpack extension code each.
 
-Codes are part of the stored format: never reuse one.
+Built-in types, numpy's arrays and chat messages are always allowed. Types of a program must be on
+the codec's list, or be named in the signature of a `@task` function (`declare`): a task may be
+called in any graph, so what it returns may be stored with any of them.
+
+Codes are part of the stored format: never reuse one. Loading imports nothing: a stored numpy array
+or LangChain message is an error in a program that has not imported the package.
 """
 
 import dataclasses
@@ -17,7 +22,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from actorgraph.codec import arrays
-from actorgraph.codec.bounds import distinct, mapping
+from actorgraph.codec.bounds import build_dict, build_set
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
@@ -28,7 +33,14 @@ PAIRS = 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Extension:
-    """How a type is stored: `pack` to plain data, `build` back; `named` carries its name."""
+    """How a type is stored.
+
+    Attributes:
+        code: of the msgpack extension.
+        pack: value -> plain data.
+        build: (type, plain data) -> value.
+        named: whether the type's name is stored with the data.
+    """
 
     code: int
     pack: Callable[[Any], Any]
@@ -37,7 +49,7 @@ class Extension:
 
 
 class Packed:
-    """Bytes of an extension that have been made already."""
+    """An extension whose bytes are encoded already."""
 
     __slots__ = ("code", "payload")
 
@@ -47,12 +59,12 @@ class Packed:
 
 
 def name_of(kind: type) -> str:
-    """The name under which a type is stored."""
+    """Return the name under which a type is stored, "module:Name"."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _of(kind: type, data: Any) -> Any:
-    """Data of a type: from other data the same call may make gigabytes, as bytearray(10**10)."""
+def _expect(kind: type, data: Any) -> Any:
+    """Check the type of stored data: bytearray(10**10) would allocate gigabytes."""
     if type(data) is not kind:
         msg = f"{kind.__name__} was expected, not {type(data).__name__}"
         raise ValueError(msg)
@@ -60,14 +72,14 @@ def _of(kind: type, data: Any) -> Any:
 
 
 def _pack_set(value: set[Any] | frozenset[Any]) -> list[Any]:
-    """Its items, if the same set can be built of them again."""
+    """Return the items, if reading could build the set again within its limits."""
     items = list(value)
-    distinct(items, storing=True)
+    build_set(items, storing=True)
     return items
 
 
 def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
-    """Text, zone and fold. Zones are values of their own, so that an unknown kind is refused."""
+    """Return text, zone and fold. A zone is a value of its own: unknown kinds are refused."""
     if value.tzinfo is None or value.tzinfo is dt.UTC:
         return [value.isoformat(), None, value.fold]
     return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
@@ -98,8 +110,8 @@ def _pack_fields(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
 
-def _gone(kind: type, stored: Iterable[str], fields: Iterable[str]) -> ValueError:
-    """A stored field that the type has no more: leaving it out would lose it."""
+def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str]) -> ValueError:
+    """Error for a stored field that the type no longer has: leaving it out would lose data."""
     gone = min(set(stored).difference(fields))
     return ValueError(f"{name_of(kind)} has no field {gone!r} any more: see Migration(types=)")
 
@@ -120,7 +132,7 @@ def _build_fields(kind: type, data: dict[str, Any]) -> Any:
             raise ValueError(msg)
         object.__setattr__(made, f.name, value)
     if known != len(data):
-        raise _gone(kind, data, [f.name for f in fields])
+        raise _removed_field_error(kind, data, [f.name for f in fields])
     return made
 
 
@@ -137,8 +149,8 @@ def _pack_model(value: Any) -> list[Any]:
 def _build_model(kind: Any, data: list[Any]) -> Any:
     fields, given, extra, private = data
     if not fields.keys() <= kind.model_fields.keys():
-        raise _gone(kind, fields, kind.model_fields)
-    made = kind.model_construct(_fields_set=distinct(given), **fields, **extra)
+        raise _removed_field_error(kind, fields, kind.model_fields)
+    made = kind.model_construct(_fields_set=build_set(given), **fields, **extra)
     # An alias may be another field's name, so the fields are set by their own names once more.
     made.__dict__.update(fields)
     if private:
@@ -158,7 +170,7 @@ def _build_send(_: Any, data: list[Any]) -> Send:
     return Send(node, arg, TimeoutPolicy(*timeout) if isinstance(timeout, list) else timeout)
 
 
-def _pack_question(question: Interrupt) -> list[Any]:
+def _pack_interrupt(question: Interrupt) -> list[Any]:
     schema = question.response_schema
     return [question.value, question.id, *(() if schema is None else (schema,))]
 
@@ -187,8 +199,8 @@ SCALAR = Extension(19, arrays.pack_scalar, arrays.build_scalar)
 
 BUILTIN: dict[type, Extension] = {
     tuple: Extension(1, list, lambda _, d: tuple(d)),
-    set: Extension(2, _pack_set, lambda _, d: distinct(d)),
-    frozenset: Extension(3, _pack_set, lambda _, d: frozenset(distinct(d))),
+    set: Extension(2, _pack_set, lambda _, d: build_set(d)),
+    frozenset: Extension(3, _pack_set, lambda _, d: frozenset(build_set(d))),
     dt.datetime: Extension(4, _pack_moment, _build_moment(dt.datetime)),
     dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
     dt.time: Extension(6, _pack_moment, _build_moment(dt.time)),
@@ -197,16 +209,16 @@ BUILTIN: dict[type, Extension] = {
     ),
     dt.timezone: Extension(8, _pack_timezone, lambda _, d: dt.timezone(*d)),
     UUID: Extension(9, lambda v: v.bytes, lambda _, d: UUID(bytes=d)),
-    Decimal: Extension(10, str, lambda _, d: Decimal(_of(str, d))),
+    Decimal: Extension(10, str, lambda _, d: Decimal(_expect(str, d))),
     PosixPath: Extension(11, str, lambda _, d: Path(d)),
     PurePosixPath: Extension(12, str, lambda _, d: PurePosixPath(d)),
-    int: Extension(13, hex, lambda _, d: int(_of(str, d), 16)),
+    int: Extension(13, hex, lambda _, d: int(_expect(str, d), 16)),
     complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
-    bytearray: Extension(17, bytes, lambda _, d: bytearray(_of(bytes, d))),
+    bytearray: Extension(17, bytes, lambda _, d: bytearray(_expect(bytes, d))),
     Send: Extension(30, _pack_send, _build_send),
-    Interrupt: Extension(31, _pack_question, lambda _, d: Interrupt(*d)),
+    Interrupt: Extension(31, _pack_interrupt, lambda _, d: Interrupt(*d)),
     Command: Extension(
         32,
         lambda v: [v.graph, v.update, v.resume, v.goto],
@@ -220,12 +232,12 @@ EXTENSIONS: dict[int, Extension] = {
     **{e.code: e for e in BUILTIN.values()},
     **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
     **{e.code: e for e in (ARRAY, SCALAR)},
-    PAIRS: Extension(PAIRS, list, lambda _, d: mapping(d)),
+    PAIRS: Extension(PAIRS, list, lambda _, d: build_dict(d)),
 }
 
 
 def builtin_of(kind: type) -> Extension | None:
-    """How a type is stored that needn't be on a list; None if it must be."""
+    """Return how an always allowed type is stored; None for any other type."""
     known = BUILTIN.get(kind)
     if known is None and kind.__module__ == "numpy":
         return ARRAY if arrays.is_array(kind) else SCALAR if arrays.is_scalar(kind) else None
@@ -233,7 +245,7 @@ def builtin_of(kind: type) -> Extension | None:
 
 
 def extension_of(kind: type) -> Extension | None:
-    """How a user's type is stored; None if it can't be put on the list."""
+    """Return how a program's type is stored; None if it can't be put on the allow-list."""
     if issubclass(kind, Enum):
         return ENUM
     if issubclass(kind, msgspec.Struct):

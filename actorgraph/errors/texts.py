@@ -1,19 +1,20 @@
-"""Text that programs make, where it is stored or shown: what every store, log and trace takes.
+"""Text that every store, log and trace can take, and texts of exceptions.
 
-Stores keep UTF-8, which has no lone surrogates, and PostgreSQL no NUL either. Such text comes from
-file names, from processes, from clients. A name that must be found again is refused where it is
-given (`is_name`); a text for people is escaped (`storable`), so that nothing fails for it later.
+Stores keep UTF-8, which has no lone surrogates, and PostgreSQL no NUL either. File names, processes
+and clients produce such text. A name that must be found again is refused where it is given
+(`is_storable_name`); text for people is escaped (`storable`), so that storing it can't fail.
+Reporting a program's exception never raises another one, and its text is storable.
 """
 
 NAME_BYTES_MAX = 1000
-"""Bytes of a name that is part of a row's key: PostgreSQL indexes no longer ones together."""
+"""Bytes of a name that is part of a row's key: PostgreSQL can't index several longer ones."""
 
-NO_NAME = f"no store takes it: it has NUL, a lone surrogate, or more than {NAME_BYTES_MAX:,} bytes"
-"""What is wrong with text that isn't `is_name`."""
+NAME_REFUSED = f"it has NUL, a lone surrogate, or more than {NAME_BYTES_MAX:,} bytes"
+"""Why text is not `is_storable_name`, for the text of an error."""
 
 
 def storable(text: str) -> str:
-    """The text, with lone surrogates and NUL escaped as Python would write them."""
+    """Escape lone surrogates and NUL as Python writes them."""
     if "\0" in text:
         text = text.replace("\0", "\\x00")
     if text.isascii():
@@ -21,8 +22,8 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def is_unicode(text: str) -> bool:
-    """Whether text can be encoded: it has no half of a surrogate pair."""
+def is_encodable(text: str) -> bool:
+    """Whether text can be encoded as UTF-8: it has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -30,6 +31,6 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def is_name(text: str) -> bool:
+def is_storable_name(text: str) -> bool:
     """Whether the text can be part of a row's key in every store."""
-    return "\0" not in text and is_unicode(text) and len(text.encode()) <= NAME_BYTES_MAX
+    return "\0" not in text and is_encodable(text) and len(text.encode()) <= NAME_BYTES_MAX

@@ -1,19 +1,22 @@
-"""A row of LangGraph's checkpoints as the dict that LangGraph made it of, or why it is none."""
+"""Decode a stored LangGraph checkpoint to its dict."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from actorgraph.migrate.decode import Decoder
-from actorgraph.migrate.sources import Stored
+from actorgraph.migrate.sources import SourceCheckpoint
 from actorgraph.savers.foreign.versions import number_of
 
 
-def body_of(stored: Stored, decoder: Decoder) -> dict[str, Any]:
-    """A checkpoint's dict, with its values; without any, and a note, if it can't be decoded.
+def checkpoint_body(stored: SourceCheckpoint, decoder: Decoder) -> dict[str, Any]:
+    """Decode a checkpoint's dict with its values.
 
-    Raises: ValueError: it is no checkpoint. Others: parts of it have wrong types.
+    Returns: a dict without values if it can't be decoded; the decoder notes why.
+    Raises:
+        ValueError: it is not a checkpoint.
+        Exception: any other, if parts of it have wrong types.
     """
-    where = where_of(stored)
+    where = checkpoint_label(stored)
     if isinstance(stored.body, tuple):
         noted = len(decoder.unknown)
         found = decoder.read(stored.body[0], stored.body[1], where)
@@ -34,9 +37,9 @@ _NOTHING: Mapping[str, Any] = {
 
 
 def _checked(body: Any) -> dict[str, Any]:
-    """A checkpoint that has the parts which are looked at.
+    """Check that a checkpoint has the parts that are read later.
 
-    Raises: ValueError: it has not.
+    Raises: ValueError: a part is missing, or a version is not a number.
     """
     parts = [part for part in _NOTHING if not isinstance(body, dict) or part not in body]
     if parts:
@@ -49,7 +52,7 @@ def _checked(body: Any) -> dict[str, Any]:
     return found
 
 
-def where_of(stored: Stored) -> str:
-    """What a note calls a checkpoint."""
+def checkpoint_label(stored: SourceCheckpoint) -> str:
+    """Name a checkpoint in notes and problems."""
     place = f" of {stored.namespace!r}" if stored.namespace else ""
     return f"checkpoint {stored.id}{place}"

@@ -1,8 +1,7 @@
-"""Ids of LangGraph's tasks and what they are here: found by making LangGraph's id once more.
+"""Match LangGraph's task ids with tasks here, by computing LangGraph's ids again.
 
-An id of LangGraph's is a hash of the checkpoint, the namespace, the step, the node's name and its
-triggers. Whoever knows the names can make it again, and so a task is found with certainty or not
-at all.
+LangGraph's task id is a hash of the checkpoint, the namespace, the step, the node's name and its
+triggers. All of them are stored, so a task is either matched with certainty or not at all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +20,15 @@ JOIN = "join:"
 _JOINS_MAX = 4
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A task of LangGraph's, as it is here.
+class TaskMatch(msgspec.Struct, frozen=True):
+    """A task of LangGraph, and its equivalent here.
 
     Attributes:
-        theirs: its namespace there, `node:task id`, below the graph's own.
-        path: of its rows of control; those of its writes also name the node of a Send.
+        id: the task's id here.
+        node: name of its node.
+        path: the task's path here; that of its writes also names the node of a Send.
+        theirs: LangGraph's namespace of a subgraph in the task, `node:task id`.
+        ours: the same namespace here.
     """
 
     id: TaskId
@@ -37,16 +39,19 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> Path:
-        """The path of the row of what it has written."""
+        """The path of the row with its writes."""
         return (*self.path, self.node) if self.path[0] == PUSH else self.path
 
 
-class Point(msgspec.Struct, frozen=True):
-    """What a checkpoint says of the tasks that come after it.
+class TaskPoint(msgspec.Struct, frozen=True):
+    """The parts of a checkpoint that the ids of its next tasks depend on.
 
     Attributes:
-        namespace: LangGraph's; ours: what that is here.
-        triggers: node -> LangGraph's triggers, each with its name here, that are due.
+        id: of the checkpoint.
+        namespace: LangGraph's namespace.
+        ours: the namespace here.
+        step: of the checkpoint.
+        triggers: node -> its triggers: LangGraph's name, the name here, and whether it is due.
         sends: the nodes of its Sends.
     """
 
@@ -58,8 +63,8 @@ class Point(msgspec.Struct, frozen=True):
     sends: Sequence[str]
 
 
-def hasher() -> Any:
-    """The hash that LangGraph's ids are made of.
+def task_id_hash() -> Any:
+    """Return the hash function of LangGraph's ids.
 
     Raises:
         MissingExtraError: xxhash isn't installed.
@@ -68,14 +73,14 @@ def hasher() -> Any:
         module: Any = import_module("xxhash")
     except ImportError as error:
         raise MissingExtraError(
-            "finding LangGraph's tasks again needs xxhash, which isn't installed",
+            "matching LangGraph's tasks needs xxhash, which isn't installed",
             do="pip install 'actorgraph[migrate]'",
         ) from error
     return module.xxh3_128_hexdigest
 
 
-def renamed(channel: str) -> str:
-    """A channel's name here: a join has other separators."""
+def rename_channel(channel: str) -> str:
+    """Return a channel's name here: joins have other separators."""
     if not channel.startswith(JOIN):
         return channel
     starts, _, end = channel.removeprefix(JOIN).rpartition(":")
@@ -88,12 +93,15 @@ def triggers_of(
     held: Iterable[str],
     starts: Iterable[str] = (),
 ) -> dict[str, list[tuple[str, str, bool]]]:
-    """Node -> its triggers: LangGraph's name, ours, and whether it makes the node due.
+    """Find the triggers of each node.
 
     Args:
-        versions, seen: numbers, by LangGraph's names.
+        versions: LangGraph's channel name -> version number.
+        seen: node -> LangGraph's channel name -> version number.
         held: the channels that have a value.
-        starts: nodes that an input makes due, as an entrypoint is; no checkpoint names them.
+        starts: nodes that run first after an input, such as an entrypoint; no checkpoint names
+            them.
+    Returns: node -> its triggers: LangGraph's name, the name here, and whether it is due.
     """
     available = set(held)
     names = {c.removeprefix(BRANCH_TO) for c in versions if c.startswith(BRANCH_TO)}
@@ -104,21 +112,21 @@ def triggers_of(
     for name in names.difference(found):
         own = [BRANCH_TO + name, *sorted(c for c in joins if c.rpartition(":")[2] == name)]
         due = {c: c in available and versions.get(c, 0) > seen.get(name, {}).get(c, 0) for c in own}
-        found[name] = [(c, renamed(c), due[c]) for c in own]
+        found[name] = [(c, rename_channel(c), due[c]) for c in own]
     return found
 
 
-def due_of(
+def due_nodes(
     triggers: Mapping[str, Sequence[tuple[str, str, bool]]],
     sends: Sequence[str],
     *,
     begins: bool,
 ) -> tuple[str, ...]:
-    """The nodes that run after a checkpoint: those of its Sends, then the others by name.
+    """Return the nodes that run after a checkpoint: those of its Sends, then the others by name.
 
     Args:
         triggers: see `triggers_of`.
-        begins: whether it has an input that nothing has taken up.
+        begins: whether it has an input that no node has read yet.
     """
     started = {name for name, own in triggers.items() if (START, START, True) in own}
     due = {name for name, own in triggers.items() for *_, is_due in own if is_due} - started
@@ -127,22 +135,25 @@ def due_of(
     return tuple(dict.fromkeys([*sends, *sorted(due)]))
 
 
-class Tasks:
-    """Makes LangGraph's ids of the tasks of one checkpoint, and ours beside them."""
+class TaskFinder:
+    """Matches LangGraph's task ids of one checkpoint with tasks here.
 
-    def __init__(self, point: Point) -> None:
-        self._hash = hasher()
+    Computes the ids of all tasks that the checkpoint may have, on first use.
+    """
+
+    def __init__(self, point: TaskPoint) -> None:
+        self._hash = task_id_hash()
         self._point = point
         self._base = as_bytes(point.id)
-        self._known: dict[str, Found] | None = None
+        self._known: dict[str, TaskMatch] | None = None
 
-    def get(self, identifier: str) -> Found | None:
-        """The task with an id of LangGraph's; None if none of the checkpoint has it."""
+    def get(self, identifier: str) -> TaskMatch | None:
+        """Return the task with LangGraph's id; None if the checkpoint has no such task."""
         if self._known is None:
             self._known = dict(self._all())
         return self._known.get(identifier)
 
-    def _all(self) -> Iterable[tuple[str, Found]]:
+    def _all(self) -> Iterable[tuple[str, TaskMatch]]:
         for index, node in enumerate(self._point.sends):
             theirs = self._theirs(node, PUSH, str(index))
             ours = task_id(self._base, self._point.ours, node, PUSH, str(index))
@@ -154,10 +165,14 @@ class Tasks:
                 ours = task_id(self._base, self._point.ours, node, PULL, *due)
                 yield theirs, self._found(theirs, ours, node, (PULL, node))
 
-    def _found(self, theirs: str, ours: TaskId, node: str, path: Path) -> Found:
+    def _found(self, theirs: str, ours: TaskId, node: str, path: Path) -> TaskMatch:
         point = self._point
-        return Found(
-            ours, node, path, _below(point.namespace, node, theirs), _below(point.ours, node, ours)
+        return TaskMatch(
+            ours,
+            node,
+            path,
+            _child_namespace(point.namespace, node, theirs),
+            _child_namespace(point.ours, node, ours),
         )
 
     def _theirs(self, node: str, *place: str) -> str:
@@ -166,11 +181,15 @@ class Tasks:
         made = self._hash(self._base + "".join(parts).encode())
         return f"{made[:8]}-{made[8:12]}-{made[12:16]}-{made[16:20]}-{made[20:]}"
 
-    def question(self, found: Found, theirs: str, answers: int) -> tuple[str, int] | None:
-        """Our id of a task's own question, and how many it had asked before.
+    def interrupt_id_of(
+        self, found: TaskMatch, theirs: str, answers: int
+    ) -> tuple[str, int] | None:
+        """Return the id here of a task's interrupt, and its index among the task's interrupts.
 
         Args:
-            theirs: LangGraph's id. answers: how many answers the task has.
+            theirs: LangGraph's id of the interrupt.
+            answers: number of resume values that the task has.
+        Returns: None if the id can't be matched.
         """
         for place in range(answers + 2):
             text = f"{found.theirs}|{place}" if place else found.theirs
@@ -181,12 +200,12 @@ class Tasks:
         return None
 
 
-def _below(namespace: str, node: str, identifier: str) -> str:
+def _child_namespace(namespace: str, node: str, identifier: str) -> str:
     return f"{namespace}|{node}:{identifier}" if namespace else f"{node}:{identifier}"
 
 
 def _choices(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    """The triggers that a node may have: a join that nothing has reached yet may be among them."""
+    """Iterate over the sets of triggers that a node may have had: joins may be missing in it."""
     first, *joins = names
     for count in range(min(len(joins), _JOINS_MAX) + 1):
         for some in combinations(joins, count):

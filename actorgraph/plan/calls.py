@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from actorgraph.errors.replacing import prefers_blocking
+from actorgraph.errors.replacing import overrides_sync
 from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
@@ -19,7 +19,7 @@ def as_callable(action: Any) -> Callable[..., Any]:
     Raises:
         TypeError: it is neither.
     """
-    methods = ("invoke",) if prefers_blocking(type(action), "invoke") else ("ainvoke", "invoke")
+    methods = ("invoke",) if overrides_sync(type(action), "invoke") else ("ainvoke", "invoke")
     for method in methods:
         if not inspect.isroutine(action) and hasattr(action, method):
             return getattr(action, method)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.texts import NO_NAME, is_name
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan import calls
 from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
 
@@ -19,10 +19,10 @@ def check_new(name: str, taken: Container[str]) -> None:
         raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
     if name in RESERVED_NODE_NAMES or name.startswith(HANDLER_PREFIX):
         raise GraphBuildError(f"Node `{name}` is reserved.", do="choose another name")
-    if not name or any(mark in name for mark in "|:") or not is_name(name):
+    if not name or any(mark in name for mark in "|:") or not is_storable_name(name):
         raise GraphBuildError(
             f"{name[:80]!r} can't be a node's name: it is empty or has '|' or ':', which separate "
-            f"checkpoint namespaces, or {NO_NAME}",
+            f"checkpoint namespaces, or {NAME_REFUSED}",
             do="use letters, digits, '-' and '_'",
         )
 

@@ -1,7 +1,7 @@
 """Names of channels and graphs, which are in rows of every store: checked where given."""
 
 from actorgraph.errors import GraphBuildError, SchemaError
-from actorgraph.errors.texts import NO_NAME, is_name
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 
 
 def check_channel(name: str) -> None:
@@ -9,9 +9,9 @@ def check_channel(name: str) -> None:
 
     Raises: SchemaError.
     """
-    if not is_name(name):
+    if not is_storable_name(name):
         raise SchemaError(
-            f"{name[:80]!r} can't be a channel's name: {NO_NAME}", do="choose another name"
+            f"{name[:80]!r} can't be a channel's name: {NAME_REFUSED}", do="choose another name"
         )
 
 
@@ -20,7 +20,7 @@ def check_graph_name(name: str) -> None:
 
     Raises: GraphBuildError.
     """
-    if not is_name(name):
+    if not is_storable_name(name):
         raise GraphBuildError(
-            f"{name[:80]!r} can't be a graph's name: {NO_NAME}", do="choose another name"
+            f"{name[:80]!r} can't be a graph's name: {NAME_REFUSED}", do="choose another name"
         )

@@ -1,4 +1,4 @@
-"""Parts of agents: a node that runs tools, routes, and an agent that is put together of them."""
+"""Parts of agents: a node that runs tools, routes, and a complete ReAct agent."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ from actorgraph.prebuilt.validation import ValidationNode
 __all__ = [
     "ActionRequest",
     "AgentState",
-    "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made when asked for
+    "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made on first access
     "AgentStateWithStructuredResponse",
     "AgentStateWithStructuredResponsePydantic",  # pyright: ignore[reportUnsupportedDunderAll]
     "HumanInterrupt",

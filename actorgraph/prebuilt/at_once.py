@@ -1,4 +1,4 @@
-"""Several calls of one message, side by side: each a part of the task, with its own questions."""
+"""ToolNode: runs the tools that a model's last message calls, concurrently."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -12,16 +12,17 @@ from actorgraph.runtime.interop import translated
 Work = Callable[[], Coroutine[Any, Any, Any]]
 
 
-async def all_at_once(works: Sequence[Work], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Their results, in their order.
+async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Run tool calls concurrently, each as a part of the task; returns results in call order.
 
-    A question doesn't stop the others: what they have done by then would be done again.
+    An interrupt in one call doesn't cancel the others: they would have to run again on resume.
 
     Args:
-        calls: what each work is about; its `id` tells its questions from the others'.
+        works: one per call.
+        calls: the calls; the `id` keeps the interrupts of each apart from those of the others.
     Raises:
-        GraphInterrupt: some have asked, and the others have finished.
-        BaseException: the first failure, as it was raised; it ends the others.
+        GraphInterrupt: some calls were interrupted, and the others have finished.
+        BaseException: the first failure, unwrapped; it cancels the others.
     """
     whole = CURRENT.get(None)
     parts: list[TaskScope] = [] if whole is None else whole.split([str(c["id"]) for c in calls])

@@ -1,7 +1,7 @@
-"""Chat messages of whatever family a program uses: ours, or LangChain's if it has imported them.
+"""Read and make chat messages: this library's, or LangChain's if the program has imported them.
 
-A message is read by its attributes. One that is made for a conversation is of the family of the
-messages that are in it.
+A message is read by its attributes, whatever its class. A new message for a conversation has the
+classes of the messages that are in it.
 """
 
 import dataclasses
@@ -17,28 +17,28 @@ AI_TYPES = ("ai", "AIMessageChunk")
 
 
 def kind_of(message: Any) -> str:
-    """What a message is: "ai", "tool", "human", "system", "remove"; "" if it is none."""
+    """Return a message's type: "ai", "tool", "human", "system", "remove"; "" for anything else."""
     kind = getattr(message, "type", "")
     return "ai" if kind in AI_TYPES else kind if isinstance(kind, str) else ""
 
 
 def is_tool_message(thing: Any) -> bool:
-    """Whether it is the result of a tool's call."""
+    """Whether it is the result of a tool call."""
     return kind_of(thing) == "tool" and hasattr(thing, "tool_call_id")
 
 
 def tool_calls_of(message: Any) -> list[dict[str, Any]]:
-    """The calls that a model's message asks for: `{"name", "args", "id"}`."""
+    """Return the tool calls of a model's message: `{"name", "args", "id"}`."""
     return list(getattr(message, "tool_calls", None) or ())
 
 
 def last_ai(messages: Sequence[Any]) -> Any | None:
-    """The newest message of a model."""
+    """Return the newest message of a model; None if there is none."""
     return next((m for m in reversed(messages) if kind_of(m) == "ai"), None)
 
 
-def family(messages: Iterable[Any]) -> Any:
-    """The module with the classes of a conversation's messages; ours for a new one."""
+def message_module(messages: Iterable[Any]) -> Any:
+    """Return the module with the classes of a conversation's messages; ours for an empty one."""
     for message in messages:
         module = type(message).__module__
         while module:
@@ -50,19 +50,20 @@ def family(messages: Iterable[Any]) -> Any:
 
 
 def tool_message(like: Any, call: Mapping[str, Any], content: Any, *, error: bool = False) -> Any:
-    """The answer to a call.
+    """Make the ToolMessage that answers a call.
 
     Args:
-        like: the message that asked, or any of the conversation.
+        like: the message with the call, or any of the conversation: its classes are used.
         content: text, or a list of content blocks; see `content_of`.
+        error: whether the message has the status "error".
     """
-    make = family([like]).ToolMessage
+    make = message_module([like]).ToolMessage
     status = {"status": "error"} if error else {}
     return make(content=content, name=call["name"], tool_call_id=call["id"], **status)
 
 
 def content_of(output: Any) -> Any:
-    """What a tool returned as a message's content: text, content blocks, or JSON of the rest."""
+    """Convert a tool's return value to message content: text and blocks as they are, else JSON."""
     if isinstance(output, str) or _is_blocks(output):
         return output
     try:
@@ -79,8 +80,8 @@ def _is_blocks(output: Any) -> bool:
     )
 
 
-def changed(message: Any, **fields: Any) -> Any:
-    """A copy of a message with some fields replaced."""
+def replace_fields(message: Any, **fields: Any) -> Any:
+    """Copy a message with some fields replaced."""
     if hasattr(message, "model_copy"):
         return message.model_copy(update=fields)
     if isinstance(message, msgspec.Struct):
@@ -89,7 +90,7 @@ def changed(message: Any, **fields: Any) -> Any:
 
 
 def messages_of(state: Any, key: str) -> list[Any]:
-    """The messages of a state: a list of them, or what it has under a key."""
+    """Return the messages of a state: the state itself if it is a list, else those under a key."""
     if isinstance(state, list):
         return cast("list[Any]", state)
     if isinstance(state, Mapping):

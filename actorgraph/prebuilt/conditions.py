@@ -1,4 +1,4 @@
-"""Where an agent goes after its model has answered."""
+"""The route of an agent after its model has answered."""
 
 from typing import Any, Literal
 
@@ -7,13 +7,13 @@ from actorgraph.prebuilt.chat import messages_of, tool_calls_of
 
 
 def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tools", "__end__"]:
-    """The route of an agent: "tools" if the last message calls some, else the end.
+    """Route to "tools" if the last message has tool calls, else to the end.
 
     Args:
         state: a state with messages, or a list of messages.
-        messages_key: where the state has them.
+        messages_key: the key of the messages in the state.
     Raises:
-        InvalidUpdateError: there are none.
+        InvalidUpdateError: there are no messages.
     """
     messages = messages_of(state, messages_key)
     if not messages:

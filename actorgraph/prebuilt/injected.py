@@ -1,4 +1,9 @@
-"""Arguments that a tool gets from the graph, not from the model: how a tool asks for them."""
+"""Tools: plain functions or LangChain's tool objects, and the arguments that the graph injects.
+
+The schema of a function's arguments comes from its signature. Arguments that the graph fills in are
+marked in the annotations (`InjectedState`, `ToolRuntime` and others); the model neither sees nor
+sets them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,14 +14,14 @@ StateT = TypeVar("StateT")
 
 
 class InjectedArgument:
-    """Base of the marks in `Annotated[type, mark]` that keep an argument from the model."""
+    """Base of the marks in `Annotated[type, mark]` that hide an argument from the model."""
 
 
 class InjectedState(InjectedArgument):
-    """`Annotated[S, InjectedState]` is the whole state; `InjectedState("key")` one of its keys.
+    """`Annotated[S, InjectedState]` injects the state; `InjectedState("key")` one of its keys.
 
     Args:
-        field: the key; default the whole state.
+        field: the key; default: the whole state.
     """
 
     def __init__(self, field: str | None = None) -> None:
@@ -24,16 +29,16 @@ class InjectedState(InjectedArgument):
 
 
 class InjectedStore(InjectedArgument):
-    """`Annotated[BaseStore, InjectedStore()]` is the store that the graph was compiled with."""
+    """`Annotated[BaseStore, InjectedStore()]` injects the graph's store."""
 
 
 class InjectedToolCallId(InjectedArgument):
-    """`Annotated[str, InjectedToolCallId]` is the id of the call that runs the tool."""
+    """`Annotated[str, InjectedToolCallId]` injects the id of the tool call."""
 
 
 @dataclass
 class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
-    """Everything that a tool can ask for: `def tool(query: str, runtime: ToolRuntime)`.
+    """Everything that a tool can have injected: `def tool(query: str, runtime: ToolRuntime)`.
 
     Attributes:
         state: the state that the node was given.
@@ -41,10 +46,12 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
         config: the task's config.
         stream_writer: sends custom chunks.
         tool_call_id: the id of this call.
-        store: the graph's store, or None. stores: name -> store of its registry.
+        store: the graph's store, or None.
         tools: the tools of the node.
-        execution_info, server_info: of the task and the server; None where there is none.
-        emit: takes parts of the output; use `emit_output_delta`.
+        execution_info: of the task; None outside a run.
+        server_info: of the server; None where there is none.
+        emit: receives parts of the output; use `emit_output_delta`.
+        stores: name -> store of the graph's registry.
     """
 
     state: StateT
@@ -66,13 +73,15 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What one tool wants filled in.
+class InjectedParameters:
+    """The injected parameters of one tool.
 
     Attributes:
-        state: parameter -> key of the state; None for the whole.
-        store, runtime, call_id: names of parameters.
-        hidden: all of them: the model neither sees nor sets these.
+        state: parameter -> key of the state; None for the whole state.
+        store: names of parameters for the store.
+        runtime: names of parameters for the `ToolRuntime`.
+        call_id: names of parameters for the id of the call.
+        hidden: all of these names.
         optional: parameters with a default, for state keys that may be missing.
     """
 
@@ -84,11 +93,11 @@ class Needs:
     optional: frozenset[str] = frozenset()
 
 
-def needs_of(hints: Mapping[str, Any], optional: frozenset[str]) -> Needs:
+def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> InjectedParameters:
     """Read the marks in a tool's annotations.
 
     A parameter named `runtime` is a `ToolRuntime` whatever its annotation. Marks of LangGraph and
-    LangChain count by their names, so that tools written for them work.
+    LangChain are recognized by name, so that tools written for them work without importing them.
     """
     found: dict[str, tuple[str, Any]] = {}
     for name, hint in hints.items():
@@ -101,7 +110,7 @@ def needs_of(hints: Mapping[str, Any], optional: frozenset[str]) -> Needs:
         return tuple(name for name, (mark, _) in found.items() if mark == kind)
 
     state = {name: key for name, (mark, key) in found.items() if mark == "InjectedState"}
-    return Needs(
+    return InjectedParameters(
         state,
         store=named("InjectedStore"),
         runtime=named("ToolRuntime"),
@@ -115,7 +124,7 @@ _MARKS = ("InjectedState", "InjectedStore", "InjectedToolCallId", "ToolRuntime",
 
 
 def _mark(hint: Any) -> tuple[str, Any] | None:
-    """The name of the mark in an annotation, and the key of the state that it wants."""
+    """Return the name of the mark in an annotation, and the state key that it names."""
     options = [hint, get_origin(hint)]
     options += get_args(hint) if get_origin(hint) is not Annotated else get_args(hint)[1:]
     for option in options:
@@ -127,8 +136,8 @@ def _mark(hint: Any) -> tuple[str, Any] | None:
 
 
 def hints_of(function: Any) -> dict[str, Any]:
-    """The annotations of a function, marks included; nothing if they can't be resolved."""
+    """Return a function's annotations with marks; unresolved ones if resolving fails."""
     try:
         return get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001 - whatever breaks a user's annotation
+    except Exception:  # noqa: BLE001 - evaluating a program's annotation may raise anything
         return dict(getattr(function, "__annotations__", {}))

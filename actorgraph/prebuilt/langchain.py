@@ -1,9 +1,4 @@
-"""What LangChain has to know of us, in a program that has imported it: which arguments of tools a
-model may not see, and that a tool may return a Command.
-
-It knows both by base classes, which only exist once the program has imported it. So our marks
-take them on when a ToolNode is made, which is before any tool is bound to a model or run.
-"""
+"""Make this library's classes known to LangChain, in a program that has imported it."""
 
 import sys
 
@@ -23,8 +18,13 @@ _BASES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
 )
 
 
-def tell_langchain() -> None:
-    """Let our classes be LangChain's too, if it is there."""
+def register_with_langchain() -> None:
+    """Add LangChain's base classes to this library's marks and `Command`, if it is imported.
+
+    LangChain recognizes hidden arguments of tools, and results that it must not convert, by base
+    classes, which exist only once the program has imported it. Called when a ToolNode is made,
+    which is before any of its tools is bound to a model or run.
+    """
     for module, name, classes in _BASES:
         theirs = getattr(sys.modules.get(f"langchain_core.{module}"), name, None)
         for ours in classes:

@@ -1,4 +1,4 @@
-"""The states of agents: a conversation, how many steps are left, an answer in a given form."""
+"""create_react_agent: a model that calls tools until it has its answer; its states and routes."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,15 +17,15 @@ class AgentState(TypedDict):
 
 
 class AgentStateWithStructuredResponse(AgentState):
-    """The state of an agent that ends with an answer in a given form."""
+    """The state of an agent that ends with a structured response."""
 
     structured_response: Any
 
 
 def pydantic_state(name: str) -> Any:
-    """`AgentStatePydantic` and `AgentStateWithStructuredResponsePydantic`, made when asked for.
+    """Make `AgentStatePydantic` or `AgentStateWithStructuredResponsePydantic`.
 
-    Pydantic is imported only by programs that use them.
+    On first access, so that pydantic is imported only by programs that use them.
     """
     create_model = import_module("pydantic").create_model
     plain = create_model(
@@ -39,17 +39,17 @@ def pydantic_state(name: str) -> Any:
     return create_model(
         name,
         __base__=plain,
-        __doc__="The same, of an agent that ends with an answer in a given form.",
+        __doc__="The state of an agent that ends with a structured response, as a pydantic model.",
         structured_response=(Any, None),
     )
 
 
 def state_for(given: Any, response_format: Any) -> Any:
-    """The schema of an agent's state.
+    """Return the schema of an agent's state.
 
     Args:
-        given: the program's; None for `AgentState`.
-        response_format: with one, the state has a `structured_response` of that type.
+        given: the program's schema; None for `AgentState`.
+        response_format: if given, the state has a `structured_response` of that type.
     Raises:
         GraphBuildError: the program's schema lacks a key that the agent needs.
     """
@@ -67,7 +67,7 @@ def state_for(given: Any, response_format: Any) -> Any:
 
 
 def _structured_state(response_format: Any) -> Any:
-    """A state that names the type of the answer, so that savers may store it."""
+    """Make a schema that names the type of the response, so that savers may store it."""
     schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
     kind = schema if isinstance(schema, type) else dict[str, Any]
     hints = get_type_hints(AgentState, include_extras=True)
@@ -75,7 +75,7 @@ def _structured_state(response_format: Any) -> Any:
 
 
 def input_for(state: Any) -> Any:
-    """What the model's node sees after a `pre_model_hook`: also `llm_input_messages`."""
+    """Return the input schema of the model's node after a hook: also `llm_input_messages`."""
     if hasattr(state, "model_fields"):
         create_model = import_module("pydantic").create_model
         return create_model("ModelInput", __base__=state, llm_input_messages=(Any, None))
@@ -89,14 +89,14 @@ def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
 
 
 def value_of(state: Any, key: str) -> Any:
-    """A key of a state, whatever its form; None if it has none."""
+    """Return a state's value of a key; None if it has none."""
     if isinstance(state, dict):
         return cast("dict[str, Any]", state).get(key)
     return getattr(state, key, None)
 
 
 def with_messages(state: Any, messages: Sequence[Any]) -> Any:
-    """A copy of a state with other messages."""
+    """Copy a state with other messages."""
     if isinstance(state, dict):
         return {**cast("dict[str, Any]", state), "messages": list(messages)}
     return state.model_copy(update={"messages": list(messages)})

@@ -1,4 +1,4 @@
-"""What a tool's failure becomes: a message for the model, or an exception of the node."""
+"""Results of tools: failures as messages to the model, and the update of the node."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class ToolInvocationError(ActorGraphError, ValueError):
     Attributes:
         tool_name: the tool.
         tool_kwargs: the arguments.
-        message: what the model is told.
+        message: the text for the model.
     """
 
     def __init__(
@@ -42,7 +42,10 @@ class ToolInvocationError(ActorGraphError, ValueError):
 def invocation_error(
     call: Mapping[str, Any], error: Exception, hidden: frozenset[str]
 ) -> ToolInvocationError:
-    """The error of a call whose arguments don't fit; what the graph fills in isn't told of."""
+    """Error for a call whose arguments don't fit, without the injected ones.
+
+    The model can't correct those, and their values may be secret.
+    """
     told = str(error)
     errors: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
     if errors is not None:
@@ -62,17 +65,17 @@ def invocation_error(
 
 
 def default_handling(error: Exception) -> str:
-    """Tell the model about arguments that don't fit; raise whatever the tool itself raised."""
+    """Reply to the model about invalid arguments; raise any other error."""
     if isinstance(error, ToolInvocationError):
         return error.message
     raise error
 
 
-def answer_to(error: Exception, handling: Handling) -> str | None:
-    """What a model is told of a failure; None: the failure is the node's.
+def error_reply(error: Exception, handling: Handling) -> str | None:
+    """Return the reply to the model about a failure; None if the node must raise it.
 
     Raises:
-        Exception: what a handler of the program raises.
+        Exception: raised by a handler of the program.
     """
     if not handling or not isinstance(error, handled_types(handling)):
         return None
@@ -84,10 +87,10 @@ def answer_to(error: Exception, handling: Handling) -> str | None:
 
 
 def handled_types(handling: Handling) -> tuple[type[BaseException], ...]:
-    """The exceptions that a setting takes.
+    """Return the exceptions that a setting handles.
 
     Raises:
-        GraphBuildError: a handler's parameter is annotated with what is no exception.
+        GraphBuildError: a handler's parameter is annotated with something else than exceptions.
     """
     if isinstance(handling, tuple):
         return handling
@@ -97,7 +100,7 @@ def handled_types(handling: Handling) -> tuple[type[BaseException], ...]:
 
 
 def _annotated(handler: Callable[..., str]) -> tuple[type[BaseException], ...]:
-    """The exceptions by which a handler's parameter is annotated; all if it isn't."""
+    """Return the exceptions in the annotation of a handler's parameter; all if there is none."""
     parameters = list(inspect.signature(handler).parameters)
     try:
         hint = get_type_hints(handler).get(parameters[0]) if parameters else None
@@ -108,7 +111,7 @@ def _annotated(handler: Callable[..., str]) -> tuple[type[BaseException], ...]:
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise GraphBuildError(
-            f"the handler of tool errors takes {hint!r}, which is no exception",
+            f"the handler of tool errors must take an exception, got the annotation {hint!r}",
             do="annotate its parameter with an exception, or a union of exceptions",
         )
     return tuple(kinds)

@@ -1,4 +1,4 @@
-"""What the readers of `stream_mode="tools"` see of a call, and the runtime that a tool gets."""
+"""Events of tool calls: sent to `stream_mode="tools"`, and read as `run.tool_calls`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from actorgraph.runtime.live import Writer
 
 @dataclass(frozen=True, slots=True)
 class ToolEvents:
-    """Sends the events of one call: started, parts of its output, finished or failed."""
+    """Sends the events of one call: started, output deltas, finished or failed."""
 
     writer: Writer
     call: Mapping[str, Any]
 
     def started(self) -> None:
-        """The tool is about to run."""
+        """Send that the tool is about to run."""
         self._send("tool-started", tool_name=self.call["name"], input=self.call["args"])
 
     def delta(self, delta: Any) -> None:
-        """A part of its output."""
+        """Send a part of its output."""
         self._send("tool-output-delta", delta=delta)
 
     def finished(self, output: Any) -> None:
-        """It has returned."""
+        """Send that it has returned."""
         self._send("tool-finished", output=output)
 
     def failed(self, error: Exception) -> None:
-        """It has raised."""
+        """Send that it has raised."""
         self._send("tool-error", message=str(error))
 
     def _send(self, event: str, **more: Any) -> None:
@@ -39,15 +39,15 @@ class ToolEvents:
 
 
 def events_of(call: Mapping[str, Any], runtime: ToolRuntime[Any, Any]) -> ToolEvents:
-    """The events of one call."""
+    """Make the sender of one call's events."""
     writer = runtime.stream_writer
     return ToolEvents(writer if isinstance(writer, Writer) else Writer(None), call)
 
 
-def runtime_of(
+def tool_runtime_of(
     call: Mapping[str, Any], state: Any, config: Mapping[str, Any] | None, tools: list[Any]
 ) -> ToolRuntime[Any, Any]:
-    """The runtime of one call: what the running task has, or nothing outside of a run."""
+    """Make the runtime of one call: with the running task's values, or empty outside a run."""
     scope = CURRENT.get(None)
     around: Runtime[Any] = Runtime() if scope is None else injection.runtime_of(scope)
     writer = Writer(None) if scope is None else scope.write
@@ -66,7 +66,7 @@ def runtime_of(
     )
 
 
-def state_now() -> dict[str, Any]:
-    """The state of the run that goes on, for a node that was handed calls only."""
+def current_state() -> dict[str, Any]:
+    """Return the state of the current run, for a node that was given calls only."""
     scope = CURRENT.get(None)
     return {} if scope is None else dict(scope.lineage.values())

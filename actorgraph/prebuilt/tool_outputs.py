@@ -1,4 +1,4 @@
-"""What tools return, checked and put together: the update of a node that ran several of them."""
+"""Check the return values of tools, and combine them into the node's update."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,27 +6,29 @@ from typing import Any, cast
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.messages import REMOVE_ALL_MESSAGES
-from actorgraph.prebuilt.chat import changed, content_of, is_tool_message, kind_of
+from actorgraph.prebuilt.chat import content_of, is_tool_message, kind_of, replace_fields
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.interop import own
 
 
-def checked(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
-    """A tool's result as the node may return it.
+def check_output(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
+    """Check a tool's result.
 
     Args:
-        key: where the state has its messages.
-        listed: the node was given a bare list of messages.
+        key: key of the messages in the state.
+        listed: whether the node was given a bare list of messages.
     Returns: a ToolMessage, a Command, or a list of both.
     Raises:
-        InvalidUpdateError: it is something else, or the call would stay without its answer.
+        InvalidUpdateError: it is something else, or doesn't answer the call.
     """
     response = own(response)
     if isinstance(response, Command):
         return _command(response, call, key=key, listed=listed, alone=True)
     if is_tool_message(response):
         content = content_of(response.content)
-        return response if content == response.content else changed(response, content=content)
+        return (
+            response if content == response.content else replace_fields(response, content=content)
+        )
     if isinstance(response, list):
         parts = cast("list[Any]", response)
         if all(isinstance(part, Command) or is_tool_message(part) for part in parts):
@@ -53,13 +55,13 @@ def _several(parts: list[Any], call: Mapping[str, Any], *, key: str, listed: boo
     return [
         _command(part, call, key=key, listed=listed, alone=False)
         if isinstance(part, Command)
-        else checked(part, call, key=key, listed=listed)
+        else check_output(part, call, key=key, listed=listed)
         for part in parts
     ]
 
 
 def _answers(part: Any, call: Mapping[str, Any], key: str) -> int:
-    """How often a part of a result answers the call."""
+    """Count the messages in a part of a result that answer the call."""
     if isinstance(part, Command):
         update = part.update
         messages = update.get(key, ()) if isinstance(update, dict) else update or ()
@@ -70,7 +72,11 @@ def _answers(part: Any, call: Mapping[str, Any], key: str) -> int:
 def _command(
     command: Command[Any], call: Mapping[str, Any], *, key: str, listed: bool, alone: bool
 ) -> Command[Any]:
-    """A tool's Command, its messages named after the tool; refused if the call stays open."""
+    """Check a tool's Command and set the tool's name on its messages.
+
+    Args:
+        alone: whether it is the whole result, so that it must answer the call itself.
+    """
     update = command.update
     if isinstance(update, dict) and listed:
         raise _wrong_update(call, update, f"a dict only when the node gets a state with {key!r}")
@@ -83,7 +89,7 @@ def _command(
     if [kind_of(message) for message in given] == ["remove"] and given[0].id == REMOVE_ALL_MESSAGES:
         return command
     messages = [
-        changed(m, name=call["name"]) if _answers(m, call, key) and m.name is None else m
+        replace_fields(m, name=call["name"]) if _answers(m, call, key) and m.name is None else m
         for m in given
     ]
     if alone and command.graph is None and not any(_answers(m, call, key) for m in messages):
@@ -105,10 +111,10 @@ def _wrong_update(call: Mapping[str, Any], update: Any, when: str) -> InvalidUpd
     )
 
 
-def combined(outputs: Sequence[Any], *, key: str, listed: bool) -> Any:
-    """The node's return of all its tools' results, in the order of the calls.
+def combine_outputs(outputs: Sequence[Any], *, key: str, listed: bool) -> Any:
+    """Combine the results of all tools, in the order of the calls, into the node's return value.
 
-    Commands for the parent graph that only send become one.
+    Commands for the parent graph that only have Sends become one.
     """
     flat: list[Any] = []
     for output in outputs:

@@ -1,4 +1,4 @@
-"""`run.tool_calls` of an event stream: one stream per call, with its output as it comes."""
+"""`run.tool_calls` of an event stream: one stream per call, with its output deltas."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -11,14 +11,16 @@ from actorgraph.values.streams import Namespace
 
 
 class ToolCallStream:
-    """A call of a tool that runs or has run. Iterating gives the parts of its output.
+    """One tool call, running or completed. Iterate over it for the parts of its output.
 
     Attributes:
-        tool_call_id, tool_name, input: which call of which tool, with which arguments.
+        tool_call_id: id of the call.
+        tool_name: name of the tool.
+        input: arguments of the call.
         output_deltas: the parts of the output, from the first; for one reader.
-        output: what the tool returned: the content of its message, if it made one.
-        error: the text of its failure; else None.
-        completed: whether it has ended.
+        output: the tool's return value; of a ToolMessage its content.
+        error: the text of its failure; None if it has not failed.
+        completed: whether the call has ended.
     """
 
     def __init__(self, mux: StreamMux, tool_call_id: str, tool_name: str, input: Any) -> None:
@@ -39,13 +41,13 @@ class ToolCallStream:
         return iter(self.output_deltas)
 
     def end(self, output: Any = None, error: str | None = None) -> None:
-        """It has returned, or failed."""
+        """Complete the stream with the output, or with an error."""
         self.output, self.error, self.completed = output, error, True
         self.output_deltas.close()
 
 
 class ToolCallTransformer(StreamTransformer):
-    """Makes `run.tool_calls` of the `tools` stream: pass it as one of `transformers`."""
+    """Adds `run.tool_calls` to an event stream: pass it as one of `transformers`."""
 
     _native = True
     required_stream_modes = ("tools",)
@@ -56,11 +58,11 @@ class ToolCallTransformer(StreamTransformer):
         self._open: dict[str, ToolCallStream] = {}
 
     def init(self) -> dict[str, Any]:
-        """The channel `tool_calls`."""
+        """Return the channel `tool_calls`."""
         return {"tool_calls": self.channel}
 
     def process(self, event: ProtocolEvent) -> bool:
-        """Take an event of a call at the run's own level."""
+        """Process an event; those of subgraphs are ignored."""
         params = event["params"]
         if event["method"] != "tools" or tuple(params["namespace"]) != self.scope:
             return True
@@ -72,11 +74,11 @@ class ToolCallTransformer(StreamTransformer):
         return True
 
     def finalize(self) -> None:
-        """Calls that the run has left, at a question say, have ended."""
+        """Complete the calls that were still open when the run ended, e.g. at an interrupt."""
         self._end_all(None)
 
     def fail(self, err: BaseException) -> None:
-        """Calls that were running have failed with the run."""
+        """Fail the calls that were still open when the run failed."""
         self._end_all(str(err))
 
     def _begin(self, data: dict[str, Any]) -> None:

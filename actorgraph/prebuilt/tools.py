@@ -1,4 +1,4 @@
-"""Tools: plain functions with a schema from their signature, or LangChain's tool objects."""
+"""Make tools of plain functions and of LangChain's tool objects."""
 
 import functools
 import inspect
@@ -11,7 +11,7 @@ import msgspec
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.prebuilt.chat import content_of, is_tool_message, tool_message
-from actorgraph.prebuilt.injected import Needs, hints_of, needs_of
+from actorgraph.prebuilt.injected import InjectedParameters, find_injected, hints_of
 from actorgraph.prebuilt.tool_errors import InvalidArguments
 from actorgraph.runtime.calls import thread_limiter
 from actorgraph.values.commands import Command
@@ -23,11 +23,11 @@ class Tool:
     """A plain function as a tool.
 
     Attributes:
-        name: what a model calls it by: the function's name.
-        description: its docstring.
+        name: the function's name, by which a model calls it.
+        description: the function's docstring.
         function: sync (run in a worker thread) or async.
-        arguments: a msgspec.Struct of what the model gives.
-        needs: what the graph fills in.
+        arguments: a msgspec.Struct of the arguments that the model gives.
+        injected: the parameters that the graph fills in.
         return_direct: whether an agent ends with the tool's answer.
     """
 
@@ -35,20 +35,20 @@ class Tool:
     description: str
     function: Callable[..., Any]
     arguments: type[msgspec.Struct]
-    needs: Needs
+    injected: InjectedParameters
     return_direct: bool = False
 
     @property
     def args_schema(self) -> dict[str, Any]:
-        """The JSON schema of what the model gives."""
+        """The JSON schema of the arguments that the model gives."""
         schema = msgspec.json.schema(self.arguments, schema_hook=_foreign_schema)
         definitions = dict(schema.get("$defs", {}))
         own = dict(definitions.pop(self.arguments.__name__, schema))
         own.pop("title", None)
         return {**own, "$defs": definitions} if definitions else own
 
-    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The model's arguments in the types of the signature.
+    def validate(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the model's arguments to the types of the signature.
 
         Raises:
             InvalidArguments: they don't fit.
@@ -63,11 +63,11 @@ class Tool:
         return {n: v for n, v in values.items() if n in sent or v is not msgspec.UNSET}
 
     async def call(self, call: Mapping[str, Any], filled: Mapping[str, Any], like: Any) -> Any:
-        """Run it for one call.
+        """Run the function for one call.
 
-        Returns: a ToolMessage; or a Command, a list, or a ToolMessage that it returned itself.
+        Returns: a ToolMessage, or the function's own Command, ToolMessage or list of these.
         """
-        arguments = {**self.checked(_visible(call["args"], self.needs)), **filled}
+        arguments = {**self.validate(_without_injected(call["args"], self.injected)), **filled}
         if inspect.iscoroutinefunction(self.function):
             output = await self.function(**arguments)
         else:
@@ -88,7 +88,7 @@ class ForeignTool:
 
     name: str
     given: Any
-    needs: Needs
+    injected: InjectedParameters
 
     @property
     def return_direct(self) -> bool:
@@ -98,8 +98,8 @@ class ForeignTool:
     async def call(
         self, call: Mapping[str, Any], filled: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Any:
-        """Run it for one call: it checks its arguments, and makes the ToolMessage."""
-        arguments = {**_visible(call["args"], self.needs), **filled}
+        """Run the tool for one call; it validates the arguments and makes the ToolMessage."""
+        arguments = {**_without_injected(call["args"], self.injected), **filled}
         request = {**call, "args": arguments, "type": "tool_call"}
         if not _is_sync(self.given):
             return await self.given.ainvoke(request, dict(config))
@@ -112,7 +112,7 @@ class ForeignTool:
 def _is_sync(given: Any) -> bool:
     """Whether a tool has no async code of its own.
 
-    LangChain would run it in a thread of asyncio's, which there are none of under trio.
+    LangChain's `ainvoke` would run it in asyncio's thread pool, which doesn't work under trio.
     """
     if not hasattr(given, "ainvoke"):
         return hasattr(given, "invoke")
@@ -124,7 +124,7 @@ def _is_sync(given: Any) -> bool:
 
 
 def tool_of(given: Any) -> Tool | ForeignTool:
-    """A tool made of what a program passes for one.
+    """Make a tool of a function or a tool object.
 
     Raises:
         GraphBuildError: it is neither a function nor a tool object.
@@ -136,7 +136,8 @@ def tool_of(given: Any) -> Tool | ForeignTool:
         return ForeignTool(name, given, _foreign_needs(given))
     if not callable(given):
         raise GraphBuildError(
-            f"{given!r} is no tool", do="pass a function, or an object with `name` and `ainvoke`"
+            f"a tool must be a function or a tool object, got {given!r}",
+            do="pass a function, or an object with `name` and `ainvoke`",
         )
     return _from_function(given)
 
@@ -151,21 +152,21 @@ def _from_function(function: Callable[..., Any]) -> Tool:
     parameters = inspect.signature(function).parameters
     for bare in parameters.keys() - hints.keys():
         hints[bare] = Any
-    needs = needs_of(
+    injected = find_injected(
         {n: h for n, h in hints.items() if n in parameters},
         frozenset(n for n, p in parameters.items() if p.default is not p.empty),
     )
     fields: list[Any] = []
     for parameter in parameters.values():
-        if parameter.name in needs.hidden or parameter.kind in (
+        if parameter.name in injected.hidden or parameter.kind in (
             parameter.VAR_KEYWORD,
             parameter.VAR_POSITIONAL,
         ):
             continue
-        hint = _described(hints[parameter.name])
+        hint = _with_description(hints[parameter.name])
         if parameter.default is parameter.empty:
             fields.append((parameter.name, hint))
-        else:  # left out, the function's own default counts
+        else:  # UNSET means not given: the function's own default applies
             fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
     arguments = msgspec.defstruct(name, fields, kw_only=True)
     return Tool(
@@ -173,13 +174,13 @@ def _from_function(function: Callable[..., Any]) -> Tool:
         inspect.getdoc(function) or "",
         function,
         arguments,
-        needs,
+        injected,
         bool(getattr(function, "return_direct", False)),
     )
 
 
-def _described(hint: Any) -> Any:
-    """An annotation in which a text is the parameter's description."""
+def _with_description(hint: Any) -> Any:
+    """Turn a text in an annotation into the parameter's description."""
     if get_origin(hint) is not Annotated:
         return hint
     typ, *extras = get_args(hint)
@@ -192,9 +193,9 @@ def _described(hint: Any) -> Any:
     return typ
 
 
-def _visible(arguments: Mapping[str, Any], needs: Needs) -> dict[str, Any]:
-    """What the model may set: a value that it gives for a hidden argument is dropped."""
-    return {name: value for name, value in arguments.items() if name not in needs.hidden}
+def _without_injected(arguments: Mapping[str, Any], injected: InjectedParameters) -> dict[str, Any]:
+    """Drop values that the model gives for injected parameters: it must not choose them."""
+    return {name: value for name, value in arguments.items() if name not in injected.hidden}
 
 
 def _is_results(output: Any) -> bool:
@@ -204,7 +205,7 @@ def _is_results(output: Any) -> bool:
 
 
 def _foreign(kind: type, value: Any) -> Any:
-    """Values of types that msgspec doesn't know, by their own validation (pydantic's)."""
+    """Convert a value to a type that msgspec doesn't know, with pydantic's validation."""
     if hasattr(kind, "model_validate"):
         try:
             return getattr(kind, "model_validate")(value)  # noqa: B009 - a type that has it
@@ -219,8 +220,8 @@ def _foreign_schema(kind: type) -> dict[str, Any]:
     return getattr(kind, "model_json_schema", dict)()
 
 
-def _foreign_needs(given: Any) -> Needs:
-    """What a LangChain tool wants filled in, from its schema's and its function's annotations."""
+def _foreign_needs(given: Any) -> InjectedParameters:
+    """Find a LangChain tool's injected parameters in its schema's and function's annotations."""
     schema = getattr(given, "args_schema", None)
     function = getattr(given, "func", None) or getattr(given, "coroutine", None)
     hints = hints_of(function) if function else {}
@@ -228,4 +229,4 @@ def _foreign_needs(given: Any) -> Needs:
     if isinstance(schema, type):
         hints |= hints_of(schema)
     optional = frozenset(name for name, info in fields.items() if not info.is_required())
-    return needs_of(hints, optional)
+    return find_injected(hints, optional)

@@ -190,7 +190,7 @@ async def wait_for_retry(
         task_id=scope.task.id,
         attempt=scope.attempt,
         delay_s=round(delay, 3),
-        error=shown(error),
+        error=error_repr(error),
     )
     await anyio.sleep(delay)
     return True

@@ -16,7 +16,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphInterrupt, LostErrorWarning, NodeCancelledError
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.futures import TaskFuture
@@ -195,7 +195,7 @@ def warn_of_lost_errors(caller: TaskScope) -> None:
     for future in failed:
         if not future.looked_at and (error := future.exception()) is not None:
             warnings.warn(
-                f"task {future.name!r} raised {shown(error)}, and "
+                f"task {future.name!r} raised {error_repr(error)}, and "
                 f"{caller.task.name!r} returned without waiting for it; the run goes on\n"
                 "  Do this: await the future, or call its result()",
                 LostErrorWarning,

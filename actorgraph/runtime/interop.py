@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
-from actorgraph.errors.telling import note
+from actorgraph.errors.telling import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
@@ -63,7 +63,7 @@ def translated(error: BaseException) -> BaseException:
     elif isinstance(error, theirs.ParentCommand):
         ours = ParentCommand(own(error.args[0]))
     elif isinstance(error, (RuntimeError, KeyError)) and _is_of_langgraph(error):
-        note(error, _MIXED)
+        add_note(error, _MIXED)
     if ours is not error:
         ours.__cause__ = error
     return ours

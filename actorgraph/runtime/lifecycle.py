@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.runtime.log import event as log_event
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Interrupt
@@ -110,7 +110,9 @@ class Lifecycle:
                     await returned
             except Exception as error:  # noqa: BLE001 - a handler changes nothing for the run
                 ids = {"thread_id": self._state.thread_id, "run_id": str(self._run)}
-                log_event("warning", "callback.failed", **ids, callback=name, error=shown(error))
+                log_event(
+                    "warning", "callback.failed", **ids, callback=name, error=error_repr(error)
+                )
 
 
 def lifecycle_of(callbacks: Any, state: RunState, run: bytes) -> Lifecycle | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from actorgraph.errors.telling import note
+from actorgraph.errors.telling import add_note
 from actorgraph.plan.graph import NodePlan
 from actorgraph.values.run import Task
 
@@ -21,7 +21,7 @@ def note_missing(
     """
     key = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
     if isinstance(key, str) and key in node.reads and key not in values and task.input is None:
-        note(
+        add_note(
             error,
             f"The state has no {key!r} yet: no input and no node has given it a value.\n"
             f"  Do this: pass it in the input, let a node before {task.name!r} return it, or read "

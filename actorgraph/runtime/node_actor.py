@@ -16,7 +16,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, ParentCommand
-from actorgraph.errors.telling import note
+from actorgraph.errors.telling import add_note
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.runtime.attempts import (
     call_within,

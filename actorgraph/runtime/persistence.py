@@ -32,7 +32,7 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageError,
 )
-from actorgraph.errors.telling import together
+from actorgraph.errors.telling import combine_errors
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.failed_saves import log_failed_save
 from actorgraph.runtime.histogram import SECONDS, SIZES, Histogram
@@ -150,7 +150,7 @@ class PersistenceActor:
         """
         outcomes = await self.store_each(*requests)
         if failed := [outcome for outcome in outcomes if not isinstance(outcome, Stored)]:
-            raise together(failed)
+            raise combine_errors(failed)
         return [outcome for outcome in outcomes if isinstance(outcome, Stored)]
 
     async def store_each(self, *requests: Request) -> list[Stored | BaseException]:

@@ -24,7 +24,7 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
 from actorgraph.errors import GraphDrained
-from actorgraph.errors.telling import said, stack
+from actorgraph.errors.telling import error_text, error_traceback
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.interop import Inherit
 from actorgraph.runtime.launch import Launch

@@ -360,7 +360,7 @@ class Supervisor:
     def _encoded(self, handoff: HandOff, save: Save) -> Commit | None:
         """Encode a save, or the next slice of a large one. Returns its rows after the last."""
         if self._slices is None:
-            commit = handoff.at_once(save)
+            commit = handoff.commit_small(save)
             if commit is not None:
                 return commit
             self._slices = handoff.slices(save)

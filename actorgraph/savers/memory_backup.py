@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from actorgraph.codec.frames import checked
+from actorgraph.codec.frames import with_checksums
 from actorgraph.savers.checksums import (
     blob_sum,
     checkpoint_sum,
@@ -67,7 +67,10 @@ def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]
         yield "blobs", (key, *value, blob_sum(named, *value))
     for (namespace, channel, lineage), rows in thread.ranges.items():
         for start, (count, payload) in rows.items():
-            yield "ranges", (key, namespace, channel, lineage, start, count, checked(payload))
+            yield (
+                "ranges",
+                (key, namespace, channel, lineage, start, count, with_checksums(payload)),
+            )
     for (namespace, base), entries in thread.ledger.items():
         for entry in entries.values():
             where = (key, namespace, base, entry.task, entry.index, entry.generation)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.codec.frames import checked
+from actorgraph.codec.frames import with_checksums
 from actorgraph.savers.checksums import blob_sum, run_sum, writes_sum
 from actorgraph.savers.soundness import check_blob, check_items, check_run, check_writes
 from actorgraph.values.commits import LedgerRow, OpenRun
@@ -38,7 +38,7 @@ class Remaking(msgspec.Struct, frozen=True):
         for namespace, channel, lineage, *columns in rows:
             start, _, payload = check_items(self.old, namespace, channel, tuple(columns))
             made = self.resealer.items(namespace, channel, lineage, start, payload)
-            yield checked(made), namespace, channel, lineage, start
+            yield with_checksums(made), namespace, channel, lineage, start
 
     def writes(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `writes`."""

@@ -8,7 +8,7 @@ None for a row of a version that had none, and raises `StorageError`, which name
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from actorgraph.codec.held import lost
+from actorgraph.codec.held import missing_rows_error
 from actorgraph.codec.records import Record
 from actorgraph.errors import ActorGraphError, StorageError
 from actorgraph.savers import checksums
@@ -187,16 +187,16 @@ def whole(stored: StoredCheckpoint, record: Record) -> StoredCheckpoint:
         return stored  # who decodes it says what the record itself has lost
     for channel in record.blobs:
         if channel not in stored.blobs:
-            raise lost(channel, stored)
+            raise missing_rows_error(channel, stored)
     for channel, chain in record.lists.items():
         items = 0
         for lineage, end in chain:
             for row in stored.ranges.get((channel, lineage), ()):
                 if row.start != items:
-                    raise lost(channel, stored)
+                    raise missing_rows_error(channel, stored)
                 items += row.count
             if items < end:
-                raise lost(channel, stored)
+                raise missing_rows_error(channel, stored)
             items = end
     return stored
 

@@ -8,7 +8,7 @@ from collections import deque
 from typing import assert_never
 
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.errors.telling import note, shown
+from actorgraph.errors.telling import add_note, error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.apply import Ran, apply
@@ -172,7 +172,7 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, error) + go_on(state)
-    effects = _send_rows(state, (control_entry(state, task, ERROR, shown(error)),))
+    effects = _send_rows(state, (control_entry(state, task, ERROR, error_repr(error)),))
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
 
@@ -193,7 +193,7 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     error = state.failure = about_input(state, error)
     state.farewell = False
     if isinstance(state.outcome, Failed):
-        note(error, f"before that, the run had failed with {shown(state.outcome.error)}")
+        add_note(error, f"before that, the run had failed with {error_repr(state.outcome.error)}")
     state.outcome = Failed(error)
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
@@ -213,7 +213,7 @@ def _end_superstep(
             changed = apply(state, [_ran(state, task) for task in ran])
     except BaseException as error:  # noqa: BLE001 - a user's reducer may raise anything
         if state.has_saver:  # the tasks' work is kept; that it can't be folded is nobody's error
-            failed = control_entry(state, None, ERROR, shown(error))
+            failed = control_entry(state, None, ERROR, error_repr(error))
             state.unflushed.extend((*entries, failed))
         return leave(state, Failed(error))
     kept = keep(state, *entries)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
-from actorgraph.errors.telling import note
+from actorgraph.errors.telling import add_note
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.deltas import note_overwritten
 from actorgraph.superstep.state import RunState
@@ -68,7 +68,7 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
             folded = channels[channel].fold(channel, before, writes)
         except Exception as error:
             writers = sorted({t.name for t in ran if any(c == channel for c, _ in t.writes)})
-            note(error, f"while folding the writes of {', '.join(writers)} into {channel!r}")
+            add_note(error, f"while folding the writes of {', '.join(writers)} into {channel!r}")
             raise
         if folded is not UNCHANGED:
             new[channel] = folded

@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import ParentCommand
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.open_calls import OpenCalls
@@ -216,7 +216,7 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
             used = consumed(state, task, event.answers, event.took_bare)
             return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
         case TaskFailed(error=error):
-            chunks.hold_ended(state, task, {"error": shown(error)})
+            chunks.hold_ended(state, task, {"error": error_repr(error)})
             return [AnswerCall(task.id, error=error)]
         case TaskEscaped(command=command):
             return [AnswerCall(task.id, error=ParentCommand(command))]

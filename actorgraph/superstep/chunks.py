@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import Ran, apply
 from actorgraph.superstep.deltas import counters_of
@@ -222,7 +222,7 @@ def hold_task(
     payload: dict[str, Any] = {
         "id": task.id,
         "name": task.name,
-        "error": None if error is None else shown(error),
+        "error": None if error is None else error_repr(error),
         "result": {} if result is None else result,
         "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
     }

@@ -8,7 +8,7 @@ again, and the node doesn't.
 from collections.abc import Mapping, Sequence
 
 from actorgraph.errors import NodeError, StoredNodeError
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep import chunks
 from actorgraph.superstep.pending import Attempt
@@ -48,7 +48,7 @@ def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]
 
 def failure_rows(state: RunState, task: Task, error: BaseException) -> tuple[LedgerEntry, ...]:
     """The rows that say that a task failed, and that its handler goes on from there."""
-    failed = control_entry(state, task, ERROR, shown(error))
+    failed = control_entry(state, task, ERROR, error_repr(error))
     return failed, control_entry(state, task, ERROR_SOURCE_NODE, task.name)
 
 

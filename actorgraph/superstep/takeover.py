@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from actorgraph.errors.telling import said
+from actorgraph.errors.telling import error_text
 from actorgraph.values.systems import RunRow
 
 
@@ -53,7 +53,7 @@ def taken_over(row: RunRow, graphs: Collection[str], attempts_max: int) -> TakeU
 
 def misfit(error: BaseException) -> str:
     """Why a run waits whose thread this process can't read."""
-    return f"waits for a process that can go on with it; this one can't: {said(error)}"
+    return f"waits for a process that can go on with it; this one can't: {error_text(error)}"
 
 
 class Misfit(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from actorgraph.errors import InvalidConfigError
-from actorgraph.errors.texts import is_unicode
+from actorgraph.errors.texts import is_encodable
 
 _DEPTH_MAX = 200
 RESERVED = frozenset({"source", "step", "parents", "writes"})
@@ -47,7 +47,7 @@ def check_texts(value: Any, what: str) -> None:
     while left:
         one, depth = left.pop()
         if isinstance(one, str):
-            if not is_unicode(one):
+            if not is_encodable(one):
                 raise InvalidConfigError(
                     f"{what} holds {one[:80]!r}, which has a lone surrogate and can't be stored",
                     do="decode the text with errors='replace' where it comes in",

@@ -1,7 +1,7 @@
-"""The web: an actor system behind LangGraph's REST routes, and streams of runs for any application.
+"""Serve an actor system over HTTP: LangGraph's REST routes, and run streams for ASGI applications.
 
-Needs the extra `web`. It runs wherever ASGI does: under uvicorn on asyncio, under hypercorn on
-asyncio and trio; mounted into FastAPI, Starlette and Litestar, or alone.
+Needs the extra `web`. Runs under uvicorn on asyncio and under hypercorn on asyncio and trio:
+mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
 from actorgraph.web.access import Assistants, Authenticate, Authorize

@@ -1,4 +1,4 @@
-"""Serving without another program: hypercorn inside of the running event loop, asyncio or trio."""
+"""Serve without another program: hypercorn inside the running event loop, asyncio or trio."""
 
 import signal
 import warnings
@@ -14,7 +14,7 @@ from actorgraph.errors import InvalidConfigError, MissingExtraError, UnsafeSetti
 from actorgraph.loops import on_trio
 from actorgraph.runtime.calls import abandoned
 from actorgraph.runtime.log import event
-from actorgraph.web.app import rules_of, served
+from actorgraph.web.app import effective_authorize, served
 
 
 async def serve(
@@ -26,22 +26,22 @@ async def serve(
 ) -> None:
     """Serve a system's routes until SIGTERM or SIGINT, which drains it.
 
-    Its streams end with a `drain` event, runs finish their superstep and are left to the next
-    process's `recover()`, then the server shuts down. If a sync node of a cancelled run is still in
-    its thread then, which on asyncio would hold up the interpreter's exit for as long as that
-    takes, the process ends by the signal.
+    Streams end with a `drain` event, runs finish their superstep and are left to the next
+    process's `recover()`, then the server shuts down. If a sync node of a cancelled run still
+    occupies its thread then, the process ends by the signal: on asyncio the interpreter would
+    otherwise wait for the thread before it exits.
 
     Args:
         bind: "host:port", one or several; port 0 takes a free one.
-        allow_anyone: whether to serve without `authorize`, to all who reach an address. Default:
-            on addresses of this machine alone, with an `UnsafeSettingWarning`.
+        allow_anyone: whether to serve other machines without `authorize`. Default: without
+            `authorize` only local addresses are served, with an `UnsafeSettingWarning`.
         options: of `GraphRoutes`.
     Raises:
-        InvalidConfigError: there is no `authorize`, and other machines may reach an address.
+        InvalidConfigError: without `authorize`, an address is reachable from other machines.
         MissingExtraError: hypercorn isn't installed.
     """
     places = [bind] if isinstance(bind, str) else list(bind)
-    if not allow_anyone and rules_of(system, options.get("authorize")) is None:
+    if not allow_anyone and effective_authorize(system, options.get("authorize")) is None:
         _refuse_or_warn(places)
     try:
         config: Any = import_module("hypercorn.config").Config()
@@ -69,24 +69,24 @@ async def serve(
 
 
 def _refuse_or_warn(places: Sequence[str]) -> None:
-    """Refuse to serve everybody's threads to other machines unasked; warn on this machine's own.
+    """Refuse to serve other machines without authorization; warn for local addresses.
 
     Raises:
-        InvalidConfigError: another machine may reach one of the addresses.
+        InvalidConfigError: an address is reachable from other machines.
     """
-    risk = "without authorize whoever reaches it may read, change and remove every thread"
-    do = "pass authorize= and authenticate=, or allow_anyone=True if something in front asks"
+    risk = "without authorize every client may read, change and remove every thread"
+    do = "pass authorize= and authenticate=, or allow_anyone=True behind a gateway that does it"
     if public := [place for place in places if not is_local(place)]:
         raise InvalidConfigError(f"serve() on {public[0]!r}: {risk}", do=do)
     warnings.warn(f"serve() on {places[0]!r}: {risk}; {do}", UnsafeSettingWarning, stacklevel=3)
 
 
 def is_local(place: str) -> bool:
-    """Whether an address to bind to can be reached from this machine alone.
+    """Whether an address to bind to is reachable from this machine only.
 
     Args:
         place: "host:port", "[IPv6]:port", "host" or "unix:path". A name other than "localhost" may
-            mean any address, and an inherited socket too.
+            resolve to any address, and so may an inherited socket: False.
     """
     if place.startswith("unix:"):
         return True

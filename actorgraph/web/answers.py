@@ -1,6 +1,7 @@
-"""What responses hold, as types: built by the routes, described in the OpenAPI.
+"""The types of response bodies, which the OpenAPI document describes.
 
-The shapes are those of LangGraph's server. Times are ISO 8601 UTC.
+The shapes are those of LangGraph's server. Times are ISO 8601 in UTC. The docstrings are the
+descriptions in the OpenAPI document.
 """
 
 from typing import Any, Literal
@@ -11,13 +12,13 @@ Json = dict[str, Any]
 
 
 class Problem(Struct):
-    """Why a request was refused, and what to do about it."""
+    """The reason why a request failed."""
 
     detail: str
 
 
 class Thread(Struct):
-    """A thread: what is known of it, and the state that it is in."""
+    """A thread with its metadata, status and newest values."""
 
     thread_id: str
     created_at: str
@@ -32,7 +33,7 @@ class Thread(Struct):
 
 
 class CheckpointAddress(Struct):
-    """Where a checkpoint is."""
+    """The address of a checkpoint."""
 
     thread_id: str
     checkpoint_ns: str
@@ -41,7 +42,7 @@ class CheckpointAddress(Struct):
 
 
 class StateTask(Struct):
-    """A task of the superstep that comes next."""
+    """A task of the next superstep."""
 
     id: str
     name: str
@@ -54,7 +55,7 @@ class StateTask(Struct):
 
 
 class State(Struct):
-    """A thread at one checkpoint."""
+    """A thread's state at one checkpoint."""
 
     values: Any
     next: list[str]
@@ -69,7 +70,7 @@ class State(Struct):
 
 
 class Updated(Struct):
-    """The checkpoint that an update has made."""
+    """The checkpoint that an update created."""
 
     checkpoint: CheckpointAddress
     configurable: Json
@@ -77,7 +78,7 @@ class Updated(Struct):
 
 
 class Run(Struct):
-    """A run and how it is going."""
+    """A run and its status."""
 
     run_id: str
     thread_id: str
@@ -91,7 +92,7 @@ class Run(Struct):
 
 
 class Assistant(Struct):
-    """A registered graph."""
+    """An assistant: a registered graph."""
 
     assistant_id: str
     graph_id: str
@@ -106,7 +107,7 @@ class Assistant(Struct):
 
 
 class GraphNode(Struct):
-    """A node of a drawing."""
+    """A node of a drawn graph."""
 
     id: str
     type: str
@@ -114,14 +115,14 @@ class GraphNode(Struct):
 
 
 class Graph(Struct):
-    """A graph's drawing."""
+    """A graph as nodes and edges."""
 
     nodes: list[Any]
     edges: list[Json]
 
 
 class Schemas(Struct):
-    """The JSON schemas of what a graph takes, holds and returns; null where there is none."""
+    """The JSON schemas of a graph's input, output, state and context; null where there is none."""
 
     graph_id: str
     input_schema: Json | None
@@ -142,7 +143,7 @@ class Item(Struct):
 
 
 class FoundItem(Struct):
-    """An item that a search found; `score` is null without a query."""
+    """An item found by a search; `score` is null without a query."""
 
     namespace: list[str]
     key: str
@@ -153,7 +154,7 @@ class FoundItem(Struct):
 
 
 class Items(Struct):
-    """What a search of the store has found."""
+    """The items found by a search of the store."""
 
     items: list[FoundItem]
 
@@ -165,19 +166,19 @@ class Namespaces(Struct):
 
 
 class Pruned(Struct):
-    """How many threads were pruned."""
+    """The number of pruned threads."""
 
     pruned_count: int
 
 
 class Ok(Struct):
-    """The server answers."""
+    """The server is up."""
 
     ok: bool = True
 
 
 class Info(Struct):
-    """What serves, and what it can do."""
+    """Version and features of the server."""
 
     version: str
     langgraph_py_version: str

@@ -1,6 +1,6 @@
-"""Threads that nobody has registered here: what is stored of them tells whose they are.
+"""Find unregistered threads by their stored checkpoints and runs.
 
-A registry in memory is empty after a restart, and programs begin threads without any.
+A registry in memory is empty after a restart, and programs start threads without any.
 """
 
 from typing import Any
@@ -14,20 +14,20 @@ from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.registry import GRAPH, Stored
+from actorgraph.web.registry import GRAPH, StoredThread
 
 
-async def found(system: ActorSystem, thread_id: str) -> Stored | None:
-    """A thread that has checkpoints, or a run that waits or goes on; None if it has neither.
+async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | None:
+    """Find a thread that has checkpoints, or a pending or running run; None if it has neither.
 
-    Its metadata says only which graph it is of: the one that has written its newest checkpoint,
-    else the one of its newest known run.
+    Its metadata has only its graph: the one that wrote its newest checkpoint, else the one of its
+    newest known run.
     """
     runs = await system.runs(thread_id=thread_id)
     try:
         newest = await _newest(system, thread_id)
     except DAMAGED:
-        if not runs:  # nothing says how old it is, nor whose
+        if not runs:  # neither its age nor its graph is known
             raise
         newest = None
     else:
@@ -36,12 +36,12 @@ async def found(system: ActorSystem, thread_id: str) -> Stored | None:
     created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
     names = [run.graph for run in runs if run.graph in system.graphs]
     name = _writer(system, newest) or (names[-1] if names else None)
-    known = {} if name is None else about(name)
-    return Stored(thread_id, created, created, known, registered=False)
+    known = {} if name is None else thread_metadata_of(name)
+    return StoredThread(thread_id, created, created, known, registered=False)
 
 
 async def writer_of(system: ActorSystem, thread_id: str) -> str | None:
-    """The graph that has written a thread's newest checkpoint; None if that can't be told."""
+    """Return the name of the graph that wrote a thread's newest checkpoint; None if unknown."""
     return _writer(system, await _newest(system, thread_id))
 
 
@@ -51,13 +51,13 @@ async def _newest(system: ActorSystem, thread_id: str) -> StoredCheckpoint | Non
     return newest
 
 
-def about(graph: str) -> dict[str, Any]:
-    """What a thread's metadata says of its graph."""
+def thread_metadata_of(graph: str) -> dict[str, Any]:
+    """Return the metadata that names a thread's graph."""
     return {GRAPH: graph, "assistant_id": assistant_id(graph)}
 
 
 def assistant_id(graph: str) -> str:
-    """The id of a graph's assistant: a UUID made of its name."""
+    """Return the id of a graph's assistant: a UUID derived from its name."""
     return str(uuid5(_OURS, graph))
 
 
@@ -65,12 +65,12 @@ _OURS: UUID = uuid5(NAMESPACE_OID, "actorgraph.assistants")
 
 
 def _writer(system: ActorSystem, stored: StoredCheckpoint | None) -> str | None:
-    """The graph that has written a checkpoint, if it is one of the system's."""
+    """Return the name of the graph that wrote a checkpoint, if it is one of the system's."""
     if stored is None:
         return None
     try:
         writer = decode_record(stored.row.record).graph
-    except FormatVersionError:  # whoever reads the state is told
+    except FormatVersionError:  # raised again where the state itself is read
         return None
     names = [name for name, graph in system.graphs.items() if graph.graph_id == writer]
     return names[0] if len(names) == 1 else None

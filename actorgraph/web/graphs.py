@@ -1,8 +1,8 @@
-"""Which graph is meant: by an assistant's id, by a thread. Only those that the principal may see.
+"""Choose the graph for a request: by an assistant's id, or for a thread.
 
-A thread is read by its newest run's graph, unless another one has written what is there: a run of
-another graph may wait, or have been refused, while the thread stands in the middle of the one
-before. Then the checkpoint says which graph can read it.
+Only graphs that the principal may see are chosen. A thread is read with its newest run's graph,
+unless another graph wrote its newest checkpoint: the newest run may be pending or refused while the
+thread is in the middle of an earlier graph's run. Then the checkpoint names the graph to read with.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,16 +10,16 @@ from typing import TypeVar
 
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.errors import SchemaMismatchError
-from actorgraph.web.endpoint import Call
+from actorgraph.web.endpoint import ApiCall
 from actorgraph.web.finding import assistant_id, writer_of
 from actorgraph.web.problems import NotFound
-from actorgraph.web.registry import GRAPH, Stored
+from actorgraph.web.registry import GRAPH, StoredThread
 
 T = TypeVar("T")
 
 
-def graph_of(call: Call, assistant: str) -> tuple[str, CompiledStateGraph]:
-    """The graph of an assistant's id, or of its own name.
+def graph_of_assistant(call: ApiCall, assistant: str) -> tuple[str, CompiledStateGraph]:
+    """Return name and graph for an assistant's id or a graph's name.
 
     Raises:
         NotFound: there is none that the principal may see.
@@ -30,33 +30,33 @@ def graph_of(call: Call, assistant: str) -> tuple[str, CompiledStateGraph]:
     raise NotFound(f"assistant {assistant!r} not found")
 
 
-def graph_for(call: Call, thread: Stored) -> CompiledStateGraph:
-    """The graph that a thread is of: the one that its newest run named, or the only one.
+def graph_of_thread(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
+    """Return the graph of a thread's newest run, or the only one there is.
 
     Raises:
-        NotFound: it has had no run, and there are several graphs.
+        NotFound: the thread has had no run, and there are several graphs.
     """
     name = thread.metadata.get(GRAPH)
     if isinstance(name, str) and name in call.graphs:
         return call.graphs[name]
     if len(call.graphs) == 1:
         return next(iter(call.graphs.values()))
-    raise NotFound(f"thread {thread.thread_id!r} has no state yet: no run has told its graph")
+    raise NotFound(f"thread {thread.thread_id!r} has no state yet: it has had no run of a graph")
 
 
 async def with_graph(
-    call: Call, thread: Stored, use: Callable[[CompiledStateGraph], Awaitable[T]]
+    call: ApiCall, thread: StoredThread, use: Callable[[CompiledStateGraph], Awaitable[T]]
 ) -> T:
-    """What a function makes of a thread's graph.
+    """Call a function with a thread's graph, and return its result.
 
     Args:
-        use: called again, with the graph that wrote the newest checkpoint, if that doesn't fit
-            the newest run's graph.
+        use: called again, with the graph that wrote the newest checkpoint, if the newest run's
+            graph can't read it.
     Raises:
-        NotFound: no run has named a graph, and there are several.
-        SchemaMismatchError: no graph of the system fits.
+        NotFound: the thread has had no run, and there are several graphs.
+        SchemaMismatchError: no graph of the system can read the checkpoint.
     """
-    graph = graph_for(call, thread)
+    graph = graph_of_thread(call, thread)
     try:
         return await use(graph)
     except SchemaMismatchError:
@@ -66,18 +66,20 @@ async def with_graph(
         return await use(writer)
 
 
-async def historian(call: Call, thread: Stored) -> CompiledStateGraph:
-    """The graph that lists a thread's history: a misfit raises nothing there, so it is looked up.
+async def history_graph(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
+    """Return the graph to list a thread's history with.
+
+    Looked up each time: listing with a graph that doesn't fit raises no error to fall back on.
 
     Raises:
-        NotFound: no run has named a graph, and there are several.
+        NotFound: the thread has had no run, and there are several graphs.
     """
-    graph = graph_for(call, thread)
+    graph = graph_of_thread(call, thread)
     if len(call.graphs) == 1:
         return graph
     return await _writer(call, thread) or graph
 
 
-async def _writer(call: Call, thread: Stored) -> CompiledStateGraph | None:
-    name = await writer_of(call.serving.system, thread.thread_id)
+async def _writer(call: ApiCall, thread: StoredThread) -> CompiledStateGraph | None:
+    name = await writer_of(call.server.system, thread.thread_id)
     return None if name is None else call.graphs.get(name)

@@ -1,4 +1,4 @@
-"""Routes about the store: what graphs keep beside threads."""
+"""Routes for the store: items that graphs keep besides threads."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from actorgraph.web import answers, bodies
-from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.registry import NAMESPACE
 
@@ -14,45 +14,45 @@ _PAGE = 200
 
 
 class ItemQuery(Struct):
-    """Which item: its namespace with dots between the labels, and its key."""
+    """The item to read: its key, and its namespace with dots between the labels."""
 
     key: str
     namespace: str = ""
     refresh_ttl: bool | None = None
 
 
-async def put(call: Call) -> None:
+async def put(call: ApiCall) -> None:
     """Store an item."""
     body: bodies.ItemPut = call.body
     options: dict[str, Any] = {} if body.ttl is None else {"ttl": body.ttl}
     if body.index is not None:
         options["index"] = body.index
     namespace = _namespace(body.namespace)
-    await call.serving.store.aput(namespace, body.key, body.value, **options)
+    await call.server.store.aput(namespace, body.key, body.value, **options)
 
 
-async def get(call: Call) -> answers.Item:
-    """One item."""
+async def get(call: ApiCall) -> answers.Item:
+    """Return one item."""
     query: ItemQuery = call.query
     namespace = _namespace(query.namespace.split(".") if query.namespace else [])
-    found = await call.serving.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
+    found = await call.server.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
     if found is None:
         raise NotFound(f"item {query.key!r} not found")
     return answers.Item(*_fields(found))
 
 
-async def delete(call: Call) -> None:
-    """Delete an item; one that isn't there is deleted already."""
+async def delete(call: ApiCall) -> None:
+    """Delete an item; a missing one is no error."""
     body: bodies.ItemDelete = call.body
-    await call.serving.store.adelete(_namespace(body.namespace or []), body.key)
+    await call.server.store.adelete(_namespace(body.namespace or []), body.key)
 
 
-async def search(call: Call) -> answers.Items:
-    """Items below a namespace, by their values or by what they mean."""
+async def search(call: ApiCall) -> answers.Items:
+    """Find items below a namespace, by their values or by similarity to a query."""
     body: bodies.ItemSearch = call.body
 
     async def page(limit: int, offset: int) -> list[Any]:
-        return await call.serving.store.asearch(
+        return await call.server.store.asearch(
             tuple(body.namespace_prefix or ()),
             query=body.query,
             filter=body.filter,
@@ -65,12 +65,12 @@ async def search(call: Call) -> answers.Items:
     return answers.Items([answers.FoundItem(*_fields(one), one.score) for one in found])
 
 
-async def namespaces(call: Call) -> answers.Namespaces:
-    """Namespaces, by how they begin and end."""
+async def namespaces(call: ApiCall) -> answers.Namespaces:
+    """List namespaces by prefix and suffix."""
     body: bodies.NamespaceSearch = call.body
 
     async def page(limit: int, offset: int) -> list[Any]:
-        return await call.serving.store.alist_namespaces(
+        return await call.server.store.alist_namespaces(
             prefix=tuple(body.prefix) if body.prefix else None,
             suffix=tuple(body.suffix) if body.suffix else None,
             max_depth=body.max_depth,
@@ -88,7 +88,11 @@ async def _shown(
     limit: int,
     offset: int,
 ) -> list[Any]:
-    """One page of what there is beside the server's own things."""
+    """Read one page without the server's own entries.
+
+    Reads from the beginning each time: how many entries before `offset` are the server's own is
+    not known.
+    """
     found: list[Any] = []
     size, read = max(limit, _PAGE), 0
     while len(found) < offset + limit:
@@ -100,8 +104,8 @@ async def _shown(
     return found[offset : offset + limit]
 
 
-def _about(call: Call) -> dict[str, Any]:
-    """What the application is told: where it is, and what."""
+def _about(call: ApiCall) -> dict[str, Any]:
+    """Return the metadata for `authorize`: namespace and key."""
     given = call.query if call.body is None else call.body
     names = ("namespace", "namespace_prefix", "prefix")
     labels: Any = next((v for name in names if (v := getattr(given, name, None))), None)
@@ -111,15 +115,15 @@ def _about(call: Call) -> dict[str, Any]:
 
 
 def _namespace(labels: list[str]) -> tuple[str, ...]:
-    """The labels, unless the server keeps its own things there.
+    """Return the labels as a namespace.
 
     Raises:
-        Unprocessable: there are none, or they are the server's own.
+        Unprocessable: there are none, one is empty, or the namespace is reserved.
     """
     if not labels or not all(labels):
-        raise Unprocessable("a namespace has at least one label, and no empty one")
+        raise Unprocessable("a namespace must have at least one label, and no empty one")
     if _is_ours(tuple(labels)):
-        raise Unprocessable(f"namespaces that begin with {NAMESPACE[0]!r} are the server's own")
+        raise Unprocessable(f"namespaces that begin with {NAMESPACE[0]!r} are reserved")
     return tuple(labels)
 
 

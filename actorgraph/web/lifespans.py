@@ -1,8 +1,8 @@
-"""A system's life inside of a server: opened at startup, drained at SIGTERM, closed at shutdown.
+"""A system's lifespan inside a server: opened at startup, drained at SIGTERM, closed at shutdown.
 
-Servers wait for open streams before they let an application shut down, so that a stream which ends
-only at shutdown would hold the server up. Here the signal itself begins the drain: it ends the
-streams, then the server's own handler goes on as ever.
+Servers wait for open responses before they run an application's shutdown, so a stream that ended
+only at shutdown would block the server. Here the signal itself starts the drain, which ends the
+streams, and then calls the server's own handler.
 """
 
 import signal
@@ -17,19 +17,20 @@ from actorgraph.api.system import ActorSystem
 from actorgraph.errors import CheckpointError, SystemClosedError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
-from actorgraph.web.temporary import sweeping
+from actorgraph.web.temporary import sweep_forever
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @asynccontextmanager
 async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerator[None]:
-    """Open a system for as long as an application lives; for its lifespan.
+    """Open a system for the lifespan of an application.
 
     Args:
-        recovers: whether to take up the runs that a dead or drained process has left: at once,
-            and again and again, because those of a dead one are its own until its lease is over;
-            and whether to remove threads that such a process had made for one run.
+        recovers: whether to recover the runs that a dead or drained process has left, and to
+            remove the temporary threads that it has left. At once, and then every third of
+            `lease_s`, because the runs of a dead process can be taken over only when its lease
+            has expired.
     Raises: what opening the saver raises.
     """
     async with system:
@@ -39,10 +40,10 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
         async with anyio.create_task_group() as group:
             if recovers:
                 group.start_soon(_recover, system)
-                group.start_soon(sweeping, system)
+                group.start_soon(sweep_forever, system)
             group.start_soon(_drain, system, told)
             with _heard(_from_outside(told.set)):
-                yield  # nothing: frameworks take what a lifespan yields for their state
+                yield  # without a value: frameworks take a lifespan's value for their state
             group.cancel_scope.cancel()
 
 
@@ -51,7 +52,7 @@ async def _recover(system: ActorSystem) -> None:
         await anyio.sleep(system.lease_s / 3)
         try:
             await system.recover()
-        except CheckpointError as error:  # the storage may be back the next time
+        except CheckpointError as error:  # the storage may be available the next time
             event("warning", "web.not_recovered", error=str(error))
         except SystemClosedError:
             return
@@ -65,9 +66,9 @@ async def _drain(system: ActorSystem, told: anyio.Event) -> None:
 
 @contextmanager
 def _heard(act: Callable[[], None]) -> Generator[None]:
-    """Act at a signal, and let the handler that was there act too."""
+    """Call a function at SIGTERM or SIGINT, before the handler that was installed."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals belong to the main thread, and so does whoever handles them
+        yield  # only the main thread can install handlers: its server drains by shutting down
         return
     before: dict[signal.Signals, Any] = {}
 
@@ -76,7 +77,7 @@ def _heard(act: Callable[[], None]) -> Generator[None]:
         before[signal.Signals(number)](number, frame)
 
     for one in SIGNALS:
-        if callable(former := signal.getsignal(one)):  # else nobody handles it gently
+        if callable(former := signal.getsignal(one)):  # without a handler the process just ends
             before[one] = former
             signal.signal(one, heard)
     try:
@@ -87,7 +88,7 @@ def _heard(act: Callable[[], None]) -> Generator[None]:
 
 
 def _from_outside(act: Callable[[], None]) -> Callable[[], None]:
-    """A function that makes the running event loop act, from a signal's handler."""
+    """Make a function, safe in a signal handler, that calls `act` in the running event loop."""
     if on_trio():
         import trio
 

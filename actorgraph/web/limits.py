@@ -1,7 +1,7 @@
-"""How much a request may ask for: bytes, depth, rate, streams. Plain bookkeeping over numbers.
+"""Limits of requests: size, time and depth of bodies, rates, open streams. Counting only, no I/O.
 
-Each limit has an answer of its own: 413 for a body, 408 for one that dribbles, 422 for its depth,
-429 with `Retry-After` for a rate or for streams.
+A body above a limit is answered with 413 (size), 408 (time) or 422 (depth, number of values); a
+rate or too many open streams with 429 and `Retry-After`.
 """
 
 import math
@@ -16,22 +16,25 @@ from actorgraph.values.streams import WhenFull
 
 
 class Limits(Struct, frozen=True):
-    """What one client may ask for.
+    """Limits of requests, streams and rates.
 
     Attributes:
-        body_bytes: of a request's body; default 4 MiB. body_s: seconds in which all of it has to
-            arrive; default 30. For the headers it is the server's setting that counts.
+        body_bytes: bytes of a request's body; default 4 MiB.
+        body_s: seconds within which the whole body must arrive; default 30. Headers are bounded by
+            the server's own setting.
         depth: levels of lists and objects in a body; default 64.
         values: values in a body; default 100,000.
-        requests_per_s: of one principal, or of one address where nobody is known; None (default)
-            for no limit. burst: how many may come at once; default 20.
-        streams: event streams and waits for runs open at once, of all clients; default 1,000.
-        stream_s: seconds after which an event stream ends, and its client comes back with
-            `Last-Event-ID`; None (default) for as long as it goes on.
-        buffer, when_full: what becomes of a stream whose client is so many events behind:
-            "drop_oldest" (default) may tell it of a gap, "block" lets the run wait, "close" ends
-            the stream, and the client comes back. Default 256.
-        clients: how many clients' rates are remembered; default 10,000.
+        requests_per_s: rate of one principal, or of one address if unauthenticated; None (default)
+            for no limit.
+        burst: requests that may come at once; default 20.
+        streams: open event streams and waits for runs, of all clients; default 1,000.
+        stream_s: seconds after which an event stream ends, and its client reconnects with
+            `Last-Event-ID`; None (default) for no limit.
+        buffer: events by which a stream's client may be behind; default 256.
+        when_full: what happens to a client that is further behind: "drop_oldest" (default) drops
+            events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
+            client reconnects.
+        clients: number of clients whose rates are tracked; default 10,000.
     """
 
     body_bytes: int = 4 * 1024 * 1024
@@ -47,7 +50,7 @@ class Limits(Struct, frozen=True):
     clients: int = 10_000
 
     def __post_init__(self) -> None:
-        """Refuse what can't be.
+        """Check the numbers.
 
         Raises:
             InvalidConfigError: a number is out of range.
@@ -57,9 +60,10 @@ class Limits(Struct, frozen=True):
             if value is None and name in _UNBOUNDED:
                 continue
             if name != "when_full" and not (isinstance(value, int | float) and value > 0):
+                or_none = " or None" if name in _UNBOUNDED else ""
                 raise InvalidConfigError(
-                    f"Limits: {name}={value!r}",
-                    do=f"use a number above 0{', or None' if name in _UNBOUNDED else ''}",
+                    f"Limits: {name} must be > 0{or_none}, got {value!r}",
+                    do=f"use a number above 0{or_none}",
                 )
         check_reading(0, self.buffer, self.when_full)
 
@@ -68,7 +72,7 @@ _UNBOUNDED = ("requests_per_s", "stream_s")
 
 
 class Rates:
-    """A token bucket per client; the one that was silent longest is forgotten first."""
+    """A token bucket per client. The least recently active client is dropped first."""
 
     def __init__(self, limits: Limits) -> None:
         self._rate = limits.requests_per_s
@@ -80,7 +84,7 @@ class Rates:
         """Take a token; returns 0, or the seconds until there is one.
 
         Args:
-            now: seconds of a clock that only goes forward.
+            now: seconds of a monotonic clock.
         """
         if self._rate is None:
             return 0.0
@@ -94,12 +98,12 @@ class Rates:
 
 
 def retry_after(seconds: float) -> str:
-    """A `Retry-After` header's value: whole seconds, at least 1."""
+    """Return the value of a `Retry-After` header: whole seconds, at least 1."""
     return str(max(1, math.ceil(seconds)))
 
 
-def exceeds(value: Any, limits: Limits) -> str | None:
-    """What is too much about a decoded body; None if nothing is."""
+def excess(value: Any, limits: Limits) -> str | None:
+    """Describe which limit a decoded body exceeds; None if none. Iterates level by level."""
     left = limits.values
     level: list[Any] = [value]
     for _ in range(limits.depth + 1):

@@ -1,4 +1,4 @@
-"""Reading a request's body: so many bytes, in so much time, as JSON, of a shape."""
+"""Read a request's body within limits of size and time, and decode it."""
 
 from contextlib import aclosing
 from typing import Any
@@ -7,35 +7,37 @@ import anyio
 import msgspec
 from starlette.requests import Request
 
-from actorgraph.web.limits import Limits, exceeds
+from actorgraph.web.limits import Limits, excess
 from actorgraph.web.problems import TooLarge, TooSlow, Unprocessable, Unsupported
 
 
 async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
-    """The body as a type; one without a byte is `{}`.
+    """Read and decode the body; an empty one is `{}`.
 
     Raises:
-        Unsupported: it is compressed, or isn't said to be JSON.
-        TooLarge, TooSlow: it is longer, or takes longer, than is allowed.
-        Unprocessable: it is no JSON, nested too deep, or doesn't fit the type.
+        Unsupported: it is compressed, or its content type is not JSON.
+        TooLarge: it is longer than the limit.
+        TooSlow: it took longer than the limit.
+        Unprocessable: it is not valid JSON, nested too deeply, or doesn't fit the type.
     """
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Unsupported("compressed bodies are not taken; send it as it is")
+        raise Unsupported("Compressed bodies are not supported")
     try:
         with anyio.fail_after(limits.body_s):
             raw = await _bytes(request, limits.body_bytes)
     except TimeoutError:
         raise TooSlow(f"the body took more than {limits.body_s:g} s", closes=True) from None
     if raw and not _is_json(request.headers.get("content-type", "")):
-        # A page of another site can make a browser send anything but this without asking.
-        raise Unsupported("the body has to be JSON; send it with Content-Type: application/json")
+        # Protects against CSRF: browsers send application/json to another site only after a CORS
+        # preflight, and any other type without one.
+        raise Unsupported("The body must be JSON with Content-Type: application/json")
     try:
         data = msgspec.json.decode(raw or b"{}")
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise Unprocessable(f"the body is no JSON: {error}") from error
-    if (what := exceeds(data, limits)) is not None:
+        raise Unprocessable(f"the body is not valid JSON: {error}") from error
+    if (what := excess(data, limits)) is not None:
         raise Unprocessable(what)
-    return converted(data, kind, "the body", strict=True)
+    return convert_to(data, kind, "the body", strict=True)
 
 
 async def _bytes(request: Request, most: int) -> bytes:
@@ -57,8 +59,8 @@ def _is_json(content_type: str) -> bool:
     return kind == "application/json" or kind.endswith("+json")
 
 
-def converted(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
-    """Data as a type.
+def convert_to(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
+    """Convert data to a type.
 
     Raises:
         Unprocessable: it doesn't fit; the text names the place.
@@ -66,4 +68,4 @@ def converted(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
     try:
         return msgspec.convert(data, kind, strict=strict)
     except (msgspec.ValidationError, ValueError, OverflowError) as error:
-        raise Unprocessable(f"{what} can't be taken: {error}") from error
+        raise Unprocessable(f"{what} is invalid: {error}") from error

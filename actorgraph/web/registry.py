@@ -1,7 +1,9 @@
-"""What is known of threads beside their checkpoints: their metadata, and when they were made.
+"""The registry of a server's threads: their metadata, and when they were created.
 
-It lives in a store, so that a thread may exist before its first run. A thread that was begun by
-the program itself and not through the web is known by its checkpoints.
+Registered threads are items of a store, so that a thread can exist before its first run. Threads
+that aren't registered (a store in memory is empty after a restart, and programs start threads
+without a server) are found by their stored checkpoints and runs. Temporary threads are created for
+one run and removed when it has ended.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -14,23 +16,24 @@ from msgspec.structs import replace
 
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
-from actorgraph.web.access import holds
+from actorgraph.web.access import contains
 from actorgraph.web.problems import Conflict, NotFound
 
 NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
 GRAPH = "graph_id"
-"""The key of a thread's metadata that names its graph."""
+"""The key in a thread's metadata for its graph's name."""
 _TEMPORARY = "temporary"
 
 
-class Stored(Struct):
-    """A thread as it is registered.
+class StoredThread(Struct):
+    """A thread's entry in the registry.
 
     Attributes:
-        created_at, updated_at: ISO 8601 UTC.
-        registered: whether it is in the store, and not known by its checkpoints alone.
-        temporary: whether it was made for one run, and goes with it.
+        created_at: ISO 8601 UTC.
+        updated_at: ISO 8601 UTC.
+        registered: False if it was found by its checkpoints or runs only.
+        temporary: whether it was created for one run, and is removed with it.
     """
 
     thread_id: str
@@ -41,12 +44,12 @@ class Stored(Struct):
     temporary: bool = False
 
     def must_hold(self, wanted: Mapping[str, Any]) -> None:
-        """Refuse it to whoever may only see threads with other metadata.
+        """Check that its metadata contains what the access rules require.
 
         Raises:
-            NotFound: it doesn't hold what is wanted.
+            NotFound: it doesn't.
         """
-        if not holds(self.metadata, wanted):
+        if not contains(self.metadata, wanted):
             raise NotFound.thread(self.thread_id)
 
 
@@ -54,16 +57,16 @@ class Registry:
     """The threads of one server.
 
     Args:
-        store: keeps them: `aget`, `aput`, `adelete`, `asearch`.
-        found: what is stored of a thread beside this; None if nothing is.
-        begun: for a store that forgets: the threads of which runs are stored. They are registered
-            when threads are searched for the first time.
+        store: keeps them; with `aget`, `aput`, `adelete`, `asearch`.
+        found: finds an unregistered thread by what is stored of it; None if nothing is.
+        begun: for a store in memory: returns the ids of threads that have stored runs. They are
+            registered when threads are searched for the first time.
     """
 
     def __init__(
         self,
         store: Any,
-        found: Callable[[str], Awaitable[Stored | None]],
+        found: Callable[[str], Awaitable[StoredThread | None]],
         begun: Callable[[], Awaitable[Iterable[str]]] | None = None,
     ) -> None:
         self._store = store
@@ -71,8 +74,8 @@ class Registry:
         self._begun = begun
         self._turn = anyio.Lock()
 
-    async def get(self, thread_id: str) -> Stored | None:
-        """The thread, or None."""
+    async def get(self, thread_id: str) -> StoredThread | None:
+        """Return the thread, registered or found by what is stored of it; or None."""
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
@@ -80,8 +83,8 @@ class Registry:
             stored.metadata = {**found.metadata, **stored.metadata}
         return stored
 
-    async def registered(self, thread_id: str) -> Stored | None:
-        """The thread, if it is in the store."""
+    async def registered(self, thread_id: str) -> StoredThread | None:
+        """Return the thread, if it is registered."""
         item = await self._store.aget(NAMESPACE, thread_id)
         return None if item is None else _stored(item)
 
@@ -92,24 +95,24 @@ class Registry:
         *,
         if_exists: str = "raise",
         temporary: bool = False,
-    ) -> tuple[bool, Stored]:
+    ) -> tuple[bool, StoredThread]:
         """Register a thread; returns whether it is new, and the thread.
 
         Raises:
             Conflict: it exists, and `if_exists` is "raise".
         """
-        async with self._turn:  # of two who want it at once, one makes it
+        async with self._turn:  # of two concurrent requests for an id, one creates the thread
             known = await self.get(thread_id)
             if known is None:
                 now = moment()
-                made = Stored(thread_id, now, now, dict(metadata), temporary=temporary)
+                made = StoredThread(thread_id, now, now, dict(metadata), temporary=temporary)
                 return True, await self._put(made)
         if if_exists == "raise":
             raise Conflict(f"thread {thread_id!r} exists already")
         return False, known
 
-    async def merge(self, thread: Stored, metadata: Mapping[str, Any]) -> Stored:
-        """Add to a thread's metadata.
+    async def merge(self, thread: StoredThread, metadata: Mapping[str, Any]) -> StoredThread:
+        """Merge metadata into a thread's; registers it if it isn't.
 
         Raises:
             NotFound: it was removed meanwhile.
@@ -121,28 +124,28 @@ class Registry:
             merged = {**now.metadata, **metadata}
             return await self._put(replace(now, updated_at=moment(), metadata=merged))
 
-    async def is_still(self, thread: Stored) -> bool:
-        """Whether a thread was neither removed since it was read, nor made anew."""
+    async def is_still(self, thread: StoredThread) -> bool:
+        """Whether a thread was neither removed nor created anew since it was read."""
         now = await self.registered(thread.thread_id)
         if now is None or not thread.registered:
             return not thread.registered
         return now.created_at == thread.created_at
 
     async def forget(self, thread_id: str) -> None:
-        """Take a thread out."""
+        """Remove a thread from the registry."""
         await self._store.adelete(NAMESPACE, thread_id)
 
-    async def all(self, wanted: Mapping[str, Any]) -> list[Stored]:
-        """Every registered thread whose metadata holds this."""
+    async def all(self, wanted: Mapping[str, Any]) -> list[StoredThread]:
+        """Return every registered thread whose metadata contains `wanted`."""
         await self._remember()
-        return [one for one in await self._listed() if holds(one.metadata, wanted)]
+        return [one for one in await self._listed() if contains(one.metadata, wanted)]
 
-    async def temporary(self) -> list[Stored]:
-        """Every thread that goes with its run."""
+    async def temporary(self) -> list[StoredThread]:
+        """Return every temporary thread."""
         return await self._listed(filter={_TEMPORARY: True})
 
-    async def _listed(self, **options: Any) -> list[Stored]:
-        found: list[Stored] = []
+    async def _listed(self, **options: Any) -> list[StoredThread]:
+        found: list[StoredThread] = []
         while True:
             page = await self._store.asearch(NAMESPACE, limit=_PAGE, offset=len(found), **options)
             found.extend(_stored(item) for item in page)
@@ -150,7 +153,7 @@ class Registry:
                 return found
 
     async def _remember(self) -> None:
-        """Register what an earlier process has left, once."""
+        """Register the threads of earlier processes, once."""
         async with self._turn:
             if self._begun is None:
                 return
@@ -159,12 +162,13 @@ class Registry:
                     found = await self._readable(thread_id)
                     if found is not None:
                         await self._put(found)
-            self._begun = None  # at the end: one who is cancelled leaves the rest to the next
+            self._begun = None  # at the end: if this call is cancelled, the next one continues
 
-    async def _readable(self, thread_id: str) -> Stored | None:
-        """What is stored of a thread; None where that can't be read.
+    async def _readable(self, thread_id: str) -> StoredThread | None:
+        """Find a thread by what is stored of it; None where that can't be read.
 
-        Whoever searches need not know of it: the error is neither the answer, nor in the log.
+        A search over many threads must not fail for one damaged thread, and the searching principal
+        may not be allowed to know of it.
         """
         try:
             return await self._found(thread_id)
@@ -172,7 +176,7 @@ class Registry:
             event("warning", "web.thread_not_registered", error=type(error).__name__)
             return None
 
-    async def _put(self, thread: Stored) -> Stored:
+    async def _put(self, thread: StoredThread) -> StoredThread:
         value: dict[str, Any] = {
             "created_at": thread.created_at,
             "updated_at": thread.updated_at,
@@ -180,19 +184,20 @@ class Registry:
         }
         if thread.temporary:
             value[_TEMPORARY] = True
-        # To its end: what is undone after a cancellation must not be stored behind that.
-        await shielded(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
+        # Not interruptible: a put that went on after its request was cancelled would register the
+        # thread again after the request's clean-up has removed it.
+        await unbroken(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
 
 
 def moment() -> str:
-    """Now, ISO 8601 UTC."""
+    """Return the current time, ISO 8601 UTC."""
     return datetime.now(UTC).isoformat()
 
 
-def _stored(item: Any) -> Stored:
+def _stored(item: Any) -> StoredThread:
     value = item.value
-    return Stored(
+    return StoredThread(
         item.key,
         value["created_at"],
         value["updated_at"],

@@ -1,4 +1,4 @@
-"""What all routes of one server share."""
+"""The state that all routes of one server share."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -6,21 +6,26 @@ from typing import Any, cast
 from actorgraph.api.graph import CompiledStateGraph
 from actorgraph.api.system import ActorSystem
 from actorgraph.web.access import Access
-from actorgraph.web.finding import found
+from actorgraph.web.finding import find_thread
 from actorgraph.web.limits import Limits, Rates
 from actorgraph.web.readiness import Readiness
-from actorgraph.web.registry import Registry, Stored
-from actorgraph.web.slots import Slots
-from actorgraph.web.temporary import Temporary
+from actorgraph.web.registry import Registry, StoredThread
+from actorgraph.web.slots import StreamSlots
+from actorgraph.web.temporary import TemporaryThreads
 
 
-class Serving:
-    """A system and the rules under which it is served.
+class Server:
+    """A system that is served, with its rules and limits.
 
     Attributes:
-        threads: what is known of threads beside their checkpoints.
-        streams: places for event streams.
-        temporary: the threads that go with their runs.
+        system: opened by the application.
+        access: rules of authentication and authorization.
+        limits: of requests.
+        rates: token buckets of the clients.
+        store: where threads are registered, and items of the store routes kept.
+        threads: the registry of threads.
+        streams: slots of open event streams.
+        temporary: removes temporary threads after their runs.
         readiness: whether saver and store can be used.
     """
 
@@ -30,31 +35,31 @@ class Serving:
         self.limits = limits
         self.rates = Rates(limits)
         self.store = store
-        self.threads = Registry(store, self._found, self._begun if forgets(store) else None)
-        self.streams = Slots(limits.streams)
-        self.temporary = Temporary(system, self.threads)
+        self.threads = Registry(store, self._found, self._begun if is_volatile(store) else None)
+        self.streams = StreamSlots(limits.streams)
+        self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
 
     @property
     def saver(self) -> Any:
-        """The system's saver: one with LangGraph's methods, as all that programs use are."""
+        """The system's saver; all savers that programs open have LangGraph's methods."""
         return self.system.saver
 
     @property
     def graphs(self) -> Mapping[str, CompiledStateGraph]:
-        """The registered graphs by name."""
+        """Name -> registered graph."""
         return cast("Mapping[str, CompiledStateGraph]", self.system.graphs)
 
     async def _begun(self) -> list[str]:
-        """The threads of which runs are stored."""
+        """Return the ids of threads that have stored runs."""
         return list(dict.fromkeys(run.thread_id for run in await self.system.runs()))
 
-    async def _found(self, thread_id: str) -> Stored | None:
-        return await found(self.system, thread_id)
+    async def _found(self, thread_id: str) -> StoredThread | None:
+        return await find_thread(self.system, thread_id)
 
 
-def forgets(store: Any) -> bool:
-    """Whether what a store has is gone with the process."""
+def is_volatile(store: Any) -> bool:
+    """Whether a store loses its items when the process ends."""
     from actorgraph.stores import InMemoryStore
 
     return isinstance(store, InMemoryStore)

@@ -1,7 +1,7 @@
-"""Slashes inside of a part of a path: `/threads/a%2Fb` is the thread "a/b".
+"""Endpoints: how a request is decoded, authorized and answered.
 
-A server decodes the path before routes see it, so that such a slash looks like any other. It is
-in `raw_path` still: there it becomes a character that no id has, for as long as routes are found.
+A request passes these steps, in this order: authentication, rate limit, body (size, JSON, shape,
+depth), the thread that its path names, authorization, the endpoint's own handler.
 """
 
 from urllib.parse import unquote
@@ -10,11 +10,16 @@ from starlette.types import Scope
 
 SLASH = "\x00"
 SLASHES = "actorgraph.slashes"
-"""Of a scope: its path has `SLASH` where a part of it has a slash."""
+"""The key of a scope whose path has `SLASH` in place of the slashes inside path parameters."""
 
 
 def with_slashes(scope: Scope) -> Scope:
-    """The scope with a path in which only what separates its parts is a slash."""
+    """Return the scope with a path in which only separators are slashes.
+
+    `/threads/a%2Fb` names the thread "a/b", but servers decode the path before it is routed. In
+    `raw_path` such a slash can still be told from a separator: here it becomes a character that no
+    id has, until the route is found.
+    """
     raw: bytes = scope.get("raw_path") or b""
     text = raw.decode("latin-1")
     if "%2f" not in text.lower() or "%00" in text or unquote(text) != scope["path"]:

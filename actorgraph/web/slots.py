@@ -1,24 +1,24 @@
-"""How many streams are open: taken at the beginning of one, given back at its end."""
+"""A bounded count of open streams."""
 
 
-class Slots:
-    """A number of places.
+class StreamSlots:
+    """Counts open streams up to a limit.
 
     Args:
-        most: how many; None for any number.
+        most: the limit; None for no limit.
     """
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self.taken = 0
 
-    def take(self) -> bool:
-        """Whether there was a place; it is taken now."""
+    def try_acquire(self) -> bool:
+        """Take a slot; returns False if none is free."""
         if self._most is not None and self.taken >= self._most:
             return False
         self.taken += 1
         return True
 
-    def give(self) -> None:
-        """Give a place back."""
+    def release(self) -> None:
+        """Give a slot back."""
         self.taken -= 1

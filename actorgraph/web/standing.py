@@ -1,4 +1,4 @@
-"""A thread as it stands, and what addresses it."""
+"""Threads as responses, their removal, and the configs that address them."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,28 +9,28 @@ from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import answers, bodies, states
-from actorgraph.web.endpoint import Call
+from actorgraph.web import answers, bodies
+from actorgraph.web.endpoint import ApiCall
 from actorgraph.web.graphs import with_graph
-from actorgraph.web.problems import NotFound
-from actorgraph.web.problems import shown as told_as
-from actorgraph.web.registry import Stored
-from actorgraph.web.serving import Serving
+from actorgraph.web.problems import NotFound, public_text
+from actorgraph.web.registry import StoredThread
+from actorgraph.web.serving import Server
+from actorgraph.web.states import pending_interrupts, thread_status
 
 Config = dict[str, Any]
 
 
-async def shown(call: Call, thread: Stored) -> answers.Thread:
-    """A thread with the state that it is in."""
-    busy = bool(await call.serving.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+async def thread_response(call: ApiCall, thread: StoredThread) -> answers.Thread:
+    """Return a thread with its status and newest values."""
+    busy = bool(await call.server.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
     broken: str | None = None
     try:
         config = config_of(thread.thread_id, {})
         snapshot = await with_graph(call, thread, lambda graph: graph.aget_state(config))
     except NotFound:
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
-    except (*UNREADABLE, *DAMAGED) as error:  # a list of threads is shown all the same
-        broken = told_as(type(error).__name__, str(error))
+    except (*UNREADABLE, *DAMAGED) as error:  # one unreadable thread must not fail a whole list
+        broken = public_text(type(error).__name__, str(error))
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     failed = [task.error for task in snapshot.tasks if task.error is not None]
     return answers.Thread(
@@ -39,47 +39,48 @@ async def shown(call: Call, thread: Stored) -> answers.Thread:
         updated_at=max(thread.updated_at, snapshot.created_at or ""),
         state_updated_at=snapshot.created_at or thread.created_at,
         metadata=thread.metadata,
-        status="error" if broken else cast("Any", states.status(snapshot, busy=busy)),
+        status="error" if broken else cast("Any", thread_status(snapshot, busy=busy)),
         values=snapshot.values,
-        interrupts=states.questions(snapshot),
+        interrupts=pending_interrupts(snapshot),
         error=broken or (failed[0] if failed else None),
     )
 
 
-async def remove(serving: Serving, thread_id: str) -> None:
-    """Stop what runs on a thread, and remove its checkpoints and its registration.
+async def remove_thread(server: Server, thread_id: str) -> None:
+    """Cancel a thread's runs, and remove its checkpoints and its registration.
 
-    A run that was let in meanwhile either is seen here at the second look, or sees itself that
-    the thread is gone.
+    A run may be started meanwhile. Either the second `_stop` here finds it, or its start finds the
+    thread missing afterwards (`_check_thread`): each of them looks after it has written.
     """
-    await _stop(serving, thread_id)
-    await serving.saver.adelete_thread(thread_id)
-    for run in await serving.system.runs(thread_id=thread_id):  # of a saver that keeps none
+    await _stop(server, thread_id)
+    await server.saver.adelete_thread(thread_id)
+    # Savers that don't store runs leave them in the system's memory.
+    for run in await server.system.runs(thread_id=thread_id):
         with suppress(RunNotFoundError, InvalidConfigError):
-            await serving.system.forget(run.id)
-    await serving.threads.forget(thread_id)
-    late = await _stop(serving, thread_id, before=datetime.now(UTC))
-    if late and await serving.threads.registered(thread_id) is None:
-        await serving.saver.adelete_thread(thread_id)
+            await server.system.forget(run.id)
+    await server.threads.forget(thread_id)
+    late = await _stop(server, thread_id, before=datetime.now(UTC))
+    if late and await server.threads.registered(thread_id) is None:
+        await server.saver.adelete_thread(thread_id)
 
 
-async def take_back(serving: Serving, thread_id: str) -> None:
-    """Remove a thread that was just made and could not be finished, with what is stored of it."""
-    await serving.saver.adelete_thread(thread_id)
-    await serving.threads.forget(thread_id)
+async def undo_creation(server: Server, thread_id: str) -> None:
+    """Remove a thread that was just created, because its creation failed."""
+    await server.saver.adelete_thread(thread_id)
+    await server.threads.forget(thread_id)
 
 
-async def _stop(serving: Serving, thread_id: str, before: datetime | None = None) -> int:
-    """Cancel what runs on a thread, and was started before a moment; how many runs that were."""
-    found = await serving.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+async def _stop(server: Server, thread_id: str, before: datetime | None = None) -> int:
+    """Cancel a thread's runs, only those created before a moment; returns their number."""
+    found = await server.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
     found = [run for run in found if before is None or run.created_at <= before]
     for run in found:
         await run.cancel("its thread is removed")
     return len(found)
 
 
-def check(thread_id: str) -> None:
-    """Refuse what can't be a thread's id.
+def check_thread_id(thread_id: str) -> None:
+    """Check that text can be a thread's id.
 
     Raises:
         InvalidConfigError: it is empty, too long, or has control characters.
@@ -90,12 +91,12 @@ def check(thread_id: str) -> None:
 
 
 def config_of(thread_id: str, place: Mapping[str, Any]) -> Config:
-    """The config that addresses a thread, or a checkpoint of it."""
+    """Return the config that addresses a thread, or a checkpoint of it (`place`)."""
     return {"configurable": {**place, "thread_id": thread_id}}
 
 
-def placed(checkpoint: bodies.CheckpointBody | None) -> Config:
-    """The part of a config that addresses a checkpoint."""
+def checkpoint_config(checkpoint: bodies.CheckpointBody | None) -> Config:
+    """Return the part of `configurable` that addresses a checkpoint."""
     if checkpoint is None:
         return {}
     place = {"checkpoint_ns": checkpoint.checkpoint_ns, "checkpoint_id": checkpoint.checkpoint_id}

@@ -1,4 +1,4 @@
-"""Starting a run: what a request says, as what a system takes."""
+"""Start the run of a request: its thread, its input and its options."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,98 +7,102 @@ from uuid import uuid4
 from actorgraph.api.runs import Run
 from actorgraph.loops import shielded
 from actorgraph.web import bodies
-from actorgraph.web.endpoint import Call
-from actorgraph.web.finding import about
-from actorgraph.web.graphs import graph_of
+from actorgraph.web.endpoint import ApiCall
+from actorgraph.web.finding import thread_metadata_of
+from actorgraph.web.graphs import graph_of_assistant
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.registry import GRAPH, Stored
-from actorgraph.web.standing import check, placed
+from actorgraph.web.registry import GRAPH, StoredThread
+from actorgraph.web.standing import check_thread_id, checkpoint_config
 from actorgraph.web.supersteps import command_of
 from actorgraph.web.wire import graph_modes
 
 KEPT = "actorgraph.web"
-"""Of a run's metadata: how it was asked for."""
+"""The key in a run's metadata for the request's stream modes and strategy."""
 
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
-async def begin(call: Call) -> Run:
-    """Start the run of a request, on the thread of its path or on one of its own.
+async def start_run(call: ApiCall) -> Run:
+    """Start the run of a request, on the path's thread or on a new one.
 
-    What can't be started is refused before anything is written.
+    An invalid request is refused before anything is written.
     """
     body: bodies.RunBody = call.body
-    name, _ = graph_of(call, body.assistant_id)
+    name, _ = graph_of_assistant(call, body.assistant_id)
     given, options = _input(body), _options(body)
-    alone = "thread_id" not in call.path  # its thread is nobody's yet
-    thread_id = str(uuid4()) if alone else call.thread_id
+    thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
     started: list[Run] = []
 
-    async def start(thread: Stored) -> None:
-        run = await call.serving.system.start(name, thread_id, given, **options)
+    async def start(thread: StoredThread) -> None:
+        run = await call.server.system.start(name, thread_id, given, **options)
         started.append(run)
         if thread.temporary:
-            call.serving.temporary.removes(run)
+            call.server.temporary.remove_after(run)
 
     try:
         thread = await _thread(call, thread_id, name)
-        await shielded(lambda: start(thread))  # a run that was taken is known, whoever leaves
+        await unbroken(lambda: start(thread))  # not interruptible: a started run must be known here
         (run,) = started
         if not thread.temporary:
             await _check_thread(call, thread, run)
     except BaseException:
-        await shielded(lambda: _given_up(call, thread_id, started))
+        await unbroken(lambda: _clean_up(call, thread_id, started))
         raise
     return run
 
 
-async def _check_thread(call: Call, thread: Stored, run: Run) -> None:
-    """End a run whose thread was removed while it was started.
+async def _check_thread(call: ApiCall, thread: StoredThread, run: Run) -> None:
+    """Cancel a run whose thread was removed while it was started; see `remove_thread`.
 
     Raises:
-        NotFound: it was.
+        NotFound: the thread was removed.
     """
-    threads = call.serving.threads
+    threads = call.server.threads
     if await threads.is_still(thread):
         return
     await run.cancel("its thread was removed")
     if await threads.registered(thread.thread_id) is None:
-        await call.serving.saver.adelete_thread(thread.thread_id)
+        await call.server.saver.adelete_thread(thread.thread_id)
     raise NotFound.thread(thread.thread_id)
 
 
-async def _given_up(call: Call, thread_id: str, started: Sequence[Run]) -> None:
-    """Leave nothing of a run that could not be started, or whose client has left meanwhile."""
+async def _clean_up(call: ApiCall, thread_id: str, started: Sequence[Run]) -> None:
+    """Undo a start that failed, or whose client disconnected meanwhile."""
     for run in started:
         if call.body.on_disconnect == "cancel":
             await run.cancel("the client has gone", wait=False)
     if not started and "thread_id" not in call.path:
-        await call.serving.threads.forget(thread_id)
+        await call.server.threads.forget(thread_id)
 
 
-def checked(call: Call, body: bodies.RunBody) -> None:
-    """Refuse a run that can't be started, before others are."""
-    graph_of(call, body.assistant_id)
+def check_run(call: ApiCall, body: bodies.RunBody) -> None:
+    """Check a run of a batch before any of them is started.
+
+    Raises:
+        NotFound: the graph is unknown.
+        Unprocessable: input or options are invalid.
+    """
+    graph_of_assistant(call, body.assistant_id)
     _input(body)
     _options(body)
 
 
-async def _thread(call: Call, thread_id: str, graph: str) -> Stored:
-    """The thread that a run is for: that of the path, or a new one of its own."""
+async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
+    """Return the thread for a run: the path's, or a new one. Registers it if necessary."""
     body: bodies.RunBody = call.body
-    threads = call.serving.threads
-    known = about(graph)
+    threads = call.server.threads
+    known = thread_metadata_of(graph)
     if "thread_id" not in call.path:
         goes = body.on_completion == "delete"
         return (await threads.make(thread_id, {**known, **call.wanted}, temporary=goes))[1]
     if call.thread is None:
-        check(call.thread_id)
+        check_thread_id(call.thread_id)
         _, made = await threads.make(
             call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"
         )
-        made.must_hold(call.wanted)  # somebody may have been faster
+        made.must_hold(call.wanted)  # another request may have created it meanwhile
         return made
-    if call.thread.metadata.get(GRAPH) != graph:  # as reads take that of the newest run
+    if call.thread.metadata.get(GRAPH) != graph:  # reads use the graph of the newest run
         return await threads.merge(call.thread, known)
     if not call.thread.registered:
         return await threads.merge(call.thread, {})
@@ -110,7 +114,7 @@ def _options(body: bodies.RunBody) -> dict[str, Any]:
     kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
     kept["subgraphs"] = body.stream_subgraphs
     if body.webhook is not None:
-        raise Unprocessable("webhooks are not served; join the run, or stream it")
+        raise Unprocessable("webhooks are not supported; join or stream the run instead")
     options: dict[str, Any] = {
         "if_busy": body.multitask_strategy,
         "durability": body.durability,
@@ -132,15 +136,15 @@ def _input(body: bodies.RunBody) -> Any:
     if command is None:
         return body.input
     if body.input is not None:
-        raise Unprocessable("a run has an input or a command, not both")
+        raise Unprocessable("input and command can't be combined; send one of them")
     return command_of(command)
 
 
 def _config(body: bodies.RunBody) -> dict[str, Any]:
-    """The client's part of the config; where the run goes is the path's affair."""
+    """Return the client's config, without keys that could address another thread."""
     said = body.config or bodies.ConfigBody()
     place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
-    place |= placed(body.checkpoint)
+    place |= checkpoint_config(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}
@@ -150,5 +154,5 @@ def _config(body: bodies.RunBody) -> dict[str, Any]:
 
 
 def modes_of(modes: str | Sequence[str]) -> list[str]:
-    """A client's modes as a list."""
+    """Return a client's stream modes as a list."""
     return [modes] if isinstance(modes, str) else list(modes)

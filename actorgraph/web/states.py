@@ -1,15 +1,15 @@
-"""A thread's state as clients read it."""
+"""Threads and their states as responses, and the configs that address them."""
 
 from typing import Any
 
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
 from actorgraph.web import answers
-from actorgraph.web.jsonable import question
+from actorgraph.web.jsonable import interrupt_json
 
 
-def state(snapshot: StateSnapshot) -> answers.State:
-    """A snapshot in the shape of LangGraph's server."""
-    here, parent = address(snapshot.config), address(snapshot.parent_config)
+def state_response(snapshot: StateSnapshot) -> answers.State:
+    """Convert a snapshot to the shape of LangGraph's server."""
+    here, parent = checkpoint_address(snapshot.config), checkpoint_address(snapshot.parent_config)
     return answers.State(
         values=snapshot.values,
         next=list(snapshot.next),
@@ -18,14 +18,14 @@ def state(snapshot: StateSnapshot) -> answers.State:
         created_at=snapshot.created_at,
         checkpoint=here,
         parent_checkpoint=parent,
-        interrupts=[question(asked) for asked in snapshot.interrupts],
+        interrupts=[interrupt_json(asked) for asked in snapshot.interrupts],
         checkpoint_id=here.checkpoint_id if here else None,
         parent_checkpoint_id=parent.checkpoint_id if parent else None,
     )
 
 
-def address(config: Any) -> answers.CheckpointAddress | None:
-    """The checkpoint that a config addresses; None for no config."""
+def checkpoint_address(config: Any) -> answers.CheckpointAddress | None:
+    """Return the checkpoint that a config addresses; None without a config."""
     place = (config or {}).get("configurable") or {}
     if "thread_id" not in place:
         return None
@@ -37,8 +37,8 @@ def address(config: Any) -> answers.CheckpointAddress | None:
     )
 
 
-def status(snapshot: StateSnapshot, *, busy: bool) -> str:
-    """How a thread stands: a thread with work left waits, or its last run has failed."""
+def thread_status(snapshot: StateSnapshot, *, busy: bool) -> str:
+    """Return a thread's status: with tasks left it is interrupted, or its last run has failed."""
     if busy:
         return "busy"
     if any(task.error is not None for task in snapshot.tasks):
@@ -46,10 +46,10 @@ def status(snapshot: StateSnapshot, *, busy: bool) -> str:
     return "interrupted" if snapshot.next else "idle"
 
 
-def questions(snapshot: StateSnapshot) -> dict[str, list[dict[str, Any]]]:
-    """Task id -> the questions that wait for an answer."""
+def pending_interrupts(snapshot: StateSnapshot) -> dict[str, list[dict[str, Any]]]:
+    """Return task id -> its pending interrupts."""
     return {
-        task.id: [question(asked) for asked in task.interrupts]
+        task.id: [interrupt_json(asked) for asked in task.interrupts]
         for task in snapshot.tasks
         if task.interrupts
     }
@@ -63,8 +63,8 @@ def _task(task: PregelTask) -> answers.StateTask:
         name=task.name,
         path=list(task.path),
         error=task.error,
-        interrupts=[question(asked) for asked in task.interrupts],
-        checkpoint=None if below else address(inner),
-        state=state(inner) if below else None,
+        interrupts=[interrupt_json(asked) for asked in task.interrupts],
+        checkpoint=None if below else checkpoint_address(inner),
+        state=state_response(inner) if below else None,
         result=task.result,
     )

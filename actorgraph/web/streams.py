@@ -1,8 +1,4 @@
-"""EventStream: a run as server-sent events, for any ASGI application.
-
-A stream only reads: the run lives in the system. A client that goes away ends the stream, and with
-`on_disconnect="cancel"` the run too. Source of the format: WHATWG HTML, "Server-sent events".
-"""
+"""EventStream: a run as server-sent events, for any ASGI application."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -16,8 +12,8 @@ from actorgraph.api.runs import Run, check_reading
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.telling import PING_S, give_up, told
-from actorgraph.web.wire import Wire
+from actorgraph.web.telling import PING_S, cancel_abandoned, send_parts
+from actorgraph.web.wire import EventTranslator
 
 PING = b": ping\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -26,27 +22,29 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class EventStream(Response):
     """The events of a run, as `text/event-stream`.
 
-    Its first event is `metadata` with the run's id, its last `end`; between them one per chunk,
-    named after its mode, with its offset as `id`, and `error` where the run fails. A reader that
-    comes back with `Last-Event-ID` goes on behind it; what is gone by then is told as `gap`,
-    followed by the whole `values`. `drain` says that the server stops: come back, the run goes on.
+    The first event is `metadata` with the run's id, the last `end`; between them one event per
+    chunk, named after its stream mode, with its offset as `id`, and `error` if the run fails. A
+    client that reconnects with `Last-Event-ID` continues after that event; if events are no longer
+    available, it gets `gap` and then the whole `values`. `drain` means that the server shuts down:
+    reconnect, the run goes on.
 
     Args:
-        run: what `system.start()` has returned.
-        request: the one that it answers: read for `Last-Event-ID` and for the client's leaving.
-        on_disconnect: "continue", the default, leaves the run alone when the client goes away;
-            "cancel" stops it, after storing what it did.
-        stream_mode: modes to show; default all that the run streams.
-        subgraphs: whether chunks of graphs inside are shown; their events are named `mode|ns`.
-        buffer, when_full: what becomes of a reader that is so many events behind, as for
-            `Run.events`: "drop_oldest" may tell it of a gap, "block" lets the run wait for it,
-            "close" ends the stream, and the client comes back.
-        ping_s: seconds after which a stream sends a comment, so that proxies keep it open.
-        lasts_s: seconds after which the stream ends, and the client comes back; default never.
-        last_event_id: what the client has read up to, if it says so elsewhere than in its header,
-            which comes first.
+        run: as returned by `system.start()`.
+        request: the one to respond to; its `Last-Event-ID` header is read.
+        on_disconnect: "continue" (default) lets the run go on when the client disconnects;
+            "cancel" cancels it, after storing what it did.
+        stream_mode: modes to send; default: all that the run streams.
+        subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
+        buffer: events by which the client may be behind.
+        when_full: what happens when it is further behind, as for `Run.events`: "drop_oldest" drops
+            events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
+            client reconnects.
+        ping_s: seconds between comments, which keep proxies from closing the connection.
+        lasts_s: seconds after which the stream ends, and the client reconnects; default: never.
+        last_event_id: the last event that the client has, if it doesn't say so in the header,
+            which takes precedence.
     Raises:
-        InvalidConfigError: `buffer` or `when_full` can't be.
+        InvalidConfigError: `buffer` or `when_full` is invalid.
     """
 
     media_type = "text/event-stream"
@@ -70,7 +68,7 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
-        self._wire = Wire(stream_mode, subgraphs=subgraphs)
+        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs)
         self._buffer = buffer
         self._when_full: WhenFull = when_full
         self._ping_s = ping_s
@@ -78,18 +76,18 @@ class EventStream(Response):
         self._after = offset_of(request.headers.get("last-event-id", last_event_id))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the run has ended, or the client has gone."""
+        """Send events until the run ends or the client disconnects."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._frames(headers_only=scope["method"] == "HEAD")
         ping_s, lasts_s = self._ping_s, self._lasts_s
         stayed = False
         try:
-            stayed = await told(
+            stayed = await send_parts(
                 parts, start, receive, send, ping=PING, ping_s=ping_s, lasts_s=lasts_s
             )
-        finally:  # servers and middleware may cancel a request whose client has gone
+        finally:  # servers and middleware may cancel the request of a disconnected client
             if not stayed and self._cancels:
-                await give_up(self._run)
+                await cancel_abandoned(self._run)
 
     async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:
@@ -97,7 +95,7 @@ class EventStream(Response):
         async with aclosing(
             frames(
                 self._run,
-                self._wire,
+                self._translator,
                 self._after,
                 buffer=self._buffer,
                 when_full=self._when_full,
@@ -108,45 +106,55 @@ class EventStream(Response):
 
 
 async def frames(
-    run: Run, wire: Wire, after: int, *, buffer: int, when_full: WhenFull, prefix: str = ""
+    run: Run,
+    translator: EventTranslator,
+    after: int,
+    *,
+    buffer: int,
+    when_full: WhenFull,
+    prefix: str = "",
 ) -> AsyncGenerator[bytes]:
-    """The events of a run behind an offset, as bytes.
+    """Encode the events of a run after an offset as server-sent events.
 
     Args:
-        prefix: of their ids.
+        prefix: of the events' ids.
     Raises:
-        SlowReaderError: `when_full` is "close", and the reader was too slow.
+        SlowReaderError: `when_full` is "close", and the client is too far behind.
     """
     events = run.events(after, buffer=buffer, when_full=when_full)
-    seen = min(after, events.offset)  # less, where it is an offset of nobody's
-    if again := wire.remembers and seen > 0:
-        # Who comes back in the middle of a message is told all of it that there is so far.
+    seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
+    if again := translator.is_stateful and seen > 0:
+        # `messages` sends each message as far as it has come. To continue in the middle of one,
+        # the translator needs the chunks from the beginning; those already seen aren't sent.
         events.close()
         events = run.events(0, buffer=buffer, when_full=when_full)
     try:
         async for event in events:
-            told = list(wire.events(event.namespace, event.kind, event.data))
+            told = list(translator.events(event.namespace, event.kind, event.data))
             if again and _last(event) <= seen:
-                wire.forgive()
+                translator.acknowledge_gap()
                 continue
             for name, data in told[:-1]:
                 yield frame(name, data)
-            for name, data in told[-1:]:  # the id says that all of it has arrived
+            # Only the last event of a chunk has its id: a client that reconnects before it gets
+            # all events of the chunk again.
+            for name, data in told[-1:]:
                 yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
     finally:
         events.close()
 
 
 def _last(event: RunEvent) -> int:
-    """The newest offset of which an event tells."""
+    """Return the newest offset that an event covers: that of a gap is its end."""
     missing = event.data["to"] if event.kind == "gap" else None
     return event.offset if missing is None else missing
 
 
 def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
-    """One event: its name, its JSON on one line, and its id.
+    """Encode one event: its name, its JSON on one line, and its id.
 
-    A name has those of nodes in it, which may be anything: no line of it begins another event.
+    Names contain node names, which may have line breaks: they are replaced, so that no name can
+    forge another event.
     """
     if not name.isprintable():
         name = "".join(part if part.isprintable() else " " for part in name)
@@ -156,6 +164,6 @@ def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
 
 
 def offset_of(text: str | None) -> int:
-    """The offset that a client has read up to; 0 for a new reader."""
+    """Parse the offset of a client's last event; 0 for a new client, or if it is no number."""
     known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
     return int(text) if known and text is not None else 0

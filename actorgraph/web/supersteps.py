@@ -1,4 +1,4 @@
-"""Commands and updates as clients write them, as those of a graph."""
+"""Start runs and apply updates: convert the requests of clients to what a system and graph take."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -8,34 +8,34 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
-from actorgraph.web.endpoint import Call
-from actorgraph.web.graphs import graph_for
+from actorgraph.web.endpoint import ApiCall
+from actorgraph.web.graphs import graph_of_thread
 from actorgraph.web.problems import HttpProblem, Unprocessable
-from actorgraph.web.registry import Stored
+from actorgraph.web.registry import StoredThread
 from actorgraph.web.standing import config_of
 
 
 async def write_supersteps(
-    call: Call, thread: Stored, supersteps: Sequence[bodies.Superstep]
+    call: ApiCall, thread: StoredThread, supersteps: Sequence[bodies.Superstep]
 ) -> None:
-    """Give a new thread its state: one checkpoint per superstep, all of them or none.
+    """Create the state of a new thread: one checkpoint per superstep, all of them or none.
 
     Raises:
-        NotFound: nobody has said which graph the thread is of.
-        Unprocessable: an update has values and a command.
+        NotFound: the thread's graph is unknown.
+        Unprocessable: an update has values and a command, or the graph can't apply it.
     """
-    graph = graph_for(call, thread)
+    graph = graph_of_thread(call, thread)
     steps = [[_update(one) for one in step.updates] for step in supersteps]
-    with told_by_the_graph():
+    with graph_errors_as_problems():
         await graph.abulk_update_state(config_of(thread.thread_id, {}), steps)
 
 
 @contextmanager
-def told_by_the_graph() -> Generator[None]:
-    """What the graph's own code raises about a client's values is told to the client.
+def graph_errors_as_problems() -> Generator[None]:
+    """Turn exceptions of the graph's code about a client's values into a 422.
 
     Raises:
-        Unprocessable: a reducer, or whatever else reads the values, has failed.
+        Unprocessable: a reducer, or other code of the graph that reads the values, failed.
     """
     try:
         yield
@@ -43,7 +43,7 @@ def told_by_the_graph() -> Generator[None]:
         raise
     except Exception as error:
         event("warning", "web.update_failed", error=repr(error))
-        text = f"the graph can't take the values: {type(error).__name__}: {error}"
+        text = f"the graph refused the values: {type(error).__name__}: {error}"
         raise Unprocessable(text) from error
 
 
@@ -51,12 +51,12 @@ def _update(said: bodies.SuperstepUpdate) -> StateUpdate:
     if said.command is None:
         return StateUpdate(said.values, said.as_node)
     if said.values is not None:
-        raise Unprocessable("an update has values or a command, not both")
+        raise Unprocessable("values and command can't be combined; send one of them")
     return StateUpdate(command_of(said.command), said.as_node)
 
 
 def command_of(command: bodies.CommandBody) -> Command[Any]:
-    """A client's command."""
+    """Convert a client's command."""
     said: dict[str, Any] = {}
     if command.answers:
         said["resume"] = command.resume

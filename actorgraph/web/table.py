@@ -1,16 +1,14 @@
-"""All routes. What the OpenAPI describes, what is served, and what tests of access go through."""
+"""All routes: the OpenAPI document, the application and the tests of access are made of them."""
 
-from actorgraph.web import assistants, items, meta, runs, searching, threads, threadstreams
+from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
+from actorgraph.web.items import ENDPOINTS as STORE
+from actorgraph.web.meta import ENDPOINTS as META
+from actorgraph.web.runs import ENDPOINTS as RUNS
+from actorgraph.web.searching import SEARCH_ENDPOINTS
+from actorgraph.web.threads import ENDPOINTS as THREADS
+from actorgraph.web.threadstreams import ENDPOINTS as THREAD_STREAMS
 
-ENDPOINTS = (
-    *threads.ENDPOINTS,
-    *searching.ENDPOINTS,
-    *threadstreams.ENDPOINTS,
-    *runs.ENDPOINTS,
-    *assistants.ENDPOINTS,
-    *items.ENDPOINTS,
-    *meta.ENDPOINTS,
-)
+ENDPOINTS = (*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META)
 
 ACTIONS = tuple(sorted({e.action for e in ENDPOINTS if e.action is not None}))
-"""What an application is asked leave for."""
+"""The names of all actions that `authorize` may be called with."""

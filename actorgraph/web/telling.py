@@ -1,7 +1,8 @@
-"""Telling a client parts of an answer as they come, and noticing that it has gone.
+"""Responses that stay open: a run's events (`EventStream`) or its output (`ResultResponse`).
 
-What ends it: the last part, the client's leaving, the server's own end. It never raises for a
-client that is gone: nobody is there who could be told.
+A response only reads: the run lives in the system. It ends with the run, with the client's
+disconnect, or with the server. A disconnect raises no error, and with `on_disconnect="cancel"` it
+cancels the run. Source of the format: WHATWG HTML, "Server-sent events".
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -17,10 +18,10 @@ from actorgraph.runtime.log import event
 
 PING_S = 10.0
 CANCEL_S = 5.0
-"""Seconds that a request waits for a run that it cancels; the run ends all the same."""
+"""Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
 
 
-async def told(
+async def send_parts(
     parts: AsyncGenerator[bytes],
     start: Message,
     receive: Receive,
@@ -30,14 +31,15 @@ async def told(
     ping_s: float,
     lasts_s: float | None = None,
 ) -> bool:
-    """Send parts of a body as they come; returns whether the client was there to the end.
+    """Send parts of a body as they come; returns whether the client stayed connected to the end.
 
-    Parts that fail end the answer early, and are logged: an event stream's reader comes back.
+    An exception while parts are made ends the response early and is logged: its status is sent
+    already, and the client of an event stream reconnects.
 
     Args:
-        start: the message that begins the response.
-        ping: a part that means nothing, sent after each `ping_s` seconds.
-        lasts_s: seconds after which the answer ends, whatever would come; None for no bound.
+        start: the ASGI message that starts the response.
+        ping: a meaningless part, sent every `ping_s` seconds.
+        lasts_s: seconds after which the response ends; None for no limit.
     """
     lock = anyio.Lock()
     gone = False
@@ -52,7 +54,7 @@ async def told(
             async with lock:
                 try:
                     await send(message)
-                except OSError:  # it has gone while it was written to
+                except OSError:  # the client disconnected during the write
                     leave()
 
         await say(start)
@@ -63,20 +65,20 @@ async def told(
                 async for part in parts:
                     await say(_body(part))
         except SlowReaderError:
-            pass  # as configured; it comes back behind the last event that it has
-        except Exception as error:  # noqa: BLE001 - the status is sent; there is only the log
+            pass  # as configured (`when_full`); it reconnects after the last event that it has
+        except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
             event("error", "web.broken_off", error=repr(error))
         await say({"type": "http.response.body", "body": b"", "more_body": False})
         group.cancel_scope.cancel()
     return not gone
 
 
-async def give_up(run: Run) -> None:
-    """Cancel a run whose client has gone. One that another process has goes on there."""
-    await shielded(lambda: _give_up(run))
+async def cancel_abandoned(run: Run) -> None:
+    """Cancel a run whose client has disconnected. A run of another process goes on there."""
+    await unbroken(lambda: _cancel_run(run))
 
 
-async def _give_up(run: Run) -> None:
+async def _cancel_run(run: Run) -> None:
     with anyio.move_on_after(CANCEL_S):
         try:
             await run.cancel("the client has gone")

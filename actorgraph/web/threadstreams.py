@@ -1,7 +1,7 @@
-"""ThreadStream: all runs of a thread as one stream of server-sent events, until the client goes.
+"""ThreadStream: all runs of a thread as one stream of server-sent events.
 
-Its ids are `<run>.<offset>`: whoever comes back is told what it has missed of that run and of the
-runs after it, then what comes.
+It ends with the client's disconnect or the server's drain. Event ids are `<run>.<offset>`: a client
+that reconnects gets the rest of that run and the runs started since, then new ones.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -13,71 +13,71 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.runs import Run
 from actorgraph.errors import RunNotFoundError
-from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.graphs import with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.registry import Stored
+from actorgraph.web.registry import StoredThread
 from actorgraph.web.standing import config_of
 from actorgraph.web.starting import KEPT
 from actorgraph.web.streams import HEADERS, PING, frame, frames, offset_of
-from actorgraph.web.telling import PING_S, told
-from actorgraph.web.wire import Wire
+from actorgraph.web.telling import PING_S, send_parts
+from actorgraph.web.wire import EventTranslator
 
 MODES = ("run_modes", "lifecycle")
 
 
 class StreamQuery(Struct):
-    """Which modes, separated by commas: run_modes, the default, or lifecycle.
+    """Stream modes, separated by commas: run_modes (default) or lifecycle.
 
-    `last_event_id` is for those who can't set the header, as a page's first `EventSource`.
+    `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
     """
 
     stream_mode: str | None = None
     last_event_id: str | None = None
 
 
-async def thread_stream(call: Call) -> Response:
-    """The events of all runs of a thread, as they come."""
+async def thread_stream(call: ApiCall) -> Response:
+    """Stream the events of all runs of a thread, as they come."""
     asked = call.request.query_params.getlist("stream_mode")
     modes = [mode for text in asked for mode in text.split(",") if mode] or [MODES[0]]
     for mode in modes:
         if mode not in MODES:
             served = ", ".join(MODES)
-            raise Unprocessable(f"stream_mode {mode!r} is not served; the modes are {served}")
+            raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
     assert call.thread is not None
     return ThreadStream(call, call.thread, modes)
 
 
 class ThreadStream(Response):
-    """See the module's text.
+    """The events of all runs of a thread, as `text/event-stream`.
 
     Args:
-        modes: "run_modes" for all that the runs stream, "lifecycle" for how they begin and end.
+        modes: "run_modes" for all that the runs stream, "lifecycle" for their begin and end only.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, call: Call, thread: Stored, modes: Sequence[str]) -> None:
+    def __init__(self, call: ApiCall, thread: StoredThread, modes: Sequence[str]) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._call = call
-        self._serving = call.serving
+        self._server = call.server
         self._principal = call.principal
         self._thread = thread
         self._chunks = "run_modes" in modes
         self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client has gone, or the system drains."""
+        """Send events until the client disconnects or the system drains."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         parts = self._frames(headers_only=scope["method"] == "HEAD")
-        lasts_s = self._serving.limits.stream_s
-        await told(parts, start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s)
+        lasts_s = self._server.limits.stream_s
+        await send_parts(parts, start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s)
 
     async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:
             return
-        system = self._serving.system
+        system = self._server.system
         coming = system.follow(self._thread.thread_id)
         try:
             last, missed = await self._missed()
@@ -105,9 +105,9 @@ class ThreadStream(Response):
             coming.close()
 
     async def _missed(self) -> tuple[str, list[tuple[Run, int]]]:
-        """The run of the client's last event, if it is known, and those that were started since."""
+        """Return the run of the client's last event, if known, and the runs started since."""
         identifier, _, offset = self._seen.rpartition(".")
-        system, thread_id = self._serving.system, self._thread.thread_id
+        system, thread_id = self._server.system, self._thread.thread_id
         try:
             run = await system.run(identifier)
         except RunNotFoundError:
@@ -118,11 +118,11 @@ class ThreadStream(Response):
         return run.id, [(run, offset_of(offset)), *((one, 0) for one in later)]
 
     def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
-        said, limits = run.metadata.get(KEPT, {}), self._serving.limits
+        said, limits = run.metadata.get(KEPT, {}), self._server.limits
         modes = said.get("stream_mode") if self._chunks else ()
         return frames(
             run,
-            Wire(modes, subgraphs=bool(said.get("subgraphs"))),
+            EventTranslator(modes, subgraphs=bool(said.get("subgraphs"))),
             after,
             buffer=limits.buffer,
             when_full=limits.when_full,
@@ -130,8 +130,8 @@ class ThreadStream(Response):
         )
 
     async def _may_go_on(self) -> bool:
-        """Whether it is the same thread still, and the reader's."""
-        threads, access = self._serving.threads, self._serving.access
+        """Whether the thread still exists and the principal may still read it."""
+        threads, access = self._server.threads, self._server.access
         if not await threads.is_still(self._thread):
             return False
         now = await threads.get(self._thread.thread_id)

@@ -357,7 +357,7 @@ class TestTools:
             for task, channel, value in point.pending_writes or ():
                 await saver.aput_writes(place, [(channel, value)], task)
 
-        with pytest.raises(SerializationError, match="has lost rows of channel 'log'"):
+        with pytest.raises(SerializationError, match="lacks rows of channel 'log'"):
             await g.aget_state(at("lost"))
         assert (await g.aget_state(at("copy"))).values["log"] == ["one", "0a"]
 

@@ -373,7 +373,7 @@ def test_only_data_types_can_be_allowed(kind):
     """
     The list takes dataclasses, models, Structs, enums and named tuples, and no other class.
     """
-    with pytest.raises(SerializationError, match="can't be put on the codec's list"):
+    with pytest.raises(SerializationError, match="can't be put on the codec's allow-list"):
         Codec([kind])
 
 

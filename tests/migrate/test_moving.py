@@ -137,7 +137,7 @@ class TestMoving:
 
         (refused,) = report.refused
         assert refused.thread_id == "first question"
-        assert "has gone on in the target" in refused.problems[0]
+        assert "was continued in the target" in refused.problems[0]
 
     async def test_a_dry_run_stores_nothing(self, filled, target):
         """
@@ -278,7 +278,7 @@ class TestWhatCanNotMove:
         (refused,) = report.refused
         assert refused.thread_id == "typed"
         assert "['log'][0]: it has the type" in refused.problems[0]
-        assert "typed: can't move: checkpoint" in str(report)
+        assert "typed: can't be moved: checkpoint" in str(report)
         assert allowed.refused == ()
         every = await history(chat(OURS, target), at("plain"))
         assert every[0].values["log"] == ["x", "ok"]

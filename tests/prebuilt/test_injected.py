@@ -123,7 +123,7 @@ class TestState:
 
         made = await node.ainvoke({"messages": [calling(("maybe", {}))]})
         assert told(made["messages"]) == [("1", "nobody")]
-        with pytest.raises(InvalidUpdateError, match="'who' wants 'user' of the state"):
+        with pytest.raises(InvalidUpdateError, match="'who' needs 'user' of the state"):
             await node.ainvoke({"messages": [calling(("who", {"ask": "why"}))]})
 
 

@@ -214,7 +214,7 @@ class TestStates:
 
 BAD: list[tuple[Any, dict[str, Any], str]] = [
     (Script(), {"version": "v3"}, "Invalid version v3"),
-    (3, {}, "3 is no chat model"),
+    (3, {}, "must be a chat model or a function, got 3"),
     (Script(), {"prompt": 3}, "Got unexpected type for `prompt`"),
     (Script(), {"state_schema": Answer}, "Missing required key"),
 ]

@@ -78,5 +78,5 @@ class TestErrors:
         def wrong(error: int) -> str:
             return ""
 
-        with pytest.raises(GraphBuildError, match="which is no exception"):
+        with pytest.raises(GraphBuildError, match="must take an exception"):
             ToolNode([fails], handle_tool_errors=wrong)

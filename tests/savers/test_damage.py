@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import Codec, JsonlSaver, SqliteSaver, StorageError
 from actorgraph.caches import SqliteCache
-from actorgraph.codec.frames import checked, frame, frames, plain
+from actorgraph.codec.frames import frame, frames, with_checksums, without_checksums
 from actorgraph.errors import ActorGraphError, DamagedRowError, SerializationError
 from actorgraph.stores.sqlite.store import SqliteStore
 from actorgraph.values.systems import (
@@ -130,7 +130,7 @@ class TestOlderFiles:
                 db.execute(statement)
             rows = db.execute("SELECT payload FROM ranges").fetchall()
             for (payload,) in rows:
-                where = (plain(payload), payload)
+                where = (without_checksums(payload), payload)
                 db.execute("UPDATE ranges SET payload = ? WHERE payload = ?", where)
         async with SqliteSaver(path) as saver:
             wrong = await judge.wrong(saver)
@@ -166,9 +166,9 @@ class TestFrames:
         """
         parts = [b"", b"one", b"two" * 100]
         old = b"".join(map(frame, parts))
-        row = old + checked(old)
+        row = old + with_checksums(old)
         assert [*frames(row)] == parts * 2
-        assert plain(row) == old * 2
+        assert without_checksums(row) == old * 2
         for bit in range(len(old) * 8, len(row) * 8):
             made = bytearray(row)
             made[bit // 8] ^= 1 << bit % 8

@@ -373,7 +373,7 @@ async def everything(
         await place.refresh()
         for ask in requests(endpoint, place, few):
             await place.ask(ask)
-        if endpoint.makes:
+        if endpoint.may_create:
             await place.collide(endpoint)
         for method in ("HEAD", "OPTIONS"):
             await place.ask(Ask(endpoint, method, path_of(endpoint, place)))

@@ -143,7 +143,7 @@ def application(path: str, lease_s: float, limits: Limits) -> Starlette:
                 "last": max((one.last for one in journals), default=0),
                 "held": any(one.is_full for one in journals),
                 "readers": open_readers(),
-                "streams": routes._serving.streams.taken,  # noqa: SLF001
+                "streams": routes._server.streams.taken,  # noqa: SLF001
             }
         )
 

@@ -103,7 +103,7 @@ class Place:
     async def ready(self, request: Request) -> dict[str, str]:
         """The threads and runs that a request is about: new ones for each."""
         self._made += 1
-        self.routes._serving.readiness._looked_at = -inf  # noqa: SLF001 - no answer of before
+        self.routes._server.readiness._looked_at = -inf  # noqa: SLF001 - no answer of before
         names = {"new": f"new-{self._made}", "gone": f"gone-{self._made}"}
         if "{thread}" in request.path:
             names["thread"] = f"done-{self._made}"
@@ -175,9 +175,9 @@ class Place:
     def _held(self) -> Counter[str]:
         """What a request that is over still has."""
         found: Counter[str] = Counter()
-        serving, actor = self.routes._serving, self.system._actor  # noqa: SLF001
-        found["places"] = serving.streams.taken
-        found["locks"] = int(serving.threads._turn.statistics().locked)  # noqa: SLF001
+        server, actor = self.routes._server, self.system._actor  # noqa: SLF001
+        found["places"] = server.streams.taken
+        found["locks"] = int(server.threads._turn.statistics().locked)  # noqa: SLF001
         found["followers"] = sum(map(len, actor.followers.values()))
         found["readers"] = sum(not reader._left for reader in READERS)  # noqa: SLF001
         return +found
@@ -202,7 +202,7 @@ class Place:
 
     async def _threads_left(self) -> int:
         """Threads that nobody asked for: those of runs without a thread go with these."""
-        threads = self.routes._serving.threads  # noqa: SLF001
+        threads = self.routes._server.threads  # noqa: SLF001
         with anyio.move_on_after(1):
             while await threads.temporary():
                 await anyio.lowlevel.checkpoint()

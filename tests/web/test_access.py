@@ -16,7 +16,7 @@ from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import ACTIONS, GraphRoutes, Limits
 from actorgraph.web.app import _routes  # pyright: ignore[reportPrivateUsage]
-from actorgraph.web.endpoint import Endpoint, Served
+from actorgraph.web.endpoint import Endpoint, PathEndpoints
 from actorgraph.web.table import ENDPOINTS
 from tests.web.apps import GRAPHS
 
@@ -113,7 +113,7 @@ def open_routes(routes: list[Any]) -> set[str]:
     found: set[str] = set()
     for route in routes:
         served = getattr(route, "app", None)
-        if not (isinstance(route, Route) and isinstance(served, Served)):
+        if not (isinstance(route, Route) and isinstance(served, PathEndpoints)):
             found.add(getattr(route, "path", repr(route)))
             continue
         endpoints = served._endpoints  # noqa: SLF001

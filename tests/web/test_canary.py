@@ -15,7 +15,7 @@ from actorgraph.errors import EmptyInputError, did_you_mean
 from actorgraph.runtime import runs
 from actorgraph.runtime.log import event
 from actorgraph.values.retention import ListThreads
-from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import Forbidden
 from actorgraph.web.registry import Registry
 from actorgraph.web.table import ENDPOINTS
@@ -85,8 +85,8 @@ def handled(monkeypatch: pytest.MonkeyPatch, path: str, handle: Any) -> None:
 def names_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route for everybody that names all graphs."""
 
-    async def info(call: Call) -> Any:
-        return sorted(call.serving.graphs)
+    async def info(call: ApiCall) -> Any:
+        return sorted(call.server.graphs)
 
     handled(monkeypatch, "/info", info)
 
@@ -100,9 +100,9 @@ def search_without_rules(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that logs what others have."""
 
-    async def ok(call: Call) -> Any:
+    async def ok(call: ApiCall) -> Any:
         event(
-            "info", "served", threads=[one.thread_id for one in await call.serving.threads.all({})]
+            "info", "served", threads=[one.thread_id for one in await call.server.threads.all({})]
         )
         return {}
 
@@ -112,9 +112,9 @@ def a_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_status_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that refuses another's thread otherwise than one that isn't there."""
 
-    async def prune(call: Call) -> Any:
+    async def prune(call: ApiCall) -> Any:
         for one in call.body.thread_ids:
-            if await call.serving.threads.get(one) is not None:
+            if await call.server.threads.get(one) is not None:
                 raise Forbidden("threads.delete")
         return {"pruned_count": 0}
 
@@ -151,7 +151,7 @@ class TestNewRoutes:
         A route with a parameter of which no value is known, or that refuses all, is told.
         """
 
-        async def refuses(_: Call) -> None:
+        async def refuses(_: ApiCall) -> None:
             raise Forbidden("anything")
 
         unknown = Endpoint("GET", "/secrets/{secret_id}", "threads.read", refuses)

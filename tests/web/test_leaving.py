@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph.runtime.system.readers import EventReader
 from actorgraph.web.registry import Registry
-from actorgraph.web.slots import Slots
+from actorgraph.web.slots import StreamSlots
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
 STEP = 31
@@ -39,7 +39,7 @@ async def test_a_client_that_leaves_leaves_nothing_behind(tmp_path, anyio_backen
 
 def places_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Places for streams are taken only."""
-    monkeypatch.setattr(Slots, "give", lambda _: None)
+    monkeypatch.setattr(StreamSlots, "release", lambda _: None)
 
 
 def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.web.limits import Limits, Rates, exceeds, retry_after
+from actorgraph.web.limits import Limits, Rates, excess, retry_after
 
 
 class TestRates:
@@ -58,8 +58,8 @@ class TestBodies:
         """
         limits = Limits(depth=3)
 
-        assert exceeds([[[1]]], limits) is None
-        assert exceeds({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
+        assert excess([[[1]]], limits) is None
+        assert excess({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
 
     def test_values_have_a_bound(self):
         """
@@ -67,5 +67,5 @@ class TestBodies:
         """
         limits = Limits(values=3)
 
-        assert exceeds([1, [2]], limits) is None
-        assert exceeds([1, [2, 3]], limits) == "the body has more than 3 values"
+        assert excess([1, [2]], limits) is None
+        assert excess([1, [2, 3]], limits) == "the body has more than 3 values"

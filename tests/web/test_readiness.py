@@ -44,7 +44,7 @@ async def asking(saver: Any, store: Any = None) -> AsyncIterator[Callable[[], An
 
 
 READY = (200, '{"ok":true}')
-NOT = (503, '{"detail":"the storage can\'t be used"}')
+NOT = (503, '{"detail":"The storage is unavailable"}')
 
 
 class TestFiles:

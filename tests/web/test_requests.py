@@ -86,9 +86,9 @@ class TestBodies:
     @pytest.mark.parametrize(
         ("body", "words"),
         [
-            (b"{", "the body is no JSON"),
-            (b"\xff", "the body is no JSON"),
-            (b"[]", "the body can't be taken: Expected `object`"),
+            (b"{", "the body is not valid JSON"),
+            (b"\xff", "the body is not valid JSON"),
+            (b"[]", "the body is invalid: Expected `object`"),
             (b'{"metadata": 1}', "at `$.metadata`"),
             (b'{"thread_id": "a\\u0000"}', "control characters"),
             (json.dumps({"thread_id": "ä" * 200}).encode(), "255 bytes"),

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.web import EventStream
-from actorgraph.web.outcomes import Outcome
+from actorgraph.web.outcomes import ResultResponse
 from tests.web.apps import GRAPHS
 
 
@@ -60,7 +60,7 @@ class Client:
         fields = [dict(line.split(": ", 1) for line in block) for block in blocks]
         return [(f["event"], json.loads(f["data"])) for f in fields]
 
-    async def read(self, stream: EventStream | Outcome) -> None:
+    async def read(self, stream: EventStream | ResultResponse) -> None:
         await stream(self.scope, self.receive, self.send)
 
 
@@ -171,7 +171,7 @@ class TestOutcomes:
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})
         async with anyio.create_task_group() as group:
-            group.start_soon(client.read, Outcome(run, ping_s=0.01))
+            group.start_soon(client.read, ResultResponse(run, ping_s=0.01))
             await client.hears("  ")
             await run.cancel("enough")
 
@@ -185,7 +185,7 @@ class TestOutcomes:
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})
         async with anyio.create_task_group() as group:
-            group.start_soon(client.read, Outcome(run, on_disconnect=leaves, ping_s=0.01))
+            group.start_soon(client.read, ResultResponse(run, on_disconnect=leaves, ping_s=0.01))
             await client.hears(" ")
             client.leave()
 

@@ -15,7 +15,7 @@ from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyErr
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.problems import response_to
-from actorgraph.web.serving import Serving
+from actorgraph.web.serving import Server
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 
@@ -92,8 +92,8 @@ async def test_a_damaged_thread_hides_no_other(tmp_path, monkeypatch):
         msg = "a row that no error of ours names"
         raise sqlite3.DatabaseError(msg)
 
-    found = Serving._found  # noqa: SLF001
-    monkeypatch.setattr(Serving, "_found", unreadable)
+    found = Server._found  # noqa: SLF001
+    monkeypatch.setattr(Server, "_found", unreadable)
     with sqlite3.connect(tmp_path / "runs.db") as damage:
         damage.execute(
             "UPDATE checkpoints SET record = '{' "

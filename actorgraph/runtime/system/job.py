@@ -12,7 +12,7 @@ from typing import Any
 
 from actorgraph.errors import GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
-from actorgraph.errors.telling import said
+from actorgraph.errors.telling import error_text
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.mailbox import Gate

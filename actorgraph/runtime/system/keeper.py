@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.located import located
+from actorgraph.codec.located import with_location
 from actorgraph.codec.places import event_of
 from actorgraph.errors import SerializationError
 from actorgraph.runtime.hosting import Host
@@ -186,7 +186,7 @@ def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         where = f"event {row.place} of run {as_text(run)}"
-        raise located(error, where) from error.__cause__
+        raise with_location(error, where) from error.__cause__
 
 
 def _parts(value: Any) -> tuple[str, list[str], Any]:

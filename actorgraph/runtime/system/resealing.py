@@ -3,8 +3,8 @@
 from actorgraph.codec import Codec
 from actorgraph.codec.places import call_of, event_of
 from actorgraph.errors import CheckpointError
-from actorgraph.errors.storage import fails_all
-from actorgraph.errors.telling import note
+from actorgraph.errors.storage import fails_every_request
+from actorgraph.errors.telling import add_note
 from actorgraph.runtime.hosting import Host
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import EventRow, ListRuns, ReadEvents, RunRow, SealRun
@@ -29,9 +29,9 @@ async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[C
         try:
             await _reseal(host, codec, row)
         except CheckpointError as error:
-            if fails_all(error):
+            if fails_every_request(error):
                 raise
-            note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
+            add_note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
             failed.append(error)
     return failed
 
@@ -54,4 +54,4 @@ async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
 
 def _sealed(codec: Codec, run: bytes, event: EventRow) -> EventRow:
     place = event_of(run, event.place)
-    return EventRow(event.place, event.created, codec.moved(event.payload, place, place))
+    return EventRow(event.place, event.created, codec.reencrypt(event.payload, place, place))

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 
 from psycopg.types.numeric import Int8
 
-from actorgraph.codec.frames import checked
+from actorgraph.codec.frames import with_checksums
 from actorgraph.savers.checksums import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
@@ -142,7 +142,7 @@ class Rows:
         if growing is None:
             growing = self._growing[where] = Growing((thread.row, *where[1:]), known)
         growing.count += part.count
-        growing.parts.append(checked(part.payload))
+        growing.parts.append(with_checksums(part.payload))
 
     def statements(self) -> list[Statement]:
         """What to execute, in order."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from actorgraph.codec.frames import checked
+from actorgraph.codec.frames import with_checksums
 from actorgraph.errors import StorageError
 from actorgraph.savers.checksums import (
     blob_sum,
@@ -359,7 +359,7 @@ def _write_range(
     connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
 ) -> None:
     where = (key, namespace, part.channel, part.lineage, part.start)
-    payload = checked(part.payload)
+    payload = with_checksums(part.payload)
     if part.before == 0:
         connection.execute(sql.INSERT_RANGE, (*where, part.count, payload))
         return
