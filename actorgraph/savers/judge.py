@@ -54,7 +54,7 @@ def judge(
 
     Args:
         answered: whether the store has one of its `answer_rows` already.
-        based: whether the store has the checkpoint of its `branches_off`.
+        based: whether the store has the checkpoint of its `branch_base`.
     Returns: the sequence of its first checkpoint, and None; or 0 and the error.
     """
     refused = _refusal(commit, thread, answered)
@@ -173,7 +173,7 @@ def answer_rows(commit: Commit) -> list[LedgerRow]:
     return [row for row in commit.ledger if row.index in _ANSWERS]
 
 
-def branches_off(commit: Commit) -> bytes | None:
+def branch_base(commit: Commit) -> bytes | None:
     """The checkpoint that a run's next one goes on from, where that is not the head.
 
     A head that is still the head is there, and all that it needs. An older checkpoint may have
@@ -215,6 +215,6 @@ def _name(head: bytes | None) -> str:
     return as_text(head) if head else "none"
 
 
-def newest_rows(rows: list[LedgerRow]) -> tuple[LedgerRow, ...]:
+def sorted_ledger(rows: list[LedgerRow]) -> tuple[LedgerRow, ...]:
     """A ledger in the order in which readers see it: path, task, index, generation."""
     return tuple(sorted(rows, key=lambda r: (r.path, r.task, r.index, r.generation)))

@@ -21,11 +21,11 @@ from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedE
 from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
-    branches_off,
+    branch_base,
     fence,
     judge,
-    newest_rows,
     refused_copy,
+    sorted_ledger,
 )
 from actorgraph.savers.memory_log import log, settled
 from actorgraph.savers.memory_resealing import reseal
@@ -67,7 +67,7 @@ from actorgraph.values.retention import (
 )
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, ListRuns, ReadEvents
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
 class MemoryBackend:
@@ -162,7 +162,7 @@ class MemoryBackend:
         answered = claims and any(
             _has_row(settled(thread), request, row) for row in answer_rows(request)
         )
-        base = branches_off(request)
+        base = branch_base(request)
         based = base is None or (request.namespace, base) in settled(thread).by_id
         if claims and thread.state.owner is not None:
             owner = thread.state.owner
@@ -181,7 +181,7 @@ class MemoryBackend:
         if thread is not None:
             fence(thread.state, request)
 
-    def _keep(self, request: Kept) -> Outcome:
+    def _keep(self, request: RetentionRequest) -> Outcome:
         """Carry out a request about what a thread keeps."""
         if isinstance(request, Vacuum):
             empty = [t for t, known in self._threads.items() if is_left_over(settled(known))]
@@ -313,7 +313,7 @@ def _loaded(thread: MemoryThread, place: Place, query: LoadCheckpoint) -> Stored
 
 
 def _ledger(thread: MemoryThread, namespace: str, point: bytes) -> tuple[LedgerRow, ...]:
-    return newest_rows(list(thread.ledger.get((namespace, point), {}).values()))
+    return sorted_ledger(list(thread.ledger.get((namespace, point), {}).values()))
 
 
 def _bare(thread: MemoryThread, place: Place) -> StoredCheckpoint:

@@ -3,7 +3,13 @@
 import msgspec
 
 from actorgraph.savers.judge import ThreadState
-from actorgraph.savers.retention import Cut, Point, cut, held_whole, stored_by
+from actorgraph.savers.retention import (
+    CheckpointSummary,
+    RemovalPlan,
+    held_whole,
+    plan_removal,
+    stored_by,
+)
 from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, OpenRun, Stored
 from actorgraph.values.retention import DeleteRuns, HoldWhole, ListThreads, Removal
 
@@ -53,8 +59,11 @@ def remove(thread: MemoryThread, removal: Removal) -> Stored:
     """Carry out a removal."""
     state = thread.state
     rows = [(p.namespace, p.sequence, p.row) for p in thread.places]
-    points = [Point(ns, seq, r.id, r.parent, r.run, r.metadata, r.record) for ns, seq, r in rows]
-    found = cut(removal, points, state.run)
+    points = [
+        CheckpointSummary(ns, seq, r.id, r.parent, r.run, r.metadata, r.record)
+        for ns, seq, r in rows
+    ]
+    found = plan_removal(removal, points, state.run)
     if found.stops:
         state.epoch += 1
         state.run = state.owner = None
@@ -85,7 +94,7 @@ def hold(thread: MemoryThread, request: HoldWhole) -> None:
         thread.blobs[request.namespace, blob.channel, blob.version] = blob.payload
 
 
-def _take_out(thread: MemoryThread, found: Cut) -> None:
+def _take_out(thread: MemoryThread, found: RemovalPlan) -> None:
     gone = {point.sequence for point in found.gone}
     parents = {point.sequence: parent for point, parent in found.parents}
     left = [place for place in thread.places if place.sequence not in gone]

@@ -7,13 +7,13 @@ from typing import Protocol, TypeVar
 from actorgraph.values.commits import ListCheckpoints
 
 
-class Placed(Protocol):
+class Sequenced(Protocol):
     """A checkpoint in a list."""
 
     sequence: int
 
 
-P = TypeVar("P", bound=Placed)
+P = TypeVar("P", bound=Sequenced)
 
 
 def in_order(
@@ -43,5 +43,5 @@ def in_order(
     return filter(is_behind, places if query.oldest_first else reversed(places))
 
 
-def _sequence(place: Placed) -> int:
+def _sequence(place: Sequenced) -> int:
     return place.sequence

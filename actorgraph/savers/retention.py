@@ -26,7 +26,7 @@ from actorgraph.values.retention import (
 _UUID_OF_TIME = 6
 
 
-class Point(msgspec.Struct):
+class CheckpointSummary(msgspec.Struct):
     """A stored checkpoint, as far as a removal needs it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Point(msgspec.Struct):
         return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
 
 
-class Cut(msgspec.Struct, frozen=True):
+class RemovalPlan(msgspec.Struct, frozen=True):
     """What a removal does to a thread.
 
     Attributes:
@@ -77,9 +77,9 @@ class Cut(msgspec.Struct, frozen=True):
             is going on.
     """
 
-    gone: list[Point]
+    gone: list[CheckpointSummary]
     ledgers: set[tuple[str, bytes]]
-    parents: list[tuple[Point, bytes | None]]
+    parents: list[tuple[CheckpointSummary, bytes | None]]
     blobs: set[tuple[str, str, int]]
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
@@ -92,7 +92,9 @@ class Cut(msgspec.Struct, frozen=True):
         return bool(self.gone) or self.kept is not None
 
 
-def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cut:
+def plan_removal(
+    removal: Removal, points: Sequence[CheckpointSummary], open_run: bytes | None
+) -> RemovalPlan:
     """Decide about a removal.
 
     Args:
@@ -112,7 +114,7 @@ def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cu
     sweeps = isinstance(removal, Sweep) and open_run is None
     named_by = _named_by(left) if gone or sweeps else (set[tuple[str, str, int]](), {})
     blobs, lists = named_by
-    return Cut(
+    return RemovalPlan(
         gone=gone,
         ledgers={point.key for point in gone} - there,
         parents=list(_relinked(left, there, by_key)) if gone else [],
@@ -132,8 +134,10 @@ def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bo
 
 
 def _wanted(
-    removal: Removal, points: Sequence[Point], by_key: dict[tuple[str, bytes], Point]
-) -> Iterable[Point]:
+    removal: Removal,
+    points: Sequence[CheckpointSummary],
+    by_key: dict[tuple[str, bytes], CheckpointSummary],
+) -> Iterable[CheckpointSummary]:
     """What the removal leaves, but for what that needs."""
     if isinstance(removal, DeleteCheckpoints):
         ids, namespace = removal.ids, removal.namespace
@@ -147,20 +151,20 @@ def _wanted(
         return points
     if isinstance(removal, Expire):
         return _unexpired(removal, points)
-    newest: dict[str, list[Point]] = {}
+    newest: dict[str, list[CheckpointSummary]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
-    found: dict[int, Point] = {}
+    found: dict[int, CheckpointSummary] = {}
     for rows in newest.values():
         for row in rows[-removal.count :]:
-            at: Point | None = row
+            at: CheckpointSummary | None = row
             while at is not None and at.sequence not in found:
                 found[at.sequence] = at
                 at = _parent(at, by_key)
     return found.values()
 
 
-def _unexpired(removal: Expire, points: Sequence[Point]) -> list[Point]:
+def _unexpired(removal: Expire, points: Sequence[CheckpointSummary]) -> list[CheckpointSummary]:
     """What is young enough, or among its namespace's newest; none of a call that is over."""
     young = [p for p in points if p.created is None or p.created >= removal.before]
     if not young and not removal.count:
@@ -175,7 +179,7 @@ def _unexpired(removal: Expire, points: Sequence[Point]) -> list[Point]:
     return list(kept.values())
 
 
-def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
+def _is_over(namespace: str, heads: dict[str, CheckpointSummary]) -> bool:
     """Whether a namespace belongs to a task whose superstep the graph above has left behind.
 
     A later superstep's tasks have other ids, so nobody comes back to it. A stateful graph's
@@ -194,12 +198,14 @@ def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
     return False
 
 
-def _parent(point: Point, by_key: dict[tuple[str, bytes], Point]) -> Point | None:
+def _parent(
+    point: CheckpointSummary, by_key: dict[tuple[str, bytes], CheckpointSummary]
+) -> CheckpointSummary | None:
     return by_key.get((point.namespace, point.parent)) if point.parent else None
 
 
 def _with_ancestors(
-    points: Iterable[Point], by_key: dict[tuple[str, bytes], Point]
+    points: Iterable[CheckpointSummary], by_key: dict[tuple[str, bytes], CheckpointSummary]
 ) -> frozenset[int]:
     """The sequences of some checkpoints and of all that their values are folded from."""
     found: set[int] = set()
@@ -218,8 +224,10 @@ def _with_ancestors(
 
 
 def _relinked(
-    left: Sequence[Point], there: set[tuple[str, bytes]], by_key: dict[tuple[str, bytes], Point]
-) -> Iterable[tuple[Point, bytes | None]]:
+    left: Sequence[CheckpointSummary],
+    there: set[tuple[str, bytes]],
+    by_key: dict[tuple[str, bytes], CheckpointSummary],
+) -> Iterable[tuple[CheckpointSummary, bytes | None]]:
     """The checkpoints whose parent goes, with the nearest ancestor that stays."""
     for point in left:
         at = _parent(point, by_key)
@@ -231,7 +239,7 @@ def _relinked(
 
 
 def _named_by(
-    left: Sequence[Point],
+    left: Sequence[CheckpointSummary],
 ) -> tuple[set[tuple[str, str, int]], dict[tuple[str, str, int], int]]:
     """The blobs and the lists that some checkpoints name."""
     blobs: set[tuple[str, str, int]] = set()

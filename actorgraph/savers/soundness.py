@@ -13,7 +13,7 @@ from actorgraph.codec.records import Record
 from actorgraph.errors import ActorGraphError, StorageError
 from actorgraph.savers import checksums
 from actorgraph.savers.checksums import damaged, point_key
-from actorgraph.savers.retention import Point
+from actorgraph.savers.retention import CheckpointSummary
 from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
@@ -219,14 +219,14 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
     return SoundRows(found, errors) if errors else found
 
 
-def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Point]:
+def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[CheckpointSummary]:
     """The checkpoints of a thread, for a removal."""
-    points: list[Point] = []
+    points: list[CheckpointSummary] = []
     for namespace, seq, identifier, parent, run, metadata, record, *more in rows:
         step, source, following, crc = more
         row = CheckpointRow(identifier, parent, step, source, run, following, record, metadata)
         check_point(thread_id, namespace, seq, row, crc)
-        points.append(Point(namespace, seq, identifier, parent, run, metadata, record))
+        points.append(CheckpointSummary(namespace, seq, identifier, parent, run, metadata, record))
     return points
 
 

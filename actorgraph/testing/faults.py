@@ -192,7 +192,7 @@ class FaultySaver(HostedSaver):
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
         outcomes = await self.plan.arun("commit", lambda: self.saver.commit(batch), _broken)
-        return self._told(batch, outcomes)
+        return self._report_stored(batch, outcomes)
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
@@ -206,14 +206,14 @@ class FaultySaver(HostedSaver):
         """`commit` of an immediate saver."""
         inner: Any = self.saver
         outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
-        return self._told(batch, outcomes)
+        return self._report_stored(batch, outcomes)
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
         """`query` of an immediate saver."""
         inner: Any = self.saver
         return self.plan.run("query", lambda: inner.query_now(queries), _broken)
 
-    def _told(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    def _report_stored(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
         if self._on_stored is not None:
             for request, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Stored):

@@ -14,16 +14,16 @@ from typing import Any
 
 from actorgraph.sessions import CheckpointSaver
 
-Check = Callable[[CheckpointSaver], None]
-_CHECKS: list[Check] = []
+SessionCheck = Callable[[CheckpointSaver], None]
+_CHECKS: list[SessionCheck] = []
 
 
-def session_saver_checks() -> list[Check]:
+def session_saver_checks() -> list[SessionCheck]:
     """Every check."""
     return list(_CHECKS)
 
 
-def _add(check: Check) -> Check:
+def _add(check: SessionCheck) -> SessionCheck:
     _CHECKS.append(check)
     return check
 

@@ -27,8 +27,8 @@ from actorgraph.stores import (
     SearchOp,
 )
 
-Check = Callable[[BaseStore], Awaitable[None]]
-_GROUPS: dict[str, list[Check]] = {"contract": [], "exact": [], "ttl": []}
+StoreCheck = Callable[[BaseStore], Awaitable[None]]
+_GROUPS: dict[str, list[StoreCheck]] = {"contract": [], "exact": [], "ttl": []}
 AWKWARD = [
     {"text": "'); DROP TABLE items; --", "quote": '"', "line": "a\nb", "empty": ""},
     {"$gt": 3, "a.b": {"$eq": None}, "": [], "key with spaces": {}},
@@ -37,13 +37,13 @@ AWKWARD = [
 ]
 
 
-def store_checks(*groups: str) -> list[Check]:
+def store_checks(*groups: str) -> list[StoreCheck]:
     """The checks of these groups, by default of all three."""
     return [check for group in groups or tuple(_GROUPS) for check in _GROUPS[group]]
 
 
-def _in(group: str) -> Callable[[Check], Check]:
-    def add(check: Check) -> Check:
+def _in(group: str) -> Callable[[StoreCheck], StoreCheck]:
+    def add(check: StoreCheck) -> StoreCheck:
         _GROUPS[group].append(check)
         return check
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from actorgraph import PostgresSaver, StorageError
 from actorgraph.codec.records import encode_json
 from actorgraph.savers.postgres import schema as tables
-from actorgraph.savers.postgres.columns import teach
+from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
-from actorgraph.storage.postgres.limits import Limits
+from actorgraph.storage.postgres.limits import Timeouts
 from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
 
@@ -42,9 +42,9 @@ def learnt(shapes: Shapes, postgres, schema: str, *records: str) -> None:
     """Let the shapes of records be stored."""
     for record in records * 2:
         shapes.taken(record)
-    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=teach)
+    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=register_dumpers)
     with source.lease() as connection:
-        shapes.store(connection, Limits().within(f'"{schema}"'))
+        shapes.store(connection, Timeouts().within(f'"{schema}"'))
     source.close()
 
 

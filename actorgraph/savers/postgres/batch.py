@@ -17,18 +17,18 @@ from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.migrations import VERSION
-from actorgraph.savers.postgres.retention import Kept, keep
-from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
+from actorgraph.savers.postgres.retention import RetentionRequest, keep
+from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, questions
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.failures import Kind, RowError, kind_of, said
-from actorgraph.storage.postgres.limits import Limits
+from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error, server_message
+from actorgraph.storage.postgres.limits import Timeouts
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
@@ -36,7 +36,7 @@ from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 Link = Connection[Any]
 
 
-class Settings(msgspec.Struct, frozen=True):
+class TransactionSettings(msgspec.Struct, frozen=True):
     """What every transaction of a writer begins with.
 
     Attributes:
@@ -47,12 +47,12 @@ class Settings(msgspec.Struct, frozen=True):
     """
 
     search_path: str
-    limits: Limits
+    limits: Timeouts
     synchronous_commit: str | None
     writer: bytes
 
 
-class Turn(msgspec.Struct):
+class BatchProgress(msgspec.Struct):
     """A batch on its way, over all attempts.
 
     Attributes:
@@ -75,7 +75,11 @@ class Turn(msgspec.Struct):
 
 
 def run_batch(
-    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn, shapes: Shapes
+    connection: Link,
+    batch: Sequence[Request],
+    settings: TransactionSettings,
+    turn: BatchProgress,
+    shapes: Shapes,
 ) -> list[Outcome]:
     """Store a batch durably, or find that an earlier attempt has done so.
 
@@ -96,7 +100,7 @@ def run_batch(
 
 
 def _attempt(
-    connection: Link, batch: Sequence[Request], settings: Settings, work: "_Work"
+    connection: Link, batch: Sequence[Request], settings: TransactionSettings, work: "_Work"
 ) -> list[Outcome]:
     turn = work.turn
     groups = [[batch[0]]] if turn.alone else _groups(batch)
@@ -112,7 +116,7 @@ def _attempt(
     try:
         work.commit((sql.MARK_WRITER, (turn.number, settings.writer)))
     except Exception as error:
-        turn.unsure = kind_of(error, connection) is Kind.LOST
+        turn.unsure = classify_error(error, connection) is ErrorKind.LOST
         raise
     turn.unsure = False
     return outcomes
@@ -140,13 +144,13 @@ def _is_unlocked(request: Request) -> bool:
 class _Work:
     """The transaction of one attempt."""
 
-    def __init__(self, connection: Link, turn: Turn, shapes: Shapes) -> None:
+    def __init__(self, connection: Link, turn: BatchProgress, shapes: Shapes) -> None:
         self._connection = connection
         self.turn = turn
         self._shapes = shapes
         self._threads: dict[str, ThreadState] = {}
         self._damaged: dict[str, StorageError] = {}
-        self._facts = Facts()
+        self._facts = BatchFacts()
         self._waiting: list[Statement] = []
 
     def run(self, statements: Sequence[Statement]) -> list[Cursor[Any]]:
@@ -160,7 +164,9 @@ class _Work:
         cursor = self._connection.cursor(row_factory=tuple_row, binary=True)
         return cursor.execute(text, values, prepare=True)
 
-    def begin(self, batch: Sequence[Request], first: list[Request], settings: Settings) -> int:
+    def begin(
+        self, batch: Sequence[Request], first: list[Request], settings: TransactionSettings
+    ) -> int:
         """Begin, lock what the batch is about, read what the first group needs.
 
         Returns: the number of the batch that this saver stored last.
@@ -207,7 +213,7 @@ class _Work:
         self._learn(asked, self.run(asked) if asked else [])
 
     def _learn(self, asked: list[Statement], cursors: list[Cursor[Any]]) -> None:
-        self._facts = Facts()
+        self._facts = BatchFacts()
         for (text, _), cursor in zip(asked, cursors, strict=True):
             self._facts.take(text, cursor.fetchall())
 
@@ -216,7 +222,7 @@ class _Work:
         request = group[0]
         if not isinstance(request, _OF_RUNS):
             return [self._keep(request)]
-        rows, owned = Rows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
+        rows, owned = BatchRows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
         outcomes = [
             self._judge(request, rows, owned)
             if isinstance(request, Commit)
@@ -227,12 +233,12 @@ class _Work:
         self._waiting += [*rows.statements(), *owned.statements()]
         return outcomes
 
-    def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
+    def _say(self, request: systems.RunUpdate, owned: systems.OwnedRows) -> Outcome:
         if _is_unlocked(request) or request.thread_id in self._threads:
             return owned.say(request)
         return Refused(_unlocked(request, self.turn))
 
-    def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
+    def _keep(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> Outcome:
         """Carry out what no run stores."""
         if isinstance(request, Vacuum):  # its work is done after the batch
             return Stored()
@@ -244,12 +250,12 @@ class _Work:
         if self._damaged.keys() & named and not isinstance(request, DeleteThread):
             return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
         self._send()
-        if isinstance(request, systems.Rare):
+        if isinstance(request, systems.RareRequest):
             thread = self._threads.get(request.thread_id)
             return systems.apply(self._connection, request, self._facts.owners, thread)
         return keep(self._connection, request, self._threads)
 
-    def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> Outcome:
+    def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> Outcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
             return Refused(_unlocked(commit, self.turn))
@@ -260,7 +266,7 @@ class _Work:
         before = thread.run
         answers = [_key(commit, row) for row in answer_rows(commit)]
         answered = any(k in self._facts.answered or k in rows.answers for k in answers)
-        base = branches_off(commit)
+        base = branch_base(commit)
         key = (*place, base)
         based = base is None or key in self._facts.bases or key in rows.points
         if commit.claim is not None and thread.owner not in (None, commit.owner):
@@ -306,7 +312,7 @@ class _Work:
             (outcome,) = self.together([request])
             self._send()
         except Exception as error:
-            if kind_of(error, self._connection) is not Kind.ROW:
+            if classify_error(error, self._connection) is not ErrorKind.ROW:
                 raise
             self._waiting.clear()
             self.run([(sql.ROLLBACK_TO, ())])  # outside of a pipeline: it ends what is prepared
@@ -332,7 +338,7 @@ def _questions(group: list[Request]) -> list[Statement]:
     commits = [request for request in group if isinstance(request, Commit)]
     nested = {(c.thread_id, c.namespace) for c in commits if c.namespace}
     answers = [_key(c, row) for c in commits for row in answer_rows(c)]
-    based = [(c.thread_id, c.namespace, branches_off(c)) for c in commits]
+    based = [(c.thread_id, c.namespace, branch_base(c)) for c in commits]
     lists = {
         (c.thread_id, c.namespace, part.channel, part.lineage, part.start)
         for c in commits
@@ -354,7 +360,7 @@ def storable(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
-def _unlocked(request: Request, turn: Turn) -> StorageError:
+def _unlocked(request: Request, turn: BatchProgress) -> StorageError:
     """Why a thread's row could not be locked."""
     if not storable(request.thread_id):
         return _refused(request, RowError("its id is no text that PostgreSQL takes"))
@@ -366,7 +372,7 @@ def _unlocked(request: Request, turn: Turn) -> StorageError:
 
 def _refused(request: Request, error: Exception) -> StorageError:
     refused = StorageError(
-        f"PostgreSQL refused a row of thread {request.thread_id!r}: {said(error)}",
+        f"PostgreSQL refused a row of thread {request.thread_id!r}: {server_message(error)}",
         do="make the value smaller (the limit for a value is 1 GB), leave out NUL characters from "
         "names, or store less of it",
     )

@@ -105,7 +105,7 @@ _DUMPERS: tuple[tuple[type, type[Dumper]], ...] = (
 )
 
 
-def teach(connection: Connection[Any]) -> None:
+def register_dumpers(connection: Connection[Any]) -> None:
     """Let a connection dump columns. They are types of this file's own: nothing else changes."""
     for kind, dumper in _DUMPERS:
         connection.adapters.register_dumper(kind, dumper)

@@ -11,18 +11,18 @@ from psycopg import Connection
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.postgres.backup import copy_schema
-from actorgraph.savers.postgres.batch import Settings
-from actorgraph.savers.postgres.columns import teach
+from actorgraph.savers.postgres.batch import TransactionSettings
+from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.migrations import VERSION, migrate, version_of
 from actorgraph.savers.postgres.reading import run_queries
 from actorgraph.savers.postgres.retention import vacuum
 from actorgraph.savers.postgres.systems import apply
-from actorgraph.savers.postgres.writer import Writer
+from actorgraph.savers.postgres.writer import BatchWriter
 from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import Source, source_of
-from actorgraph.storage.postgres.failures import Kind, kind_of
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
+from actorgraph.storage.postgres.connections import ConnectionSource, connection_source
+from actorgraph.storage.postgres.failures import ErrorKind, classify_error
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.values.commits import Outcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -34,12 +34,12 @@ RENEWAL_ANSWER_S = 5.0
 """Seconds for a renewal of a lease: over a dead connection the next one would wait behind it."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class EngineOptions(msgspec.Struct, frozen=True):
     """The arguments of `PostgresSaver`; see there."""
 
     schema: str
     migrate: bool
-    limits: Limits
+    limits: Timeouts
     synchronous_commit: str | None
 
 
@@ -52,27 +52,27 @@ class Engine:
         InvalidConfigError: `conn` is none of these.
     """
 
-    def __init__(self, conn: object, options: Options) -> None:
+    def __init__(self, conn: object, options: EngineOptions) -> None:
         self._options = options
         self._limits = limits = options.limits
         make = partial(
-            source_of,
+            connection_source,
             conn,
             owner="PostgresSaver",
             answer_timeout_s=limits.answer_s,
-            prepare=teach,
+            prepare=register_dumpers,
         )
         self._writing = make()
         self._renewing = make(answer_timeout_s=min(limits.answer_s, RENEWAL_ANSWER_S))
         # What a program lends serves both: writes and reads over one connection take turns.
         self._reading = make() if isinstance(conn, str) else self._writing
-        settings = Settings(
+        settings = TransactionSettings(
             search_path=quoted(options.schema),
             limits=limits,
             synchronous_commit=options.synchronous_commit,
             writer=os.urandom(16),
         )
-        self._writer = Writer(self._writing, settings, schema=options.schema)
+        self._writer = BatchWriter(self._writing, settings, schema=options.schema)
         self._begin = limits.within(settings.search_path)
         self._patient = limits.within(settings.search_path, patient=True)
 
@@ -99,7 +99,7 @@ class Engine:
                 self._writing.close()
 
     def write(self, batch: Sequence[Request]) -> list[Outcome]:
-        """Store a batch; see `Writer.run`."""
+        """Store a batch; see `BatchWriter.run`."""
         outcomes = self._writer.run(batch)
         if not any(isinstance(request, Vacuum) for request in batch):
             return outcomes
@@ -127,7 +127,7 @@ class Engine:
                 with self._reading.lease() as connection:
                     return run_queries(connection, queries, self._begin)
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind, self._reading) from error
             attempts.pause()
@@ -153,7 +153,7 @@ class Engine:
                     connection.execute(USE_SCHEMA, self._begin)
                     return [apply(connection, one, {}, None) for one in renewals]
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind, self._renewing) from error
             attempts.pause()
@@ -169,7 +169,7 @@ class Engine:
             with self._reading.lease(patient=True) as connection:
                 copy_schema(connection, self._patient, dest)
         except psycopg.Error as error:
-            raise self._translated(error, kind_of(error), self._reading) from error
+            raise self._translated(error, classify_error(error), self._reading) from error
 
     def close(self) -> None:
         """Forget the writer, close the saver's own connections."""
@@ -185,8 +185,10 @@ class Engine:
             with self._writing.lease(patient=True) as connection:
                 return work(connection)
         except psycopg.Error as error:
-            raise self._translated(error, kind_of(error), self._writing) from error
+            raise self._translated(error, classify_error(error), self._writing) from error
 
-    def _translated(self, error: Exception, kind: Kind, source: Source) -> StorageError:
-        by = holder_of(source, self._options.schema) if kind is Kind.BUSY else ""
+    def _translated(
+        self, error: Exception, kind: ErrorKind, source: ConnectionSource
+    ) -> StorageError:
+        by = holder_of(source, self._options.schema) if kind is ErrorKind.BUSY else ""
         return translate(error, kind, connected=source.connected, by=by)

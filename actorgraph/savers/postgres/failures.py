@@ -2,11 +2,11 @@
 
 from actorgraph.errors import SaverBrokenError, StorageError
 from actorgraph.storage.postgres import failures
-from actorgraph.storage.postgres.failures import Kind, said
+from actorgraph.storage.postgres.failures import ErrorKind, server_message
 
 
 def translate(
-    error: Exception, kind: Kind, *, unsure: bool = False, connected: bool = True, by: str = ""
+    error: Exception, kind: ErrorKind, *, unsure: bool = False, connected: bool = True, by: str = ""
 ) -> StorageError:
     """The error that callers see.
 
@@ -14,15 +14,15 @@ def translate(
         unsure: whether a COMMIT was sent and nothing says what became of it.
         connected, by: as for the function of `storage`.
     """
-    if unsure or kind is Kind.BROKEN:
+    if unsure or kind is ErrorKind.BROKEN:
         return SaverBrokenError(
             "PostgreSQL failed in a way that leaves the last commit's outcome unknown: "
-            f"{said(error)}",
+            f"{server_message(error)}",
             do="look at the server's log, then close and open the saver again",
         )
-    if kind is Kind.TABLES:
+    if kind is ErrorKind.TABLES:
         return StorageError(
-            f"the saver's tables are not there: {said(error)}",
+            f"the saver's tables are not there: {server_message(error)}",
             do="call `saver.setup()` once with a role that may make tables",
         )
     return failures.translate(error, kind, connected=connected, by=by)

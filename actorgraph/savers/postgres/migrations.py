@@ -8,12 +8,12 @@ from psycopg.sql import SQL, Identifier
 
 from actorgraph.errors import FormatVersionError
 from actorgraph.savers.postgres import schema as sql
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
 
 VERSION = len(sql.MIGRATIONS)
 
 
-def migrate(connection: Connection[Any], schema: str, limits: Limits) -> None:
+def migrate(connection: Connection[Any], schema: str, limits: Timeouts) -> None:
     """Apply the migrations that a schema lacks, in one transaction. Without any: reads only.
 
     Args:
@@ -28,7 +28,7 @@ def migrate(connection: Connection[Any], schema: str, limits: Limits) -> None:
         return
     with connection.transaction():
         patient = limits.within(quoted(schema), patient=True)
-        others = Limits(busy_s=max(limits.busy_s, limits.reconnect_s))
+        others = Timeouts(busy_s=max(limits.busy_s, limits.reconnect_s))
         cursor.execute(USE_SCHEMA, others.within(quoted(schema), patient=True))
         cursor.execute(sql.LOCK_MIGRATIONS, (schema,))
         cursor.execute(sql.SELECT_SCHEMA, (quoted(schema),))
@@ -42,7 +42,7 @@ def migrate(connection: Connection[Any], schema: str, limits: Limits) -> None:
             cursor.execute(sql.INSERT_VERSION, (number,))
 
 
-def version_of(connection: Connection[Any], schema: str, limits: Limits) -> int:
+def version_of(connection: Connection[Any], schema: str, limits: Timeouts) -> int:
     """The number of the newest migration that a schema has; 0 for none.
 
     Raises:

@@ -18,10 +18,16 @@ from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Binaries, Texts
-from actorgraph.savers.postgres.values import Needs, Values, bare, row_of, taken
+from actorgraph.savers.postgres.values import (
+    FoundRows,
+    NeededRows,
+    bare,
+    checked_row,
+    unchecked_row,
+)
 from actorgraph.savers.soundness import check_head, open_run, unreadable
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.failures import Kind, kind_of
+from actorgraph.storage.postgres.failures import ErrorKind, classify_error
 from actorgraph.values.commits import (
     CheckpointRow,
     ListCheckpoints,
@@ -64,7 +70,7 @@ def run_queries(connection: Connection[Any], queries: Sequence[Query], begin: Be
 def _own(error: Exception) -> bool:
     """Whether an error is a query's own: its batch is other people's."""
     if isinstance(error, psycopg.Error):
-        return kind_of(error) is Kind.ROW
+        return classify_error(error) is ErrorKind.ROW
     return not isinstance(error, MemoryError)
 
 
@@ -146,7 +152,7 @@ class _Reader:
         stored = dict(zip(there, self._read(wholes), strict=True))
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
         newest = {place: row[27:] for place, row in rows.items() if row[27] is not None}
-        floors |= {p: decode_record(row_of(c).record).floor for p, c in newest.items()}
+        floors |= {p: decode_record(checked_row(c).record).floor for p, c in newest.items()}
         return [
             _loaded(queries[place], rows[place], stored.get(place), floors.get(place, 0))
             if place in rows
@@ -205,7 +211,7 @@ class _Reader:
     def _shown(self, rows: list[tuple[Any, ...]], query: ListCheckpoints) -> list[StoredCheckpoint]:
         """The checkpoints of a page's rows."""
         if query.bare:
-            return [bare(columns, row_of(columns)) for columns in rows]
+            return [bare(columns, checked_row(columns)) for columns in rows]
         return self._read(self._find(rows, [query.ancestors] * len(rows)))
 
     def _shown_apart(
@@ -221,13 +227,15 @@ class _Reader:
                 raise
             except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
                 errors.append(unreadable(columns[1], error))
-        return PageOfSome(found, [bare(columns, taken(columns)) for columns in rows], errors)
+        return PageOfSome(
+            found, [bare(columns, unchecked_row(columns)) for columns in rows], errors
+        )
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
         """Checkpoints with, where asked for, the ancestors that their deltas need."""
         found: list[_Found] = []
         for columns, deep in zip(rows, ancestors, strict=True):
-            row = row_of(columns)
+            row = checked_row(columns)
             record = decode_record(row.record)
             above = self._ancestors(columns, row, record) if deep and record.deltas else []
             found.append(_Found(columns, row, record, record, above))
@@ -244,7 +252,7 @@ class _Reader:
         }
         left, found = set(record.deltas), list[_Found]()
         for above in self.ask((sql.SELECT_ANCESTORS, where)):
-            point = row_of(above)
+            point = checked_row(above)
             whole = decode_record(point.record)
             ends = left.difference(whole.deltas)
             left -= ends
@@ -255,15 +263,15 @@ class _Reader:
         """The values and ledgers of all that was found, in one statement."""
         if not found:
             return []
-        needs = Needs()
+        needs = NeededRows()
         for one in (each for top in found for each in (top, *top.ancestors)):
             needs.add(one.columns, one.record, one.row.parent if one.parent else None)
         threads = {one.columns[0]: one.columns[1] for one in found}
-        values = Values(self.ask((sql.SELECT_VALUES, needs.arrays())), threads)
+        values = FoundRows(self.ask((sql.SELECT_VALUES, needs.arrays())), threads)
         return [_stored(values, top) for top in found]
 
 
-def _stored(values: Values, found: _Found) -> StoredCheckpoint:
+def _stored(values: FoundRows, found: _Found) -> StoredCheckpoint:
     above = tuple(
         values.checkpoint(a.columns, a.row, a.record, written=True) for a in found.ancestors
     )

@@ -14,18 +14,18 @@ from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
-from actorgraph.savers.retention import Cut, cut, held_whole
+from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.soundness import sound_points, unreadable
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
+RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 
 def keep(
     connection: Connection[Any],
-    request: Kept,
+    request: RetentionRequest,
     threads: dict[str, ThreadState],
 ) -> Outcome:
     """Carry out a request about what a thread keeps.
@@ -140,7 +140,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = cut(request, points, thread.run)
+        found = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return Refused(unreadable(thread.thread_id, error))
     if found.stops:
@@ -158,7 +158,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
+def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> int:
     """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
     row, writes = thread.row, 0
     gone = [(point.namespace, point.sequence) for point in found.gone]

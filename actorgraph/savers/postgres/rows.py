@@ -26,7 +26,7 @@ RangeKey = tuple[str, str, str, int, int]
 """Thread id, namespace, channel, lineage, start."""
 
 
-class Growing:
+class GrowingRange:
     """Items that a batch puts behind those of one stored row, or a new row.
 
     Attributes:
@@ -47,7 +47,7 @@ class Growing:
         return (*self.key, self.count, b"".join(self.parts))
 
 
-class Rows:
+class BatchRows:
     """The rows of the accepted requests of a batch, by table.
 
     Args:
@@ -65,7 +65,7 @@ class Rows:
         self._blobs: dict[_Row, tuple[bytes, int]] = {}
         self._writes: list[_Row] = []
         self._interrupts: list[_Row] = []
-        self._growing: dict[RangeKey, Growing] = {}
+        self._growing: dict[RangeKey, GrowingRange] = {}
         self._merges: list[tuple[_Row, MergeRow]] = []
         self._threads: dict[int | None, ThreadState] = {}
         self.answers: set[_Row] = set()
@@ -140,7 +140,7 @@ class Rows:
             msg = f"the list {part.channel!r} has {known} items at {part.start}, not {part.before}"
             raise RowError(msg)
         if growing is None:
-            growing = self._growing[where] = Growing((thread.row, *where[1:]), known)
+            growing = self._growing[where] = GrowingRange((thread.row, *where[1:]), known)
         growing.count += part.count
         growing.parts.append(checked(part.payload))
 
@@ -183,7 +183,7 @@ def _merge(place: _Row, merge: MergeRow) -> Statement:
     }
 
 
-class Facts:
+class BatchFacts:
     """What the store must be asked so that a batch's commits can be judged.
 
     Attributes:

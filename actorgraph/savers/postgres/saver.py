@@ -19,7 +19,7 @@ from actorgraph.errors import (
     SaverBrokenError,
     SaverClosedError,
 )
-from actorgraph.storage.postgres.limits import limits_of
+from actorgraph.storage.postgres.limits import timeouts_of
 from actorgraph.values.commits import Outcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
@@ -58,7 +58,7 @@ class PostgresBackend:
     ) -> None:
         self.codec = codec_of(codec or Codec(compress_above=COMPRESS_ABOVE))
         _check(schema, read_connections, synchronous_commit)
-        limits = limits_of(
+        limits = timeouts_of(
             busy_timeout_s=busy_timeout_s,
             answer_timeout_s=answer_timeout_s,
             reconnect_timeout_s=reconnect_timeout_s,
@@ -138,13 +138,13 @@ class PostgresBackend:
 
 def _engine(conn: Any, **options: Any) -> "Engine":
     try:
-        from actorgraph.savers.postgres.engine import Engine, Options
+        from actorgraph.savers.postgres.engine import Engine, EngineOptions
     except ImportError as error:
         raise MissingExtraError(
             "PostgresSaver needs psycopg 3, which isn't installed",
             do="pip install 'actorgraph[postgres]'",
         ) from error
-    return Engine(conn, Options(**options))
+    return Engine(conn, EngineOptions(**options))
 
 
 def _check(schema: str, readers: int, synchronous_commit: str | None) -> None:

@@ -18,7 +18,7 @@ from actorgraph.savers.checksums import event_sum, system_sum
 from actorgraph.savers.judge import ThreadState, fence
 from actorgraph.savers.postgres import system_statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
-from actorgraph.savers.postgres.rows import Facts, Statement
+from actorgraph.savers.postgres.rows import BatchFacts, Statement
 from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
@@ -45,7 +45,7 @@ _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> who has it; only of runs that the database has."""
 
-Said = PutRun | SetRun | StoreEvents
+RunUpdate = PutRun | SetRun | StoreEvents
 """What runs say about themselves."""
 
 _UNLOCKED = (SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
@@ -61,7 +61,7 @@ def is_unlocked(request: Request) -> bool:
     return isinstance(request, _UNLOCKED)
 
 
-Rare = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
+RareRequest = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
 def asked_about_runs(group: Sequence[Request]) -> list[Statement]:
@@ -82,7 +82,7 @@ class OwnedRows:
         facts: the owners and the open runs that the batch is about.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: BatchFacts) -> None:
         self._owners = facts.owners
         self._open = facts.open_runs
         self._put: list[_Row] = []
@@ -93,7 +93,7 @@ class OwnedRows:
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def say(self, request: Said) -> Outcome:
+    def say(self, request: RunUpdate) -> Outcome:
         """Take in a request, unless another system has its run."""
         if isinstance(request, PutRun):
             return self._add_row(request)
@@ -185,7 +185,7 @@ def _columns(row: RunRow) -> _Row:
 
 
 def apply(
-    connection: Connection[Any], request: Rare, owners: Owners, thread: ThreadState | None
+    connection: Connection[Any], request: RareRequest, owners: Owners, thread: ThreadState | None
 ) -> Outcome:
     """Carry out a rare request.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from actorgraph.codec.records import Record
 from actorgraph.savers.checksums import damaged, point_key
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
@@ -14,20 +14,20 @@ from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 _Row = tuple[Any, ...]
 
 
-def row_of(columns: _Row) -> CheckpointRow:
+def checked_row(columns: _Row) -> CheckpointRow:
     """A checkpoint's row out of the columns that `queries.COLUMNS` names.
 
     Raises:
         StorageError: it is damaged.
     """
-    row = taken(columns)
+    row = unchecked_row(columns)
     if columns[-2] is None:
         raise damaged(columns[1], point_key(columns[2], row.id), "its record has lost its shape")
     check_point(columns[1], columns[2], columns[3], row, columns[-1])
     return row
 
 
-def taken(columns: _Row) -> CheckpointRow:
+def unchecked_row(columns: _Row) -> CheckpointRow:
     """The same, whatever it says."""
     identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
     return CheckpointRow(
@@ -47,7 +47,7 @@ def bare(columns: _Row, row: CheckpointRow) -> StoredCheckpoint:
     return StoredCheckpoint(columns[1], columns[2], columns[3], row, {}, {}, {}, ())
 
 
-class Needs:
+class NeededRows:
     """The rows that some checkpoints need, each once, however many checkpoints name it."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
     return [_KINDS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
 
 
-class Values:
+class FoundRows:
     """The rows of `queries.SELECT_VALUES`, by what names them.
 
     Args:
@@ -120,7 +120,7 @@ class Values:
 
     def ledger(self, columns: _Row, point: bytes | None) -> tuple[LedgerRow, ...]:
         """The rows beside another checkpoint of the same namespace; nothing for None."""
-        return newest_rows(self._ledgers.get((columns[0], columns[2], point), []))
+        return sorted_ledger(self._ledgers.get((columns[0], columns[2], point), []))
 
     def checkpoint(
         self,
@@ -161,7 +161,7 @@ class Values:
             },
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows([e for e in ledger if e.index >= 0 or not written]),
+            ledger=sorted_ledger([e for e in ledger if e.index >= 0 or not written]),
             ancestors=ancestors,
         )
         return whole(found, record)

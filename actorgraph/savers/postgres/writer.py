@@ -14,35 +14,37 @@ from psycopg import Connection
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
+from actorgraph.savers.postgres.batch import BatchProgress, TransactionSettings, run_batch
 from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import Source
-from actorgraph.storage.postgres.failures import Kind, RowError, kind_of
+from actorgraph.storage.postgres.connections import ConnectionSource
+from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.storage.postgres.sessions import Replaced
+from actorgraph.storage.postgres.sessions import ReplacedSession
 from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
 
 
-class Writer:
+class BatchWriter:
     """Stores batches over a source's connections; used by one thread at a time.
 
     Args:
         schema: the schema's name, as `settings` has it quoted.
     """
 
-    def __init__(self, source: Source, settings: Settings, *, schema: str) -> None:
+    def __init__(
+        self, source: ConnectionSource, settings: TransactionSettings, *, schema: str
+    ) -> None:
         self._source = source
         self._settings = settings
         self._schema = schema
         self._number = 0
-        self._replaced = Replaced(source)
+        self._replaced = ReplacedSession(source)
         self._shapes = Shapes()
 
     def register(self) -> None:
@@ -54,7 +56,7 @@ class Writer:
                 connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
                 connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
 
-        self._repeat(work, Turn(0))
+        self._repeat(work, BatchProgress(0))
 
     def unregister(self) -> None:
         """Remove the saver's row; one that is left is removed by others after a month."""
@@ -75,10 +77,10 @@ class Writer:
             SaverBrokenError: whether it is stored is unknown.
         """
         self._number += 1
-        turn = Turn(self._number)
+        turn = BatchProgress(self._number)
         return self._repeat(lambda c: run_batch(c, batch, self._settings, turn, self._shapes), turn)
 
-    def _repeat(self, work: Callable[[Connection[Any]], T], turn: Turn) -> T:
+    def _repeat(self, work: Callable[[Connection[Any]], T], turn: BatchProgress) -> T:
         attempts = Attempts(
             renews=self._source.renews,
             reconnect_timeout_s=self._settings.limits.reconnect_s,
@@ -91,24 +93,24 @@ class Writer:
                     self._replaced.greet(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
-                kind = kind_of(error, connection)
-                if kind is Kind.BUSY and not turn.unsure:
+                kind = classify_error(error, connection)
+                if kind is ErrorKind.BUSY and not turn.unsure:
                     turn.holder = holder_of(self._source, self._schema)
                 again = attempts.again(kind, unsure=turn.unsure)
-                if kind in (Kind.ROW, Kind.BUSY) and not turn.unsure:
+                if kind in (ErrorKind.ROW, ErrorKind.BUSY) and not turn.unsure:
                     again = self._unblocked(kind, turn) or _otherwise(kind, turn)
                 if not again:
                     raise translate(error, kind, unsure=turn.unsure, by=turn.holder) from error
-            if turn.unsure or kind not in (Kind.ROW, Kind.BUSY):
+            if turn.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
                 attempts.pause()
 
-    def _unblocked(self, kind: Kind, turn: Turn) -> bool:
+    def _unblocked(self, kind: ErrorKind, turn: BatchProgress) -> bool:
         """Whether a lock that a batch has waited for is free now, as its holder was ended.
 
         A process that stands still in the middle of a batch holds the locks of its threads, and
         nobody could take over its runs. When it goes on it connects and is judged anew.
         """
-        if kind is not Kind.BUSY or turn.skips or turn.freed:
+        if kind is not ErrorKind.BUSY or turn.skips or turn.freed:
             return False
         turn.freed = True
         with (
@@ -125,12 +127,12 @@ class Writer:
         connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
 
 
-def _otherwise(kind: Kind, turn: Turn) -> bool:
+def _otherwise(kind: ErrorKind, turn: BatchProgress) -> bool:
     """Whether to send a batch again in another way after it was rolled back; notes in which."""
-    if kind is Kind.ROW and not turn.alone:
+    if kind is ErrorKind.ROW and not turn.alone:
         turn.alone = True
         return True
-    if kind is Kind.BUSY and not turn.skips:
+    if kind is ErrorKind.BUSY and not turn.skips:
         turn.skips = True
         return True
     return False

@@ -3,7 +3,7 @@
 import random
 import time
 
-from actorgraph.storage.postgres.failures import Kind
+from actorgraph.storage.postgres.failures import ErrorKind
 
 _FIRST_PAUSE_S = 0.01
 _PAUSE_MAX_S = 0.5
@@ -25,7 +25,7 @@ class Attempts:
         self._failed = 0
         self._end = 0.0
 
-    def again(self, kind: Kind, *, unsure: bool = False) -> bool:
+    def again(self, kind: ErrorKind, *, unsure: bool = False) -> bool:
         """Whether to try again after a failure.
 
         Args:
@@ -34,9 +34,9 @@ class Attempts:
         self._failed += 1
         now = time.monotonic()
         self._end = self._end or now + self._timeout_s
-        if kind is Kind.LOST or unsure:
+        if kind is ErrorKind.LOST or unsure:
             return self._renews and now < self._end
-        return kind is Kind.AGAIN and self._failed < self._attempts_max and now < self._end
+        return kind is ErrorKind.AGAIN and self._failed < self._attempts_max and now < self._end
 
     def pause(self) -> None:
         """Wait, in a worker thread: growing, and not the same for all who were disturbed."""

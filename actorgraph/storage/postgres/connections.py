@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from actorgraph.errors import InvalidConfigError, SaverClosedError, StorageBusyError
-from actorgraph.storage.postgres.watchdog import Watchdog
+from actorgraph.storage.postgres.watchdog import AnswerWatchdog
 
 Link = Connection[Any]
 Prepare = Callable[[Link], None]
@@ -34,7 +34,7 @@ _DEFAULTS: dict[str, Any] = {
 """What the connection string doesn't say itself."""
 
 
-class Source(Protocol):
+class ConnectionSource(Protocol):
     """Hands out connections, to one worker thread at a time each.
 
     Attributes:
@@ -96,14 +96,14 @@ class OwnConnections:
         self._parameters: dict[str, Any] = {**defaults, **given}
         self._prepare = prepare
         self._places = _Places(connections_max, answer_timeout_s)
-        self._watchdog = Watchdog(answer_timeout_s, self._connect)
+        self._watchdog = AnswerWatchdog(answer_timeout_s, self._connect)
         self._idle: list[Link] = []
         self._lock = threading.Lock()
         self.connected = False
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
+        """See `ConnectionSource.lease`."""
         with self._places.taken():
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -119,7 +119,7 @@ class OwnConnections:
                 self._take_back(connection)
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -162,11 +162,11 @@ class LentConnection:
         self._prepare = prepare
         self._nests = nests
         self._places = _Places(1, answer_timeout_s)
-        self._watchdog = Watchdog(answer_timeout_s)
+        self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
+        """See `ConnectionSource.lease`."""
         with (
             self._places.taken(),
             _borrowed(self._connection, self._prepare, nests=self._nests) as connection,
@@ -175,7 +175,7 @@ class LentConnection:
             yield connection
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         self._watchdog.close()
 
 
@@ -194,11 +194,11 @@ class LentPool:
     ) -> None:
         self._pool = pool
         self._prepare = prepare
-        self._watchdog = Watchdog(answer_timeout_s)
+        self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
+        """See `ConnectionSource.lease`."""
         with (
             self._pool.connection() as lent,
             _borrowed(lent, self._prepare) as connection,
@@ -207,7 +207,7 @@ class LentPool:
             yield connection
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         self._watchdog.close()
 
 
@@ -261,7 +261,7 @@ def _borrowed(connection: Link, prepare: Prepare | None, *, nests: bool = False)
             connection.autocommit = False
 
 
-def source_of(
+def connection_source(
     given: object,
     *,
     owner: str,

@@ -11,7 +11,7 @@ import psycopg
 from actorgraph.errors import StorageBusyError, StorageError, StorageFullError
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """What to do about an error.
 
     Attributes:
@@ -36,31 +36,31 @@ class Kind(Enum):
 
 
 _BY_CODE = {
-    "57P01": Kind.LOST,  # the server stops, or somebody ended the backend
-    "57P02": Kind.LOST,
-    "57P03": Kind.LOST,  # it is starting
-    "57P05": Kind.LOST,  # the session was idle for too long
-    "25P03": Kind.LOST,  # so was the transaction
-    "25006": Kind.LOST,  # a standby
-    "53300": Kind.LOST,  # too many connections
-    "40001": Kind.AGAIN,  # serialization failure
-    "40P01": Kind.AGAIN,  # deadlock
-    "57014": Kind.AGAIN,  # statement timeout, or cancelled by hand
-    "40003": Kind.LOST,  # completion unknown
-    "55P03": Kind.BUSY,
-    "53100": Kind.FULL,
-    "58030": Kind.BROKEN,
-    "42P01": Kind.TABLES,
-    "3F000": Kind.TABLES,
+    "57P01": ErrorKind.LOST,  # the server stops, or somebody ended the backend
+    "57P02": ErrorKind.LOST,
+    "57P03": ErrorKind.LOST,  # it is starting
+    "57P05": ErrorKind.LOST,  # the session was idle for too long
+    "25P03": ErrorKind.LOST,  # so was the transaction
+    "25006": ErrorKind.LOST,  # a standby
+    "53300": ErrorKind.LOST,  # too many connections
+    "40001": ErrorKind.AGAIN,  # serialization failure
+    "40P01": ErrorKind.AGAIN,  # deadlock
+    "57014": ErrorKind.AGAIN,  # statement timeout, or cancelled by hand
+    "40003": ErrorKind.LOST,  # completion unknown
+    "55P03": ErrorKind.BUSY,
+    "53100": ErrorKind.FULL,
+    "58030": ErrorKind.BROKEN,
+    "42P01": ErrorKind.TABLES,
+    "3F000": ErrorKind.TABLES,
 }
 _BY_CLASS = {
-    "08": Kind.LOST,
-    "21": Kind.ROW,
-    "22": Kind.ROW,
-    "23": Kind.ROW,
-    "54": Kind.ROW,
-    "58": Kind.BROKEN,
-    "XX": Kind.BROKEN,
+    "08": ErrorKind.LOST,
+    "21": ErrorKind.ROW,
+    "22": ErrorKind.ROW,
+    "23": ErrorKind.ROW,
+    "54": ErrorKind.ROW,
+    "58": ErrorKind.BROKEN,
+    "XX": ErrorKind.BROKEN,
 }
 
 
@@ -81,7 +81,7 @@ class RowError(Exception):
     """A request's rows don't fit to what is stored."""
 
 
-def said(error: Exception) -> str:
+def server_message(error: Exception) -> str:
     """What the server says is wrong, without its details, which quote the row."""
     if isinstance(error, psycopg.errors.ConnectionTimeout):
         return "the server accepted no connection in time (connect_timeout)"
@@ -89,22 +89,22 @@ def said(error: Exception) -> str:
     return said or str(error)
 
 
-def kind_of(error: Exception, connection: Any = None) -> Kind:
+def classify_error(error: Exception, connection: Any = None) -> ErrorKind:
     """What to do about an error of psycopg, or of making parameters of a request's rows."""
     if connection is not None and (connection.closed or connection.broken):
-        return Kind.LOST
+        return ErrorKind.LOST
     code: str | None = getattr(error, "sqlstate", None)
     if code is not None:
-        return _BY_CODE.get(code) or _BY_CLASS.get(code[:2], Kind.OTHER)
+        return _BY_CODE.get(code) or _BY_CLASS.get(code[:2], ErrorKind.OTHER)
     if isinstance(error, psycopg.OperationalError):
-        return Kind.LOST  # it never reached a server that would name it
+        return ErrorKind.LOST  # it never reached a server that would name it
     if isinstance(error, RowError | psycopg.DataError | ValueError | OverflowError):
-        return Kind.ROW
-    return Kind.OTHER
+        return ErrorKind.ROW
+    return ErrorKind.OTHER
 
 
 def translate(
-    error: Exception, kind: Kind, *, connected: bool = True, by: str = ""
+    error: Exception, kind: ErrorKind, *, connected: bool = True, by: str = ""
 ) -> StorageError:
     """The error that callers see.
 
@@ -115,37 +115,39 @@ def translate(
     code: str | None = getattr(error, "sqlstate", None)
     if code in _REFUSED:
         return StorageError(
-            f"PostgreSQL takes no writes from here: {said(error)}", do=_REFUSED[code]
+            f"PostgreSQL takes no writes from here: {server_message(error)}", do=_REFUSED[code]
         )
-    if kind is Kind.LOST:
+    if kind is ErrorKind.LOST:
         what = (
             "the connection to PostgreSQL is lost"
             if connected
             else "there is no connection to PostgreSQL, it can't be reached"
         )
         return StorageError(
-            f"{what}: {said(error)}",
+            f"{what}: {server_message(error)}",
             do="see that the server runs and can be reached, then run again; nothing of this was "
             "stored. answer_timeout_s and reconnect_timeout_s say how long is waited",
         )
     if code == "57014":
         return StorageBusyError(
-            f"PostgreSQL was busy: it ended a statement that took too long ({said(error)})",
+            f"PostgreSQL was busy: it ended a statement that took too long ({server_message(error)})",
             do="see what slows the server down, or raise answer_timeout_s",
         )
-    if kind is Kind.BUSY:
+    if kind is ErrorKind.BUSY:
         return StorageBusyError(
-            f"PostgreSQL was busy with other transactions: {said(error)}{by}",
+            f"PostgreSQL was busy with other transactions: {server_message(error)}{by}",
             do="let that transaction finish or end it, or raise busy_timeout_s",
         )
-    if kind is Kind.AGAIN:
+    if kind is ErrorKind.AGAIN:
         return StorageBusyError(
-            f"PostgreSQL was busy with other transactions: {said(error)}",
+            f"PostgreSQL was busy with other transactions: {server_message(error)}",
             do="let them finish, or raise busy_timeout_s",
         )
-    if kind is Kind.FULL:
+    if kind is ErrorKind.FULL:
         return StorageFullError(
-            f"no space is left for the database: {said(error)}",
+            f"no space is left for the database: {server_message(error)}",
             do="free some space and run again; it stays usable",
         )
-    return StorageError(f"PostgreSQL refused a statement: {said(error)}", do="see the cause below")
+    return StorageError(
+        f"PostgreSQL refused a statement: {server_message(error)}", do="see the cause below"
+    )

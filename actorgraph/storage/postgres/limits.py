@@ -15,14 +15,14 @@ from actorgraph.errors import InvalidConfigError
 USE_SCHEMA: LiteralString = """
 SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
        set_config('statement_timeout', %s, true)"""
-"""What every transaction begins with; its parameters are those of `Limits.within`."""
+"""What every transaction begins with; its parameters are those of `Timeouts.within`."""
 
 _GRACE = 1.25
 """The server has this much less time for an answer than the client waits for it, so that a slow
 statement ends by the server's error, and the connection stays."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Timeouts(msgspec.Struct, frozen=True):
     """How long work may wait.
 
     Attributes:
@@ -51,8 +51,8 @@ class Limits(msgspec.Struct, frozen=True):
         return _milliseconds(self.busy_s)
 
 
-def limits_of(**seconds: Any) -> Limits:
-    """Limits made of the arguments of a saver or a store: `busy_timeout_s` and so on.
+def timeouts_of(**seconds: Any) -> Timeouts:
+    """Timeouts made of the arguments of a saver or a store: `busy_timeout_s` and so on.
 
     Raises:
         InvalidConfigError: one is not a number above 0.
@@ -60,7 +60,7 @@ def limits_of(**seconds: Any) -> Limits:
     for name, value in seconds.items():
         if not isinstance(value, (int, float)) or not value > 0:
             raise InvalidConfigError(f"{name}={value!r} is no time", do="use more than 0 seconds")
-    return Limits(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
+    return Timeouts(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
 
 
 def quoted(schema: str) -> str:

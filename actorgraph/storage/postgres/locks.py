@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.storage.postgres.connections import Source
+from actorgraph.storage.postgres.connections import ConnectionSource
 
 _HOLDER: LiteralString = """
 SELECT a.pid, a.application_name, a.state, c.relname, l.mode,
@@ -32,7 +32,7 @@ LIMIT 1
 """
 
 
-def holder_of(source: Source, schema: str) -> str:
+def holder_of(source: ConnectionSource, schema: str) -> str:
     """Which other session has a lock in a schema: a phrase for an error, or an empty text.
 
     Args:

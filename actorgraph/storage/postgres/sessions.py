@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
-from actorgraph.storage.postgres.connections import OwnConnections, Source
+from actorgraph.storage.postgres.connections import ConnectionSource, OwnConnections
 
 _SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_SESSION = """
@@ -18,22 +18,22 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backen
 """
 
 
-class Session(msgspec.Struct, frozen=True):
+class ServerSession(msgspec.Struct, frozen=True):
     """A connection as the server knows it: process ids are used again, moments are not."""
 
     pid: int
     began: Any
 
 
-class Replaced:
+class ReplacedSession:
     """Knows the session of a source that has one connection at a time.
 
     Connections that a program lent, or a pool's, are the program's: their sessions are left alone.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ConnectionSource) -> None:
         self._owns = isinstance(source, OwnConnections)
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
 
     def greet(self, connection: Connection[Any]) -> None:
         """End the session before this one, if the connection is a new one.
@@ -47,4 +47,4 @@ class Replaced:
         if known is not None:
             connection.execute(_END_SESSION, (known.pid, known.began))
         row = connection.execute(_SELECT_SESSION).fetchone()
-        self._session = None if row is None else Session(pid, row[0])
+        self._session = None if row is None else ServerSession(pid, row[0])
