@@ -269,7 +269,7 @@ def connection_source(
     prepare: Prepare | None = None,
     nests: bool = False,
     connections_max: int | None = None,
-) -> Source:
+) -> ConnectionSource:
     """Where the connections of a saver or a store come from.
 
     Args:
