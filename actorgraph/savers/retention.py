@@ -135,9 +135,9 @@ def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bo
 
     LangGraph's programs put `run_id` into the metadata; it may be any text.
     """
-    # Most metadata have no run id: looking for the text is cheaper than decoding the JSON.
     if run is not None and as_text(run) in runs:
         return True
+    # Most metadata have no run id: looking for the text is cheaper than decoding the JSON.
     return '"run_id"' in metadata and decode_metadata(metadata).get("run_id") in runs
 
 

@@ -1,8 +1,9 @@
-"""Reads, as plain functions over a connection of their own.
+"""Answer queries: blocking functions over a connection of their own.
 
-Each list of queries runs inside one read-only transaction that sees one state of the database.
-It takes two statements: one finds the checkpoints, the other all values and ledgers of them. The
-transaction ends before the answer is used, so a reader that pauses holds nothing.
+Each list of queries is answered in one REPEATABLE READ transaction, so all answers are of one
+state of the database. Loads take two statements: one finds the checkpoints, the other reads the
+values and ledgers of all of them. The transaction ends before the answers are used, so a slow
+reader holds no locks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,39 +43,43 @@ from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
 _HIGHEST = 2**63 - 1
-Begin = tuple[str, str, str]
 _COLUMNS = frozenset({"source", "step"})
 
 
-def run_queries(connection: Connection[Any], queries: Sequence[Query], begin: Begin) -> list[Any]:
+def run_queries(
+    connection: Connection[Any], queries: Sequence[Query], begin: tuple[str, str, str]
+) -> list[Any]:
     """Answer the queries, in order.
 
     Args:
-        connection: in autocommit mode, used by nobody else meanwhile.
-        begin: the parameters of `queries.USE_SCHEMA`.
-    Returns: answers; the error in the place of one that its query alone deserves.
+        connection: in autocommit mode, for this call alone.
+        begin: search path, lock timeout and statement timeout, for `queries.USE_SCHEMA`.
+    Returns: one answer per query; an exception in the place of one that can't be answered.
     Raises:
-        psycopg.Error: the server refused.
+        psycopg.Error: the server refused a statement, for a reason that concerns all queries.
     """
     try:
         return _run(connection, queries, begin)
     except Exception as error:
         roll_back(connection)
-        if not _own(error):
+        if not _concerns_one_query(error):
             raise
         if len(queries) == 1:
             return [unreadable(getattr(queries[0], "thread_id", None), error)]
+    # Damaged rows of one thread must not fail the reads of others: repeat each query alone.
     return [run_queries(connection, [query], begin)[0] for query in queries]
 
 
-def _own(error: Exception) -> bool:
-    """Whether an error is a query's own: its batch is other people's."""
+def _concerns_one_query(error: Exception) -> bool:
+    """Whether a single query of the batch caused the error, and the others can be answered."""
     if isinstance(error, psycopg.Error):
         return classify_error(error) is ErrorKind.ROW
     return not isinstance(error, MemoryError)
 
 
-def _run(connection: Connection[Any], queries: Sequence[Query], begin: Begin) -> list[Any]:
+def _run(
+    connection: Connection[Any], queries: Sequence[Query], begin: tuple[str, str, str]
+) -> list[Any]:
     reader = _Reader(connection)
     reader.ask((sql.BEGIN, ()), (sql.USE_SCHEMA, (*begin, *_joins(queries))))
     loads = [query for query in queries if isinstance(query, LoadCheckpoint)]
@@ -95,7 +100,10 @@ def _of_many(query: Query) -> bool:
 
 
 def _joins(queries: Sequence[Query]) -> tuple[str, str, str]:
-    """Whether the server may scan and join tables as it likes: to list many threads it should."""
+    """The switches of `USE_SCHEMA`: whether the server may scan tables and choose its joins.
+
+    To list many threads it should; otherwise it must look up rows by their keys.
+    """
     many = any(isinstance(query, ListThreads) or _of_many(query) for query in queries)
     switch = "on" if many else "off"
     return switch, switch, switch
@@ -105,7 +113,15 @@ Asked = tuple[LiteralString, Sequence[Any] | dict[str, Any]]
 
 
 class _Found(msgspec.Struct):
-    """A checkpoint that was found, with the part of its record that says which values to read."""
+    """A checkpoint that was found, before its values are read.
+
+    Attributes:
+        columns: those of `queries.COLUMNS`.
+        record: the part of the record that names the values to read.
+        whole: the whole record.
+        ancestors: those that its DeltaChannels are folded from, nearest first.
+        parent: whether to read the parent's ledger too.
+    """
 
     columns: tuple[Any, ...]
     row: CheckpointRow
@@ -123,7 +139,10 @@ class _Reader:
         self._first: list[Asked] = []
 
     def ask(self, *statements: Asked) -> list[tuple[Any, ...]]:
-        """Send statements; the rows of the last. What opens the transaction goes with the next."""
+        """Execute statements in one round trip; return the rows of the last one.
+
+        Those that begin the transaction are kept, and sent with the next statements.
+        """
         if statements[0][0] is sql.BEGIN:
             self._first = list(statements)
             return []
@@ -140,7 +159,7 @@ class _Reader:
         return self._connection.cursor(row_factory=tuple_row, binary=True)
 
     def load(self, queries: Sequence[LoadCheckpoint]) -> list[Loaded]:
-        """The answers to several `LoadCheckpoint`."""
+        """Answer several `LoadCheckpoint` together."""
         asked = [(q.thread_id, q.namespace, q.id) for q in queries]
         names, namespaces, points = zip(*asked, strict=True)
         columns = [Texts(names), Texts(namespaces), Binaries(points)]
@@ -150,6 +169,8 @@ class _Reader:
         for place, whole in zip(there, wholes, strict=True):
             whole.parent = queries[place].parent
         stored = dict(zip(there, self._read(wholes), strict=True))
+        # The version floor is the head's. If another checkpoint than the head is loaded, the
+        # columns of the head come beside its own, in `newest`.
         floors = {place: whole.whole.floor for place, whole in zip(there, wholes, strict=True)}
         newest = {place: row[27:] for place, row in rows.items() if row[27] is not None}
         floors |= {p: decode_record(checked_row(c).record).floor for p, c in newest.items()}
@@ -161,7 +182,7 @@ class _Reader:
         ]
 
     def answer(self, query: Query) -> Any:
-        """The answer to a query for several things."""
+        """Answer any query but `LoadCheckpoint`."""
         if isinstance(query, ListCheckpoints):
             return self._page(query)
         if isinstance(query, ListRuns | ReadEvents):
@@ -206,18 +227,19 @@ class _Reader:
         except Exception:
             if query.thread_id is not None:
                 raise
-        return self._shown_apart(rows, query)
+        # A list of all threads shows the readable rows: one damaged thread must not hide the rest.
+        return self._shown_singly(rows, query)
 
     def _shown(self, rows: list[tuple[Any, ...]], query: ListCheckpoints) -> list[StoredCheckpoint]:
-        """The checkpoints of a page's rows."""
+        """The checkpoints of the rows of a page."""
         if query.bare:
             return [bare(columns, checked_row(columns)) for columns in rows]
         return self._read(self._find(rows, [query.ancestors] * len(rows)))
 
-    def _shown_apart(
+    def _shown_singly(
         self, rows: list[tuple[Any, ...]], query: ListCheckpoints
     ) -> list[StoredCheckpoint]:
-        """A page of all threads without those of its rows that can't be read."""
+        """The checkpoints of a page without the rows that can't be read; errors for these."""
         found: list[StoredCheckpoint] = []
         errors: list[Exception] = []
         for columns in rows:
@@ -232,7 +254,7 @@ class _Reader:
         )
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
-        """Checkpoints with, where asked for, the ancestors that their deltas need."""
+        """Decode the rows; add the ancestors that DeltaChannels need, where asked for."""
         found: list[_Found] = []
         for columns, deep in zip(rows, ancestors, strict=True):
             row = checked_row(columns)
@@ -260,7 +282,7 @@ class _Reader:
         return found
 
     def _read(self, found: "list[_Found]") -> list[StoredCheckpoint]:
-        """The values and ledgers of all that was found, in one statement."""
+        """Read the values and ledgers of all found checkpoints, in one statement."""
         if not found:
             return []
         needs = NeededRows()
@@ -292,7 +314,7 @@ def _loaded(
     named, epoch, run, next_seq, head, crc, newest = row[:7]
     check_head((named, epoch, run, next_seq, head), crc)
     if not query.namespace and head != newest:
-        raise damaged(named, point_key("", head), "its row is not there")
+        raise damaged(named, point_key("", head), "its row is missing")
     return Loaded(
         epoch=epoch,
         checkpoint=stored,
@@ -319,4 +341,4 @@ def _bytes_of(run: str) -> bytes:
     try:
         return as_bytes(run)
     except ValueError:
-        return b""  # an id of a program's own: only metadata has it
+        return b""  # not one of our ids: it can only be in metadata
