@@ -182,9 +182,9 @@ def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) ->
         run = request.run if isinstance(request, Commit) else None
         error = lost.get(run) if run is not None else None
         outcome = store(request) if error is None else Refused(error)
-        if run is not None and isinstance(outcome, Refused):
-            if isinstance(outcome.error, StorageError):
-                lost.setdefault(run, outcome.error)
+        refusal = outcome.error if isinstance(outcome, Refused) else None
+        if run is not None and isinstance(refusal, StorageError):
+            lost.setdefault(run, refusal)
         outcomes.append(outcome)
     return outcomes
 

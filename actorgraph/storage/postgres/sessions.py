@@ -1,9 +1,4 @@
-"""End the server's session of a connection that was replaced.
-
-After the client has closed a connection because the network dropped its answers, the server keeps
-the session until TCP notices: half a minute by default. Meanwhile its open transaction holds locks,
-and the new connection, and every other process, would wait for them.
-"""
+"""End the server's session of a connection that was replaced."""
 
 from typing import Any
 
@@ -27,6 +22,10 @@ class ServerSession(msgspec.Struct, frozen=True):
 
 class ReplacedSession:
     """Remembers the session of a source with one connection at a time, to end it when replaced.
+
+    After the client has closed a connection because the network dropped its answers, the server
+    keeps the session until TCP notices: half a minute by default. Meanwhile its open transaction
+    holds locks that the new connection, and every other process, would wait for.
 
     Sessions of connections and pools that the program passed in are the program's: never ended.
     """

@@ -32,11 +32,11 @@ _GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, f
 __all__ = [
     "CHECKS",
     "Check",
+    "CheckResult",
     "ContractBrokenError",
     "MakeSaver",
     "NotOfferedError",
     "Place",
     "SaverReport",
-    "CheckResult",
     "check_saver",
 ]

@@ -1,4 +1,9 @@
-"""Bench: opens savers of the kind under test over one store, which was empty."""
+"""The harness of the checks: the bench that opens savers, checks, results and the report.
+
+A `Bench` opens savers of the kind under test over one store, which was empty. A `Check` is one
+sentence about savers and the function that tests it: it fails with ContractBrokenError or any other
+error that the saver raises, and is left out with NotOfferedError if the saver lacks an operation.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,8 +1,4 @@
-"""Checks of the contract: each is one sentence about savers and the function that tests it.
-
-A check fails with ContractBrokenError, or with any other error that the saver raises.
-NotOfferedError means that the saver lacks an operation; then the check is left out.
-"""
+"""Checks of the contract: each is one sentence about savers and the function that tests it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Checks of what happens at once, and of what outlives a saver."""
+"""Checks of concurrent use, and of savers that are opened again over the same store."""
 
 from functools import partial
 
