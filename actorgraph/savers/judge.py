@@ -137,9 +137,9 @@ def _claim_taken(commit: Commit, claim: Claim, thread: ThreadState) -> ConflictE
 
 def _lease(commit: Commit, thread: ThreadState) -> None:
     """Give the thread's lease to the owner of an accepted claim, if it has one."""
-    # The fencing token: saves of the previous owner, delayed or sent before its lease ran out,
-    # carry the lower epoch and are refused.
     thread.owner, thread.leased = commit.owner, commit.owner is not None
+    # The epoch is the fencing token: saves of the previous owner that arrive from now on, sent
+    # before it noticed that its lease ran out, carry the lower epoch and are refused.
     if thread.leased:
         thread.epoch += 1
 

@@ -89,6 +89,8 @@ class BatchWriter:
         return self._repeat(work, progress)
 
     def _repeat(self, work: Callable[[Connection[Any]], Done], progress: BatchProgress) -> Done:
+        # A batch is bounded in attempts and in time, so every caller gets an answer. What is left
+        # unsure at the end breaks the saver, instead of being taken for stored or for lost.
         attempts = Attempts(
             renews=self._source.renews,
             reconnect_timeout_s=self._settings.limits.reconnect_s,
@@ -98,6 +100,7 @@ class BatchWriter:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
+                    # A lost connection's session may still hold the locks that this attempt needs.
                     self._replaced.greet(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
