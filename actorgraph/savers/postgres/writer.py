@@ -101,7 +101,7 @@ class BatchWriter:
             try:
                 with self._source.lease() as connection:
                     # A lost connection's session may still hold the locks that this attempt needs.
-                    self._replaced.greet(connection)
+                    self._replaced.end_replaced(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = classify_error(error, connection)

@@ -34,7 +34,7 @@ class ReplacedSession:
         self._owns = isinstance(source, OwnConnections)
         self._session: ServerSession | None = None
 
-    def greet(self, connection: Connection[Any]) -> None:
+    def end_replaced(self, connection: Connection[Any]) -> None:
         """End the previous session if this connection has another one.
 
         Raises:
