@@ -1,4 +1,4 @@
-"""SQLite's errors as callers of stores and caches see them."""
+"""Translate SQLite's errors for stores and caches."""
 
 import sqlite3
 
@@ -6,10 +6,10 @@ from actorgraph.errors import StorageBusyError, StorageError, StorageFullError
 
 
 def translate(error: sqlite3.Error, what: str) -> StorageError:
-    """The error that callers see.
+    """The error to raise for an error of SQLite.
 
     Args:
-        what: whose file it is, such as "store".
+        what: names the owner of the file in the text, such as "store".
     """
     primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

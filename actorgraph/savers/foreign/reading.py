@@ -9,7 +9,7 @@ from actorgraph.savers.foreign.forms import incoming
 from actorgraph.savers.foreign.ledger import rows_of
 from actorgraph.savers.foreign.live import held
 from actorgraph.savers.foreign.versions import numbers_of
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import CHECKPOINT_FORMAT
 from actorgraph.values.ids import as_bytes, ticks_of
@@ -88,7 +88,7 @@ def stored_of(found: Any) -> StoredCheckpoint:
         blobs={channel: held(incoming(value)) for channel, value in values.items()},
         ranges={},
         ends={},
-        ledger=newest_rows(rows_of(checkpoint, found.pending_writes or ())),
+        ledger=sorted_ledger(rows_of(checkpoint, found.pending_writes or ())),
     )
 
 

@@ -20,7 +20,7 @@ from actorgraph.savers.checksums import (
     run_sum,
     writes_sum,
 )
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.soundness import check_head
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
@@ -154,7 +154,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             outcomes.append(Refused(lost))
             continue
         answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
-        base = branches_off(request)
+        base = branch_base(request)
         if base is not None:  # it may be in this batch
             rows.write(connection)
             rows = Rows()

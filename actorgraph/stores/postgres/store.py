@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
-from actorgraph.storage.postgres.limits import Limits, limits_of
+from actorgraph.storage.postgres.limits import Timeouts, timeouts_of
 from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.postgres.home import PostgresHome
 from actorgraph.stores.transacting import TransactingStore
@@ -59,7 +59,7 @@ class PostgresStore(TransactingStore[PostgresHome]):
         if not schema or "\0" in schema:
             raise InvalidConfigError(f"schema={schema!r}", do='name a schema, such as "public"')
         self.schema = schema
-        self._limits = limits_of(
+        self._limits = timeouts_of(
             busy_timeout_s=busy_timeout_s,
             answer_timeout_s=answer_timeout_s,
             reconnect_timeout_s=reconnect_timeout_s,
@@ -117,7 +117,7 @@ class PostgresStore(TransactingStore[PostgresHome]):
 _INHERITED: list[Any] = []
 
 
-def _transactions(conn: Any, schema: str, limits: Limits) -> "Transactions":
+def _transactions(conn: Any, schema: str, limits: Timeouts) -> "Transactions":
     try:
         from actorgraph.stores.postgres.transactions import Transactions
     except ImportError as error:
