@@ -6,7 +6,7 @@ import anyio.lowlevel
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.stores.base import BaseStore
-from actorgraph.stores.lanes import Lanes
+from actorgraph.stores.lanes import Batcher
 from actorgraph.stores.ops import GetOp, Op, PutOp, Result
 
 
@@ -24,7 +24,7 @@ class AsyncBatchedBaseStore(BaseStore):
 
     def __init__(self) -> None:
         self._loop = _loop()
-        self._lanes: Lanes[Op, Result] = Lanes(self._together, gathers=True)
+        self._lanes: Batcher[Op, Result] = Batcher(self._together, gathers=True)
 
     def _one(self, op: Op) -> Result:
         if self._loop is not None and self._loop == _loop():

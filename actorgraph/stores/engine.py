@@ -36,12 +36,12 @@ from actorgraph.stores.texts import from_text, plain, to_text
 from actorgraph.stores.vectors import ranked
 
 Address = tuple[Namespace, str]
-Filter = Mapping[str, Any] | None
+ItemFilter = Mapping[str, Any] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = 60_000_000
 
 
-class Row(msgspec.Struct):
+class ItemRow(msgspec.Struct):
     """An item as it is kept. Times are microseconds since 1970.
 
     Attributes:
@@ -60,7 +60,7 @@ class Row(msgspec.Struct):
     sum: int | None = None
 
 
-class Put(msgspec.Struct):
+class ItemPut(msgspec.Struct):
     """What to store under a key.
 
     Attributes:
@@ -82,25 +82,25 @@ class Batch(msgspec.Struct):
     """
 
     ops: list[Op]
-    puts: dict[Address, Put | None]
+    puts: dict[Address, ItemPut | None]
     queries: dict[str, bytes]
 
 
-class Home(Protocol):
+class Items(Protocol):
     """Where items are. `visible_from`: leave out what has expired by then; None: nothing."""
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
         """The row of an address."""
         ...
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
         """Rows below a prefix that fit a filter, in the store's order."""
         ...
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
         """The vectors of these rows."""
         ...
@@ -109,7 +109,7 @@ class Home(Protocol):
         """Every namespace below a prefix that has a row, once."""
         ...
 
-    def put(self, address: Address, put: Put, now: int) -> None:
+    def put(self, address: Address, put: ItemPut, now: int) -> None:
         """Store a row and its vectors."""
         ...
 
@@ -128,7 +128,7 @@ def prepare(ops: Iterable[Op], embedder: Embedder | None) -> Batch:
     Raises:
         StoreError: an operation can't be carried out; none is.
     """
-    checked, puts, queries = whole_ops(ops), dict[Address, Put | None](), dict[str, bytes]()
+    checked, puts, queries = whole_ops(ops), dict[Address, ItemPut | None](), dict[str, bytes]()
     for op in checked:
         if isinstance(op, PutOp):
             puts[tuple(op.namespace), op.key] = _made(op, embedder)
@@ -151,7 +151,7 @@ async def aembed(batch: Batch, embedder: Embedder | None) -> None:
         _fill(batch, texts, *await embedder.aembed(texts, queries))
 
 
-def carry_out(home: Home, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
+def carry_out(home: Items, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
     """The results of a batch, which is then done.
 
     Args:
@@ -197,8 +197,8 @@ def changes(batch: Batch) -> bool:
 
 
 def _search(
-    home: Home, op: SearchOp, batch: Batch, visible_from: int | None
-) -> list[tuple[Row, float | None]]:
+    home: Items, op: SearchOp, batch: Batch, visible_from: int | None
+) -> list[tuple[ItemRow, float | None]]:
     """The rows that a search finds, with scores."""
     prefix, stop = tuple(op.namespace_prefix), min(op.offset + op.limit, INTEGER_MAX)
     query = batch.queries.get(op.query or "")
@@ -207,7 +207,7 @@ def _search(
         return [(row, None) for row in islice(rows, op.offset, None)]
     ranking = ranked(query, home.vectors(prefix, op.filter, visible_from))
     chosen = [(home.get(address, visible_from), score) for address, score in ranking[:stop]]
-    found: list[tuple[Row, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
+    found: list[tuple[ItemRow, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
     if len(ranking) < stop:
         # What has no vector comes last, as LangGraph fills its results up.
         scored, skipped = dict(ranking), max(0, op.offset - len(ranking))
@@ -217,19 +217,19 @@ def _search(
     return found
 
 
-def _made(op: PutOp, embedder: Embedder | None) -> Put | None:
+def _made(op: PutOp, embedder: Embedder | None) -> ItemPut | None:
     if op.value is None:
         return None
     value = plain(op.value)
     text = to_text(value, f"the value of {op.key!r} in {op.namespace!r}")
     if embedder is None or op.index is False:
-        return Put(text, op.ttl, [])
+        return ItemPut(text, op.ttl, [])
     fields = embedder.fields if op.index is None else [(p, steps_of(p)) for p in op.index]
     texts: list[tuple[str, str]] = []
     for path, steps in fields:
         found = get_text_at_path(value, steps)
         texts += [(path if len(found) == 1 else f"{path}.{i}", t) for i, t in enumerate(found)]
-    return Put(text, op.ttl, texts)
+    return ItemPut(text, op.ttl, texts)
 
 
 def _texts(batch: Batch) -> list[str]:
@@ -245,7 +245,7 @@ def _fill(batch: Batch, texts: list[str], vectors: list[bytes], queries: list[by
             put.vectors = [(path, made[text]) for path, text in put.texts]
 
 
-def _value(row: Row) -> Any:
+def _value(row: ItemRow) -> Any:
     """The value of a row that is as it was put.
 
     Raises: StorageError.
@@ -262,7 +262,7 @@ def _value(row: Row) -> Any:
     raise damaged(row.namespace, row.key)
 
 
-def _sound(found: list[tuple[Row, float | None]]) -> Iterator[SearchItem]:
+def _sound(found: list[tuple[ItemRow, float | None]]) -> Iterator[SearchItem]:
     """What a search shows: a damaged row is told, and hides no other."""
     for row, score in found:
         try:
@@ -271,7 +271,7 @@ def _sound(found: list[tuple[Row, float | None]]) -> Iterator[SearchItem]:
             warn("item.damaged", error=str(error))
 
 
-def _item(row: Row) -> Item:
+def _item(row: ItemRow) -> Item:
     return Item(
         value=_value(row),
         key=row.key,
@@ -281,7 +281,7 @@ def _item(row: Row) -> Item:
     )
 
 
-def _search_item(row: Row, score: float | None) -> SearchItem:
+def _search_item(row: ItemRow, score: float | None) -> SearchItem:
     value = _value(row)
     moments = _moment(row.created), _moment(row.updated)
     return SearchItem(row.namespace, row.key, value, *moments, score)

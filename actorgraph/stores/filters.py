@@ -21,7 +21,7 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
         value: an item's value.
         wanted: a checked filter (`checks.check_op`); None and {} fit all.
     """
-    return not wanted or all(_fits(value.get(name), part) for name, part in wanted.items())
+    return not wanted or all(_matches_field(value.get(name), part) for name, part in wanted.items())
 
 
 def may_match(text: str, wanted: Mapping[str, Any] | None) -> bool:
@@ -43,19 +43,21 @@ def equal(left: Any, right: Any) -> bool:
     return left == right
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _matches_field(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if any(name.startswith("$") for name in wanted):
-            return all(_holds(value, name, operand) for name, operand in wanted.items())
+            return all(_compare(value, name, operand) for name, operand in wanted.items())
         return isinstance(value, Mapping) and matches(value, wanted)
     if isinstance(wanted, list | tuple):
         return (
-            isinstance(value, list) and len(value) == len(wanted) and all(map(_fits, value, wanted))
+            isinstance(value, list)
+            and len(value) == len(wanted)
+            and all(map(_matches_field, value, wanted))
         )
     return equal(value, wanted)
 
 
-def _holds(value: Any, name: str, operand: Any) -> bool:
+def _compare(value: Any, name: str, operand: Any) -> bool:
     if name == "$eq":
         return equal(value, operand)
     if name == "$ne":

@@ -1,4 +1,4 @@
-"""Lanes: how batches of one event loop reach a store's connection: together, one hop at a time.
+"""Batcher: how batches of one event loop reach a store's connection: together, one hop at a time.
 
 What waits while a hop is away goes with the next one, in one transaction. So a thousand tasks
 need one worker thread, and one commit for many of them. A task that is cancelled while its batch
@@ -20,7 +20,7 @@ ResultT = TypeVar("ResultT")
 JOBS_MAX = 512
 
 
-class _Waiting(Generic[JobT, ResultT]):
+class _Job(Generic[JobT, ResultT]):
     """A job, and what is known about it. `woken`: it is done, or its task is to lead."""
 
     __slots__ = ("done", "error", "job", "result", "woken")
@@ -33,17 +33,17 @@ class _Waiting(Generic[JobT, ResultT]):
         self.error: BaseException | None = None
 
 
-class _Lane(Generic[JobT, ResultT]):
+class _LoopQueue(Generic[JobT, ResultT]):
     """Of one event loop: the jobs that wait, and whether a task leads."""
 
     __slots__ = ("led", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[_Waiting[JobT, ResultT]] = deque()
+        self.waiting: deque[_Job[JobT, ResultT]] = deque()
         self.led = False
 
 
-class Lanes(Generic[JobT, ResultT]):
+class Batcher(Generic[JobT, ResultT]):
     """One lane for each event loop that the store is used in.
 
     Args:
@@ -59,15 +59,15 @@ class Lanes(Generic[JobT, ResultT]):
     ) -> None:
         self._carry_out = carry_out
         self._gathers = gathers
-        self._lane: RunVar[_Lane[JobT, ResultT]] = RunVar(f"actorgraph-lane-{id(self)}")
+        self._lane: RunVar[_LoopQueue[JobT, ResultT]] = RunVar(f"actorgraph-lane-{id(self)}")
 
     async def run(self, job: JobT) -> ResultT:
         """The result of a job."""
         lane = self._lane.get(None)
         if lane is None:
-            lane = _Lane[JobT, ResultT]()
+            lane = _LoopQueue[JobT, ResultT]()
             self._lane.set(lane)
-        mine = _Waiting[JobT, ResultT](job)
+        mine = _Job[JobT, ResultT](job)
         lane.waiting.append(mine)
         if lane.led:
             await self._turn(lane, mine)
@@ -77,7 +77,7 @@ class Lanes(Generic[JobT, ResultT]):
             raise mine.error
         return mine.result
 
-    async def _turn(self, lane: _Lane[JobT, ResultT], mine: _Waiting[JobT, ResultT]) -> None:
+    async def _turn(self, lane: _LoopQueue[JobT, ResultT], mine: _Job[JobT, ResultT]) -> None:
         """Wait until the job is done, or this task leads."""
         try:
             await mine.woken.wait()
@@ -91,10 +91,10 @@ class Lanes(Generic[JobT, ResultT]):
                     await mine.woken.wait()
             raise
 
-    async def _lead(self, lane: _Lane[JobT, ResultT], mine: _Waiting[JobT, ResultT]) -> None:
+    async def _lead(self, lane: _LoopQueue[JobT, ResultT], mine: _Job[JobT, ResultT]) -> None:
         """Take along what waits; then the next one leads."""
         lane.led = True
-        taken: list[_Waiting[JobT, ResultT]] = []
+        taken: list[_Job[JobT, ResultT]] = []
         # Whatever ends this, the lane is led by another task, or free: no await is outside.
         try:
             if self._gathers:
@@ -109,7 +109,7 @@ class Lanes(Generic[JobT, ResultT]):
                 lane.waiting.remove(mine)
             _pass_on(lane)
 
-    async def _hop(self, taken: list[_Waiting[JobT, ResultT]]) -> None:
+    async def _hop(self, taken: list[_Job[JobT, ResultT]]) -> None:
         try:
             results = await self._carry_out([one.job for one in taken])
             for one, result in zip(taken, results, strict=True):
@@ -119,7 +119,7 @@ class Lanes(Generic[JobT, ResultT]):
                 one.error = error
 
 
-def _pass_on(lane: _Lane[JobT, ResultT]) -> None:
+def _pass_on(lane: _LoopQueue[JobT, ResultT]) -> None:
     if lane.waiting:
         lane.waiting[0].woken.set()
     else:

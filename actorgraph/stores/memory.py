@@ -7,14 +7,14 @@ from itertools import islice
 from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
-from actorgraph.stores.engine import Address, Batch, Filter, Put, Row, carry_out, expiry
+from actorgraph.stores.engine import Address, Batch, ItemFilter, ItemPut, ItemRow, carry_out, expiry
 from actorgraph.stores.filters import matches
 from actorgraph.stores.ops import IndexConfig, Namespace, Result, TTLConfig
-from actorgraph.stores.store import OwnStore
+from actorgraph.stores.store import BuiltinStore
 from actorgraph.stores.texts import from_text
 
 
-class InMemoryStore(OwnStore):
+class InMemoryStore(BuiltinStore):
     """A store that ends with the process. Safe to use from several threads and event loops.
 
     Searches find items in the order in which they were first put, namespace by namespace.
@@ -37,7 +37,7 @@ class InMemoryStore(OwnStore):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._items = MemoryHome()
+        self._items = MemoryItems()
         self._lock = threading.Lock()
 
     def _carry_out(self, batch: Batch) -> list[Result]:
@@ -52,24 +52,24 @@ class InMemoryStore(OwnStore):
             return self._items.sweep(now)
 
 
-class MemoryHome:
-    """Rows by namespace and key; see `engine.Home`."""
+class MemoryItems:
+    """Rows by namespace and key; see `engine.Items`."""
 
     def __init__(self) -> None:
-        self._rows: dict[Namespace, dict[str, Row]] = {}
+        self._rows: dict[Namespace, dict[str, ItemRow]] = {}
         self._vectors: dict[Address, list[bytes]] = {}
         self._values: dict[Address, Any] = {}
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """See `Home.get`."""
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """See `Items.get`."""
         namespace, key = address
         row = self._rows.get(namespace, {}).get(key)
         return row if row is not None and _visible(row, visible_from) else None
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """See `Home.scan`."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """See `Items.scan`."""
         fitting = (
             row
             for row in self._below(prefix)
@@ -78,35 +78,35 @@ class MemoryHome:
         return islice(fitting, rows_max)
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Home.vectors`."""
+        """See `Items.vectors`."""
         for row in self.scan(prefix, wanted, visible_from, INTEGER_MAX):
             address = row.namespace, row.key
             yield from ((address, vector) for vector in self._vectors.get(address, ()))
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Home.namespaces`."""
+        """See `Items.namespaces`."""
         for namespace, rows in self._rows.items():
             if namespace[: len(prefix)] == prefix and any(
                 _visible(row, visible_from) for row in rows.values()
             ):
                 yield namespace
 
-    def put(self, address: Address, put: Put, now: int) -> None:
-        """See `Home.put`."""
+    def put(self, address: Address, put: ItemPut, now: int) -> None:
+        """See `Items.put`."""
         namespace, key = address
         rows = self._rows.setdefault(namespace, {})
         old, ends = rows.get(key), expiry(put.ttl, now)
         created = now if old is None else old.created
-        rows[key] = Row(namespace, key, put.text, created, now, put.ttl, ends)
+        rows[key] = ItemRow(namespace, key, put.text, created, now, put.ttl, ends)
         self._values.pop(address, None)
         self._vectors.pop(address, None)
         if put.vectors:
             self._vectors[address] = [vector for _, vector in put.vectors]
 
     def delete(self, address: Address) -> None:
-        """See `Home.delete`."""
+        """See `Items.delete`."""
         namespace, key = address
         rows = self._rows.get(namespace)
         if rows is None or rows.pop(key, None) is None:
@@ -117,7 +117,7 @@ class MemoryHome:
             del self._rows[namespace]
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Home.touch`."""
+        """See `Items.touch`."""
         for namespace, key in addresses:
             row = self._rows[namespace][key]
             row.expires = expiry(row.ttl, now)
@@ -130,12 +130,12 @@ class MemoryHome:
             self.delete(address)
         return len(gone)
 
-    def _below(self, prefix: Namespace) -> Iterator[Row]:
+    def _below(self, prefix: Namespace) -> Iterator[ItemRow]:
         for namespace, rows in self._rows.items():
             if namespace[: len(prefix)] == prefix:
                 yield from rows.values()
 
-    def _value(self, row: Row) -> Any:
+    def _value(self, row: ItemRow) -> Any:
         """The value of a row, kept for the next filter; it is never handed out."""
         address = row.namespace, row.key
         if address not in self._values:
@@ -143,5 +143,5 @@ class MemoryHome:
         return self._values[address]
 
 
-def _visible(row: Row, visible_from: int | None) -> bool:
+def _visible(row: ItemRow, visible_from: int | None) -> bool:
     return visible_from is None or row.expires is None or row.expires > visible_from

@@ -27,7 +27,7 @@ def text_range(prefix: Namespace) -> tuple[str, str, str]:
 
 def listed(op: ListNamespacesOp, there: Iterable[Namespace]) -> list[Namespace]:
     """What a listing shows of the namespaces that are there: sorted, each once."""
-    found = {n[: op.max_depth] for n in there if _fits(n, op.match_conditions or ())}
+    found = {n[: op.max_depth] for n in there if _meets_all(n, op.match_conditions or ())}
     return sorted(found)[op.offset : op.offset + op.limit]
 
 
@@ -39,11 +39,11 @@ def plain_prefix(op: ListNamespacesOp) -> Namespace:
     return ()
 
 
-def _fits(namespace: Namespace, conditions: Iterable[MatchCondition]) -> bool:
-    return all(_holds(namespace, kind, tuple(path)) for kind, path in conditions)
+def _meets_all(namespace: Namespace, conditions: Iterable[MatchCondition]) -> bool:
+    return all(_meets(namespace, kind, tuple(path)) for kind, path in conditions)
 
 
-def _holds(namespace: Namespace, kind: str, path: Namespace) -> bool:
+def _meets(namespace: Namespace, kind: str, path: Namespace) -> bool:
     if len(namespace) < len(path):
         return False
     part = namespace[: len(path)] if kind == "prefix" else namespace[len(namespace) - len(path) :]

@@ -1,4 +1,4 @@
-"""OwnStore: what the stores of this package share: batches, time to live, the sweeper."""
+"""BuiltinStore: what the stores of this package share: batches, time to live, the sweeper."""
 
 import time
 from abc import abstractmethod
@@ -22,7 +22,7 @@ class Count(int):
         yield
 
 
-class OwnStore(BaseStore):
+class BuiltinStore(BaseStore):
     """A store whose batches the engine carries out.
 
     Args:

@@ -1,4 +1,4 @@
-"""TransactingStore: what the stores of a database share: batches in transactions, in threads."""
+"""DatabaseStore: what the stores of a database share: batches in transactions, in threads."""
 
 import time
 from abc import abstractmethod
@@ -8,16 +8,16 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio.to_thread
 
-from actorgraph.stores.engine import Batch, Home, carry_out, changes
-from actorgraph.stores.lanes import Lanes
+from actorgraph.stores.engine import Batch, Items, carry_out, changes
+from actorgraph.stores.lanes import Batcher
 from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
-from actorgraph.stores.store import OwnStore
+from actorgraph.stores.store import BuiltinStore
 
 T = TypeVar("T")
-HomeT = TypeVar("HomeT", bound="SweptHome")
+ItemsT = TypeVar("ItemsT", bound="SweptItems")
 
 
-class SweptHome(Home, Protocol):
+class SweptItems(Items, Protocol):
     """A home that finds what has expired."""
 
     @abstractmethod
@@ -25,7 +25,7 @@ class SweptHome(Home, Protocol):
         """Remove what has expired by now; how many items."""
 
 
-class TransactingStore(OwnStore, Generic[HomeT]):
+class DatabaseStore(BuiltinStore, Generic[ItemsT]):
     """A store whose home is there for one transaction. What async callers ask travels together."""
 
     __slots__ = ("_lanes",)
@@ -38,10 +38,10 @@ class TransactingStore(OwnStore, Generic[HomeT]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._lanes = Lanes(partial(anyio.to_thread.run_sync, self._carry_out_all))
+        self._lanes = Batcher(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @abstractmethod
-    def _transact(self, work: Callable[[HomeT], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[ItemsT], T], *, writes: bool) -> T:
         """The function's result, in one transaction."""
 
     def _carry_out(self, batch: Batch) -> list[Result]:
@@ -53,7 +53,7 @@ class TransactingStore(OwnStore, Generic[HomeT]):
     def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
         """Batches in one transaction, one after the other."""
 
-        def work(home: HomeT) -> list[list[Result]]:
+        def work(home: ItemsT) -> list[list[Result]]:
             now = self._now()
             return [carry_out(home, batch, now, self.ttl_config) for batch in batches]
 

@@ -12,14 +12,14 @@ import msgspec
 
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import CheckpointError
-from actorgraph.savers.foreign.calls import Calls
+from actorgraph.savers.foreign.calls import SaverMethods
 from actorgraph.savers.foreign.forms import incoming
-from actorgraph.savers.foreign.keeping import keep, threads_with
-from actorgraph.savers.foreign.ledger import NOTE, puts
+from actorgraph.savers.foreign.keeping import apply_retention, threads_with
+from actorgraph.savers.foreign.ledger import NOTE_CHANNEL, puts
 from actorgraph.savers.foreign.live import LiveCodec
 from actorgraph.savers.foreign.reading import matches, place_of, record_of, stored_of
-from actorgraph.savers.foreign.versions import Style, number_of
-from actorgraph.savers.foreign.writing import Last, missing, put_of
+from actorgraph.savers.foreign.versions import SaverStyle, number_of
+from actorgraph.savers.foreign.writing import LastCheckpoint, missing, put_of
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -43,11 +43,11 @@ from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThre
 LIMITS = ("no compare-and-set", "no batch", "whole values", "order by id")
 """What such a saver can't promise, in a few words."""
 
-Place = dict[str, dict[str, Any]]
-_NOTHING = Last(None, {}, {}, {}, {})
+PlaceConfig = dict[str, dict[str, Any]]
+_NOTHING = LastCheckpoint(None, {}, {}, {}, {})
 
 
-def at(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> Place:
+def at(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> PlaceConfig:
     """A config that addresses a checkpoint, or the newest of a namespace."""
     place: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint is not None:
@@ -60,7 +60,7 @@ class _Thread(msgspec.Struct):
 
     state: ThreadState
     run: OpenRun | None = None
-    last: dict[str, Last] = {}
+    last: dict[str, LastCheckpoint] = {}
 
 
 class ForeignBackend:
@@ -76,8 +76,8 @@ class ForeignBackend:
     def __init__(self, saver: Any) -> None:
         self.saver = saver
         self.codec = LiveCodec()
-        self._calls = Calls(saver)
-        self._style = Style(saver)
+        self._calls = SaverMethods(saver)
+        self._style = SaverStyle(saver)
         self._threads: dict[str, _Thread] = {}
 
     async def open(self) -> None:
@@ -107,7 +107,7 @@ class ForeignBackend:
     async def _apply(self, request: Request) -> Outcome:
         if isinstance(request, Commit):
             return await self._commit(request)
-        outcome = await keep(self._calls, request)
+        outcome = await apply_retention(self._calls, request)
         thread = self._threads.pop(request.thread_id, None)
         epoch = thread.state.epoch if thread else 1
         if isinstance(request, DeleteThread):
@@ -168,7 +168,9 @@ class ForeignBackend:
         there = {(row.task, row.index, row.generation) for row in stored_of(found).ledger}
         return any((row.task, row.index, row.generation) in there for row in rows)
 
-    async def _parent(self, commit: Commit, thread: _Thread, parent: bytes | None) -> Last | None:
+    async def _parent(
+        self, commit: Commit, thread: _Thread, parent: bytes | None
+    ) -> LastCheckpoint | None:
         """A checkpoint's parent; None where it is gone."""
         if parent is None:
             return _NOTHING
@@ -192,7 +194,9 @@ class ForeignBackend:
         place = at(commit.thread_id, commit.namespace, row.parent)
         await self._calls.call("put", place, put.checkpoint, put.metadata, put.new_versions)
 
-    async def _completed(self, commit: Commit, last: Last, absent: dict[str, int]) -> Last:
+    async def _completed(
+        self, commit: Commit, last: LastCheckpoint, absent: dict[str, int]
+    ) -> LastCheckpoint:
         """The parent with values of other checkpoints of its namespace."""
         values, versions = dict(last.values), dict(last.versions)
         asked = ListCheckpoints(commit.thread_id, commit.namespace)
@@ -211,7 +215,7 @@ class ForeignBackend:
                 if number_of(version) == number:
                     values[channel] = incoming(found.checkpoint["channel_values"].get(channel))
                     versions[channel] = version
-        return Last(last.id, values, versions, last.seen, last.lists)
+        return LastCheckpoint(last.id, values, versions, last.seen, last.lists)
 
     async def _put_ledger(self, commit: Commit, rows: list[LedgerRow]) -> None:
         for row in rows:
@@ -220,14 +224,14 @@ class ForeignBackend:
                 before = await self._before(place, task) if row.index > 0 else []
                 await self._calls.call("put_writes", place, [*before, *writes], task, path)
 
-    async def _before(self, place: Place, task: str) -> list[tuple[str, Any]]:
+    async def _before(self, place: PlaceConfig, task: str) -> list[tuple[str, Any]]:
         """What a task has written already: savers number a call's writes from 0."""
         found = await self._calls.call("get_tuple", place)
         pending = (found.pending_writes or ()) if found is not None else ()
         return [
             (channel, value)
             for owner, channel, value in pending
-            if owner == task and channel not in CONTROL_INDEX and channel != NOTE
+            if owner == task and channel not in CONTROL_INDEX and channel != NOTE_CHANNEL
         ]
 
     # --- reading ---
@@ -303,8 +307,8 @@ class ForeignBackend:
         return msgspec.structs.replace(stored, ancestors=tuple(ancestors))
 
 
-def _last_of(found: Any) -> Last:
+def _last_of(found: Any) -> LastCheckpoint:
     checkpoint = found.checkpoint
     values = {c: incoming(v) for c, v in checkpoint["channel_values"].items()}
     versions, seen = checkpoint["channel_versions"], checkpoint["versions_seen"]
-    return Last(place_of(found)[2], values, versions, seen, {})
+    return LastCheckpoint(place_of(found)[2], values, versions, seen, {})

@@ -1,4 +1,4 @@
-"""Calls of a saver's methods: which twin, in which event loop or thread.
+"""SaverMethods of a saver's methods: which twin, in which event loop or thread.
 
 A method's async twin is called in the saver's own event loop: the one that it names as `loop`, or
 the one that ran when the graph was compiled, while that runs; else in that of the caller. A
@@ -35,7 +35,7 @@ def has(saver: object, name: str) -> bool:
     return callable(vars(saver).get(name)) if hasattr(saver, "__dict__") else False
 
 
-class Calls:
+class SaverMethods:
     """The methods of one saver.
 
     Attributes:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from actorgraph.errors import NotSupportedError
-from actorgraph.savers.foreign.calls import Calls
+from actorgraph.savers.foreign.calls import SaverMethods
 from actorgraph.savers.foreign.reading import place_of
 from actorgraph.savers.judge import refused_copy
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
@@ -17,7 +17,7 @@ from actorgraph.values.retention import (
 )
 
 
-async def keep(calls: Calls, request: Request) -> Outcome:
+async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
     """Carry out a request about what a thread keeps, by the saver's own method for it."""
     assert not isinstance(request, Commit)
     if isinstance(request, DeleteThread):
@@ -40,7 +40,7 @@ async def keep(calls: Calls, request: Request) -> Outcome:
     return Stored()
 
 
-async def threads_with(calls: Calls, query: ListThreads) -> list[str]:
+async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
     """The ids of the threads that a query asks for, sorted; reads every checkpoint."""
     found: set[str] = set()
 

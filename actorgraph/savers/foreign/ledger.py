@@ -11,20 +11,20 @@ from hashlib import blake2b
 from typing import Any, cast
 
 from actorgraph.savers.foreign.forms import incoming
-from actorgraph.savers.foreign.live import held, value_of
-from actorgraph.savers.foreign.versions import Style
+from actorgraph.savers.foreign.live import live_payload, value_of
+from actorgraph.savers.foreign.versions import SaverStyle
 from actorgraph.values.commits import LedgerRow
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES
 from actorgraph.values.ids import as_bytes, as_text
 
-NOTE = "__actorgraph__"
+NOTE_CHANNEL = "__actorgraph__"
 """The channel of what LangGraph has no place for."""
 
 PendingWrite = tuple[str, str, Any]
 _NAMED = {CONTROL_INDEX[name]: name for name in ("__error__", "__interrupt__", "__resume__")}
 
 
-def puts(row: LedgerRow, style: Style) -> list[tuple[str, list[tuple[str, Any]], str]]:
+def puts(row: LedgerRow, style: SaverStyle) -> list[tuple[str, list[tuple[str, Any]], str]]:
     """The calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
     writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
@@ -34,10 +34,10 @@ def puts(row: LedgerRow, style: Style) -> list[tuple[str, list[tuple[str, Any]],
     if row.index in _NAMED:
         return [
             (task, writes, row.path),
-            (_note_id(row), [(NOTE, {"task": task, **mark})], row.path),
+            (_note_id(row), [(NOTE_CHANNEL, {"task": task, **mark})], row.path),
         ]
     note = {"task": task, **mark, "writes": [[channel, value] for channel, value in writes]}
-    return [(_note_id(row), [(NOTE, note)], row.path)]
+    return [(_note_id(row), [(NOTE_CHANNEL, note)], row.path)]
 
 
 def _note_id(row: LedgerRow) -> str:
@@ -55,7 +55,7 @@ def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
     controls: dict[tuple[str, int], tuple[str, Any]] = {}
     notes: list[dict[str, Any]] = []
     for task, channel, value in pending:
-        if channel == NOTE:
+        if channel == NOTE_CHANNEL:
             notes.append(value)
         elif channel in CONTROL_INDEX:
             controls[task, CONTROL_INDEX[channel]] = (channel, value)
@@ -107,6 +107,6 @@ def _row(
     base: bytes, task: str, mark: tuple[str, int, int], writes: list[tuple[str, Any]]
 ) -> LedgerRow:
     path, index, generation = mark
-    payload = held([[channel, incoming(value)] for channel, value in writes])
+    payload = live_payload([[channel, incoming(value)] for channel, value in writes])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)

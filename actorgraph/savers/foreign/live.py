@@ -12,26 +12,26 @@ from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.errors import SerializationError
 
 
-class Held(bytes):
+class LivePayload(bytes):
     """A payload without bytes: the value itself."""
 
     value: Any
 
-    def __radd__(self, head: bytes) -> "Held":
+    def __radd__(self, head: bytes) -> "LivePayload":
         """A frame around it: there are no bytes to frame."""
         return self
 
 
-def held(value: Any) -> Held:
+def live_payload(value: Any) -> LivePayload:
     """A payload that carries this value, which from now on is its own."""
-    made = Held(b"")
+    made = LivePayload(b"")
     made.value = value
     return made
 
 
 def value_of(payload: bytes) -> Any:
     """The value of a payload, not copied."""
-    assert isinstance(payload, Held)
+    assert isinstance(payload, LivePayload)
     return payload.value
 
 
@@ -45,7 +45,7 @@ class LiveCodec(Codec):
             SerializationError: it can't be copied.
         """
         try:
-            return held(deepcopy(value))
+            return live_payload(deepcopy(value))
         except Exception as error:
             raise SerializationError(
                 f"{path} can't be copied: {error}",
@@ -55,7 +55,9 @@ class LiveCodec(Codec):
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
         """A copy of the value: the saver may have kept the one that it was given."""
         return (
-            deepcopy(payload.value) if isinstance(payload, Held) else super().decode(payload, place)
+            deepcopy(payload.value)
+            if isinstance(payload, LivePayload)
+            else super().decode(payload, place)
         )
 
     def count(self, payload: bytes, place: Place = NOWHERE) -> int:

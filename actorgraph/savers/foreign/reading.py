@@ -7,7 +7,7 @@ import msgspec
 from actorgraph.codec.records import Record, encode_json, encode_record
 from actorgraph.savers.foreign.forms import incoming
 from actorgraph.savers.foreign.ledger import rows_of
-from actorgraph.savers.foreign.live import held
+from actorgraph.savers.foreign.live import live_payload
 from actorgraph.savers.foreign.versions import numbers_of
 from actorgraph.savers.judge import newest_rows
 from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
@@ -35,7 +35,7 @@ def parent_of(found: Any) -> bytes | None:
 
 
 def record_of(found: Any) -> Record:
-    """The record of a tuple's checkpoint: all values are held, each as a row of its own."""
+    """The record of a tuple's checkpoint: all values are live_payload, each as a row of its own."""
     checkpoint, metadata = found.checkpoint, found.metadata or {}
     extra = metadata.get(EXTRA) or {}
     values = checkpoint["channel_values"]
@@ -85,7 +85,7 @@ def stored_of(found: Any) -> StoredCheckpoint:
         namespace=namespace,
         sequence=ticks_of(checkpoint),
         row=row,
-        blobs={channel: held(incoming(value)) for channel, value in values.items()},
+        blobs={channel: live_payload(incoming(value)) for channel, value in values.items()},
         ranges={},
         ends={},
         ledger=newest_rows(rows_of(checkpoint, found.pending_writes or ())),

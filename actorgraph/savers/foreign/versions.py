@@ -35,7 +35,7 @@ def numbers_of(versions: Mapping[str, Any]) -> dict[str, int]:
     return {channel: number_of(version) for channel, version in versions.items()}
 
 
-class Style:
+class SaverStyle:
     """How one saver writes versions, and in whose classes it gets values.
 
     Attributes:
@@ -63,14 +63,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Known:
+class ParentVersions:
     """The versions that the parent has: they stay as they are written there.
 
     Args:
         versions, seen: the parent's, as the saver has them.
     """
 
-    def __init__(self, style: Style, versions: Mapping[str, Any], seen: Seen) -> None:
+    def __init__(self, style: SaverStyle, versions: Mapping[str, Any], seen: Seen) -> None:
         self._style = style
         self._known: dict[tuple[str, int], Any] = {}
         for channels in (*seen.values(), versions):

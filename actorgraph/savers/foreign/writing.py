@@ -13,12 +13,12 @@ import msgspec
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
 from actorgraph.savers.foreign.live import value_of
 from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
-from actorgraph.savers.foreign.versions import Known, Style, number_of
+from actorgraph.savers.foreign.versions import ParentVersions, SaverStyle, number_of
 from actorgraph.values.commits import CheckpointRow, RangeRow
 from actorgraph.values.ids import as_text
 
 
-class Last(msgspec.Struct):
+class LastCheckpoint(msgspec.Struct):
     """A namespace's newest checkpoint, as it was stored.
 
     Attributes:
@@ -33,7 +33,7 @@ class Last(msgspec.Struct):
     lists: dict[str, list[Any]]
 
 
-class Put(msgspec.Struct, frozen=True):
+class PutArguments(msgspec.Struct, frozen=True):
     """The arguments of `put`, without the config."""
 
     checkpoint: dict[str, Any]
@@ -41,14 +41,16 @@ class Put(msgspec.Struct, frozen=True):
     new_versions: dict[str, Any]
 
 
-def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
+def put_of(
+    row: CheckpointRow, last: LastCheckpoint, style: SaverStyle
+) -> tuple[PutArguments, LastCheckpoint]:
     """What stores a checkpoint.
 
     Args:
         last: its parent; one without an id where it has none. Not changed.
     """
     record = decode_record(row.record)
-    known = Known(style, last.versions, last.seen)
+    known = ParentVersions(style, last.versions, last.seen)
     lists = _grown(row, record, last)
     values = _values(row, record, last, lists)
     versions = known.all_written(record.channel_versions)
@@ -65,11 +67,11 @@ def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
     numbers = record.channel_versions
     held = {c for c in numbers if c not in values or c in last.values}
     new = {c: v for c, v in versions.items() if not (c in held and known.has(c, numbers[c]))}
-    put = Put(checkpoint, _metadata(row, record), new)
-    return put, Last(row.id, values, versions, seen, lists)
+    put = PutArguments(checkpoint, _metadata(row, record), new)
+    return put, LastCheckpoint(row.id, values, versions, seen, lists)
 
 
-def missing(row: CheckpointRow, last: Last) -> dict[str, int]:
+def missing(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
     """The channels whose value is neither new nor the parent's, with their versions.
 
     A copy of a checkpoint is the child of that one's parent, and so are its values not.
@@ -86,7 +88,7 @@ def missing(row: CheckpointRow, last: Last) -> dict[str, int]:
     }
 
 
-def _grown(row: CheckpointRow, record: Record, last: Last) -> dict[str, list[Any]]:
+def _grown(row: CheckpointRow, record: Record, last: LastCheckpoint) -> dict[str, list[Any]]:
     """The growing lists with the items that are new; new objects, as the saver may keep its own."""
     lists = dict(last.lists)
     begun: set[str] = set()
@@ -107,7 +109,7 @@ def _start(part: RangeRow) -> int:
 
 
 def _values(
-    row: CheckpointRow, record: Record, last: Last, lists: Mapping[str, list[Any]]
+    row: CheckpointRow, record: Record, last: LastCheckpoint, lists: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
     new = {blob.channel: value_of(blob.payload) for blob in row.blobs}
     values = dict(record.values)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from actorgraph.errors import InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import Files, translate
-from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, enter, leave
-from actorgraph.savers.jsonl.marks import NAME as MARKS
+from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, acquire_folder, release_folder
+from actorgraph.savers.jsonl.marks import MARKS_NAME
 
 _CHUNK = 1 << 20
 
@@ -37,7 +37,7 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
         )
     part = f"{dest}.part"
     try:
-        folder = enter(path, files)
+        folder = acquire_folder(path, files)
     except OSError as error:
         raise translate(error, path) from error
     try:
@@ -56,13 +56,13 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
             ) from error
         raise
     finally:
-        leave(folder)
+        release_folder(folder)
 
 
 def _names(folder: Folder) -> list[str]:
     names = (path.name for path in Path(folder.path).iterdir() if path.is_file())
     return sorted(
-        name for name in names if name not in {LOCK, MARKS} and not name.endswith(TEMPORARY)
+        name for name in names if name not in {LOCK, MARKS_NAME} and not name.endswith(TEMPORARY)
     )
 
 

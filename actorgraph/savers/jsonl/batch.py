@@ -17,8 +17,8 @@ from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
-from actorgraph.savers.jsonl.rewriting import keep
-from actorgraph.savers.jsonl.system_lines import Forgotten, Said
+from actorgraph.savers.jsonl.rewriting import apply_retention
+from actorgraph.savers.jsonl.system_lines import Forgotten, SystemRecord
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, fence, judge
 from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
@@ -136,14 +136,14 @@ def run_batch(
 def _run(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
 ) -> list[Outcome]:
-    turn = _Turn(folder, files, pool)
+    turn = _BatchWriter(folder, files, pool)
     for request in batch:
         turn.take(request)
     turn.flush()
     return turn.outcomes
 
 
-class _Turn:
+class _BatchWriter:
     """A batch on its way: what was accepted, and how far it is stored."""
 
     def __init__(self, folder: Folder, files: Files, pool: ThreadPoolExecutor) -> None:
@@ -163,12 +163,12 @@ class _Turn:
             if isinstance(request, Commit):
                 outcome = self._commit(request)
             elif isinstance(request, SYSTEM_REQUESTS):
-                outcome = self._say(request)
+                outcome = self._take_system_request(request)
             else:
                 self.flush()
-                self._before_keeping(request)
-                self.outcomes.append(keep(self._folder, self._files, request))
-                self._after_keeping(request)
+                self._before_retention(request)
+                self.outcomes.append(apply_retention(self._folder, self._files, request))
+                self._after_retention(request)
                 self._flushed = len(self.outcomes)
                 return
         except SaverBrokenError:
@@ -184,18 +184,18 @@ class _Turn:
             return Refused(error)
         leased = False
         if request.claim is not None and draft.state.owner is not None:
-            leased = self._staged().is_leased(request.thread_id, draft.state.owner)
-        outcome = None if request.owner is None else self._staged().refused(request)
+            leased = self._current_stage().is_leased(request.thread_id, draft.state.owner)
+        outcome = None if request.owner is None else self._current_stage().refused(request)
         outcome = outcome or draft.commit(request, leased=leased)
         if request.owner is not None and isinstance(outcome, Stored):
-            self._staged().accepted(request)
+            self._current_stage().accepted(request)
         why = outcome.error if isinstance(outcome, Refused) else None
         if request.run is not None and isinstance(why, StorageError):
             self._lost.setdefault(request.run, why)
         return outcome
 
-    def _say(self, request: SystemRequest) -> Outcome:
-        folder, stage = self._folder, self._staged()
+    def _take_system_request(self, request: SystemRequest) -> Outcome:
+        folder, stage = self._folder, self._current_stage()
         if not isinstance(request, AdoptRun):
             self._said.append(len(self.outcomes))
             return stage.say(request)
@@ -212,7 +212,7 @@ class _Turn:
         with self._folder.reading:
             return self._folder.runs()
 
-    def _staged(self) -> Stage:
+    def _current_stage(self) -> Stage:
         if self._stage is None:
             self._stage = self._runs().stage()
         return self._stage
@@ -232,7 +232,7 @@ class _Turn:
         self._drafts, self._stage, self._said = {}, None, []
         self._flushed = len(self.outcomes)
 
-    def _store(self, said: list[Said]) -> None:
+    def _store(self, said: list[SystemRecord]) -> None:
         log = self._runs()
         try:
             log.store(self._files, said)
@@ -246,21 +246,21 @@ class _Turn:
         with self._folder.reading:
             log.apply(said)
 
-    def _before_keeping(self, request: Request) -> None:
+    def _before_retention(self, request: Request) -> None:
         """The lines that say how runs have left may go: say it elsewhere first."""
         with self._folder.reading:
             log = self._folder.runs_if_any()
         if log is None:
             return
         if isinstance(request, DeleteThread):
-            gone: list[Said] = [Forgotten(request.thread_id)]
+            gone: list[SystemRecord] = [Forgotten(request.thread_id)]
             log.store(self._files, gone)
             with self._folder.reading:
                 log.apply(gone)
         else:
             log.settle(self._files, sync=True)
 
-    def _after_keeping(self, request: Request) -> None:
+    def _after_retention(self, request: Request) -> None:
         """A thread without a run is nobody's."""
         folder, thread_id = self._folder, request.thread_id
         if thread_id in folder.owners:

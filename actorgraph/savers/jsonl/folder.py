@@ -17,10 +17,10 @@ from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyErro
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged, load
 from actorgraph.savers.jsonl.lines import decode_heading
-from actorgraph.savers.jsonl.list_rows import ListRows
+from actorgraph.savers.jsonl.list_rows import ListRowCache
 from actorgraph.savers.jsonl.marks import Marks
 from actorgraph.savers.jsonl.names import SUFFIX, file_name
-from actorgraph.savers.jsonl.systems import NAME, RunLog
+from actorgraph.savers.jsonl.systems import LOG_NAME, RunLog
 
 INDEXES_MAX = 256
 """Threads of which an index is kept; those used last."""
@@ -54,7 +54,7 @@ class Folder:
         self.owners: dict[str, bytes] = {}
         self.raised: dict[str, int] = {}
         self.unsynced: dict[str, ThreadIndex] = {}
-        self.list_rows = ListRows()
+        self.list_rows = ListRowCache()
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
@@ -123,7 +123,7 @@ class Folder:
             StorageError: the file is damaged.
         """
         if self._runs is None:
-            path = str(Path(self.path, NAME))
+            path = str(Path(self.path, LOG_NAME))
             self._runs = RunLog(path, partial(self.index, keep=False), self.marks)
         return self._runs
 
@@ -134,7 +134,7 @@ class Folder:
 
     def runs_if_any(self) -> RunLog | None:
         """The same; None if no system has ever been here. Under `reading`."""
-        there = self._runs is not None or Path(self.path, NAME).exists()
+        there = self._runs is not None or Path(self.path, LOG_NAME).exists()
         return self.runs() if there else None
 
     def remember(self, index: ThreadIndex) -> None:
@@ -213,7 +213,7 @@ os.register_at_fork(
 )
 
 
-def enter(path: str, files: Files) -> Folder:
+def acquire_folder(path: str, files: Files) -> Folder:
     """The folder of a path, made with mode 0700 if it isn't there, and locked.
 
     Raises:
@@ -238,7 +238,7 @@ def enter(path: str, files: Files) -> Folder:
     return folder
 
 
-def leave(folder: Folder) -> None:
+def release_folder(folder: Folder) -> None:
     """One saver fewer; the last one of this process lets others in."""
     with _CHANGES:
         folder.users -= 1

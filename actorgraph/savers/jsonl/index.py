@@ -14,14 +14,14 @@ from collections.abc import Iterator
 import msgspec
 
 from actorgraph.errors import DamagedRowError
-from actorgraph.savers.jsonl.lines import Line, Part, decode_line
+from actorgraph.savers.jsonl.lines import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
 from actorgraph.values.ids import as_bytes
 
 _BUFFER = 1 << 18
 
 
-class Place(msgspec.Struct, gc=False):
+class CheckpointPlace(msgspec.Struct, gc=False):
     """A checkpoint and where it stands: the `at`-th of a line."""
 
     sequence: int
@@ -31,7 +31,7 @@ class Place(msgspec.Struct, gc=False):
     at: int
 
 
-class Row(msgspec.Struct):
+class ListRow(msgspec.Struct):
     """A row of a growing list, and the lines that have its items."""
 
     count: int
@@ -58,10 +58,10 @@ class ThreadIndex:
         self.unended = False
         self.state = ThreadState(thread_id, epoch=epoch, heads={})
         self.run_line = 0
-        self.places: list[Place] = []
-        self.by_id: dict[tuple[str, bytes], Place] = {}
+        self.places: list[CheckpointPlace] = []
+        self.by_id: dict[tuple[str, bytes], CheckpointPlace] = {}
         self.blobs: dict[tuple[str, str, int], int] = {}
-        self.rows: dict[tuple[str, str, int], dict[int, Row]] = {}
+        self.rows: dict[tuple[str, str, int], dict[int, ListRow]] = {}
         self.ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], int]] = {}
 
     @property
@@ -85,7 +85,7 @@ class ThreadIndex:
             self.blobs[namespace, sys.intern(value.channel), value.version] = number
         self._add_lists(line, namespace)
         for at, point in enumerate(line.checkpoints):
-            place = Place(point.sequence, namespace, as_bytes(point.id), number, at)
+            place = CheckpointPlace(point.sequence, namespace, as_bytes(point.id), number, at)
             self.places.append(place)
             self.by_id[namespace, place.id] = place
             state.heads[namespace] = place.id
@@ -100,14 +100,14 @@ class ThreadIndex:
             if part.end:
                 merged = [rows.pop(s) for s in sorted(rows) if part.start <= s < part.end]
                 numbers = dict.fromkeys(n for row in merged for n in row.lines)
-                rows[part.start] = Row(sum(row.count for row in merged), list(numbers))
+                rows[part.start] = ListRow(sum(row.count for row in merged), list(numbers))
                 continue
-            row = rows.setdefault(part.start, Row(0, []))
+            row = rows.setdefault(part.start, ListRow(0, []))
             row.count += part.count
             if row.lines[-1:] != [line.line]:
                 row.lines.append(line.line)
 
-    def row_start(self, namespace: str, part: Part) -> int:
+    def row_start(self, namespace: str, part: ListEntry) -> int:
         """Where the row begins that a part's items are in by now."""
         rows = self.rows.get((namespace, part.channel, part.lineage), {})
         return max((start for start in rows if start <= part.position), default=part.start)

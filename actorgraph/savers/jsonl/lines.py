@@ -27,7 +27,7 @@ _CRC_LENGTH = len(_CRC % 0)
 _SEALED = b'{"$sealed":"'
 
 
-class Value(msgspec.Struct, omit_defaults=True):
+class ValueEntry(msgspec.Struct, omit_defaults=True):
     """The value of a channel at a version."""
 
     channel: str
@@ -35,7 +35,7 @@ class Value(msgspec.Struct, omit_defaults=True):
     value: Raw
 
 
-class Part(msgspec.Struct, omit_defaults=True):
+class ListEntry(msgspec.Struct, omit_defaults=True):
     """Items added to a growing list; or, with `end`, its rows of `start <= s < end` become one.
 
     Attributes:
@@ -62,7 +62,7 @@ class Part(msgspec.Struct, omit_defaults=True):
         return b"".join(frame(payload_of(raw)) for raw in self.items)
 
 
-class Writes(msgspec.Struct, omit_defaults=True):
+class WritesEntry(msgspec.Struct, omit_defaults=True):
     """A row of the ledger."""
 
     base: str
@@ -92,7 +92,7 @@ class Writes(msgspec.Struct, omit_defaults=True):
         )
 
 
-class Claimed(msgspec.Struct, omit_defaults=True):
+class ClaimEntry(msgspec.Struct, omit_defaults=True):
     """A run's claim.
 
     Attributes:
@@ -106,7 +106,7 @@ class Claimed(msgspec.Struct, omit_defaults=True):
     resumes: str = ""
 
 
-class Point(msgspec.Struct, omit_defaults=True):
+class CheckpointEntry(msgspec.Struct, omit_defaults=True):
     """A checkpoint."""
 
     id: str
@@ -150,11 +150,11 @@ class Line(msgspec.Struct, omit_defaults=True):
     namespace: str = ""
     run: str | None = None
     number: int = 0
-    claim: Claimed | None = None
-    checkpoints: list[Point] = []
-    values: list[Value] = []
-    lists: list[Part] = []
-    ledger: list[Writes] = []
+    claim: ClaimEntry | None = None
+    checkpoints: list[CheckpointEntry] = []
+    values: list[ValueEntry] = []
+    lists: list[ListEntry] = []
+    ledger: list[WritesEntry] = []
     ends: str | None = None
 
     @property
@@ -203,7 +203,7 @@ def decode_heading(text: bytes) -> Heading:
 
     Raises: as `decode_line`.
     """
-    text = checked(text)
+    text = verified(text)
     try:
         heading = _HEADINGS.decode(text)
     except msgspec.MsgspecError as error:
@@ -217,7 +217,7 @@ def decode_heading(text: bytes) -> Heading:
     return heading
 
 
-def checked(text: bytes) -> bytes:
+def verified(text: bytes) -> bytes:
     """A line without what is behind it, if its checksum is right.
 
     Raises:
@@ -250,7 +250,7 @@ def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[Ledg
             _point(row, sequence + offset) for offset, row in enumerate(commit.checkpoints)
         ],
         values=[
-            Value(b.channel, b.version, raw_of(b.payload))
+            ValueEntry(b.channel, b.version, raw_of(b.payload))
             for row in commit.checkpoints
             for b in row.blobs
         ],
@@ -260,17 +260,17 @@ def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[Ledg
     )
 
 
-def _claim(commit: Commit) -> Claimed | None:
+def _claim(commit: Commit) -> ClaimEntry | None:
     claim = commit.claim
     if claim is None:
         return None
     head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
     given = [] if claim.input is None else [raw_of(claim.input)]
-    return Claimed(claim.mode, _text(head), given, claim.resumes)
+    return ClaimEntry(claim.mode, _text(head), given, claim.resumes)
 
 
-def _point(row: CheckpointRow, sequence: int) -> Point:
-    return Point(
+def _point(row: CheckpointRow, sequence: int) -> CheckpointEntry:
+    return CheckpointEntry(
         id=as_text(row.id),
         sequence=sequence,
         step=row.step,
@@ -283,17 +283,17 @@ def _point(row: CheckpointRow, sequence: int) -> Point:
     )
 
 
-def _parts(row: CheckpointRow) -> Iterator[Part]:
+def _parts(row: CheckpointRow) -> Iterator[ListEntry]:
     for part in row.ranges:
         items = [raw_of(payload) for payload in frames(part.payload)]
         where = (part.channel, part.lineage, part.start)
-        yield Part(*where, part.before, part.count, items)
+        yield ListEntry(*where, part.before, part.count, items)
     for merge in row.merges:
-        yield Part(merge.channel, merge.lineage, merge.start, end=merge.end)
+        yield ListEntry(merge.channel, merge.lineage, merge.start, end=merge.end)
 
 
-def _writes(row: LedgerRow) -> Writes:
-    return Writes(
+def _writes(row: LedgerRow) -> WritesEntry:
+    return WritesEntry(
         base=as_text(row.base),
         task=as_text(row.task),
         path=row.path,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from actorgraph.savers.jsonl.index import Row
+from actorgraph.savers.jsonl.index import ListRow
 from actorgraph.savers.jsonl.lines import Line
 
 BYTES_MAX = 16_000_000
@@ -20,21 +20,21 @@ Key = tuple[str, str, str, int, int]
 """A thread, a namespace, a channel, a lineage, and where the row starts."""
 
 
-class _Kept(msgspec.Struct):
-    row: Row
+class _CachedRow(msgspec.Struct):
+    row: ListRow
     lines: int = 0
     end: int = 0
     payload: bytes = b""
 
 
-class ListRows:
+class ListRowCache:
     """The payloads of one folder. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Key, _CachedRow] = OrderedDict()
         self._size = 0
 
-    def payload(self, key: Key, row: Row, line: Callable[[int], Line]) -> bytes:
+    def payload(self, key: Key, row: ListRow, line: Callable[[int], Line]) -> bytes:
         """The frames of a row.
 
         Args:
@@ -43,11 +43,11 @@ class ListRows:
         kept = self._kept.pop(key, None)
         self._size -= 0 if kept is None else len(kept.payload)
         if kept is None or kept.row is not row:
-            kept = _Kept(row)
+            kept = _CachedRow(row)
         if kept.lines < len(row.lines):
             parts = _parts(key, row, line, kept.lines)
             if kept.lines and parts and min(parts) < kept.end:
-                kept = _Kept(row)  # a line has said again what another one says
+                kept = _CachedRow(row)  # a line has said again what another one says
                 parts = _parts(key, row, line, 0)
             kept.payload += b"".join(parts[position] for position in sorted(parts))
             kept.lines, kept.end = len(row.lines), key[-1] + row.count
@@ -58,7 +58,7 @@ class ListRows:
         return kept.payload
 
 
-def _parts(key: Key, row: Row, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
+def _parts(key: Key, row: ListRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
     """The frames in the lines of a row from the `first` one on, by position."""
     _, _, channel, lineage, start = key
     return {

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from actorgraph.errors import StorageError
 
-NAME = ".marks"
+MARKS_NAME = ".marks"
 _SLOT = struct.Struct(">QQQII")
 _KEYED = struct.Struct(">QQQ")
 
@@ -26,7 +26,7 @@ class Marks:
     """The marks of a folder. Used by the folder's one writer; its readers ask `size_of`."""
 
     def __init__(self, folder: str) -> None:
-        self._path = Path(folder, NAME)
+        self._path = Path(folder, MARKS_NAME)
         self._descriptor = -1
         self._slots: dict[int, int] = {}
         self._sizes: dict[int, tuple[int, int]] = {}

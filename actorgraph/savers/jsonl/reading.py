@@ -15,7 +15,7 @@ import msgspec
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
 from actorgraph.errors import StorageError
 from actorgraph.savers.jsonl.folder import Folder
-from actorgraph.savers.jsonl.index import Place, ThreadIndex
+from actorgraph.savers.jsonl.index import CheckpointPlace, ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, payload_of
 from actorgraph.savers.judge import newest_rows
 from actorgraph.savers.paging import in_order
@@ -99,7 +99,7 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
     if query.runs is None and query.older is None:
         return True
     index = folder.index(thread_id, keep=False)
-    with _Reader(folder, index) as reader:
+    with _ThreadReader(folder, index) as reader:
         rows = [reader.row(place) for place in index.places]
     if query.older is not None and all(row.created >= query.older for row in rows):
         return False
@@ -111,7 +111,7 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
     )
 
 
-class _Reader:
+class _ThreadReader:
     """A thread's open file, and the lines that were read last, as several rows stand in one."""
 
     def __init__(self, folder: Folder, index: ThreadIndex) -> None:
@@ -141,16 +141,16 @@ class _Reader:
             self._lines[number] = line
         return line
 
-    def row(self, place: Place) -> CheckpointRow:
+    def row(self, place: CheckpointPlace) -> CheckpointRow:
         """The row of a checkpoint."""
         return self.line(place.line).checkpoints[place.at].row
 
-    def bare(self, place: Place) -> StoredCheckpoint:
+    def bare(self, place: CheckpointPlace) -> StoredCheckpoint:
         """A checkpoint without its values and its ledger."""
         where = (self.index.thread_id, place.namespace, place.sequence)
         return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
 
-    def loaded(self, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
+    def loaded(self, place: CheckpointPlace, query: LoadCheckpoint) -> StoredCheckpoint:
         """A checkpoint with what the query asks for besides."""
         stored = self.whole(place, ancestors=query.ancestors)
         if not query.parent:
@@ -158,7 +158,7 @@ class _Reader:
         rows = self._ledger(place.namespace, self.row(place).parent or b"")
         return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
 
-    def whole(self, place: Place, *, ancestors: bool) -> StoredCheckpoint:
+    def whole(self, place: CheckpointPlace, *, ancestors: bool) -> StoredCheckpoint:
         """A checkpoint and, if asked for, the ancestors that its deltas need."""
         row = self.row(place)
         record = decode_record(row.record)
@@ -177,7 +177,9 @@ class _Reader:
             found.append(self._stored(above, at, held.only(ends)))
         return msgspec.structs.replace(stored, ancestors=tuple(found))
 
-    def _stored(self, place: Place, row: CheckpointRow, record: Record) -> StoredCheckpoint:
+    def _stored(
+        self, place: CheckpointPlace, row: CheckpointRow, record: Record
+    ) -> StoredCheckpoint:
         ranges: dict[tuple[str, int], list[StoredRange]] = {}
         ends: dict[tuple[str, int], int] = {}
         for channel, chain in record.lists.items():
@@ -247,7 +249,7 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
     head = index.state.heads.get(query.namespace)
     newest = index.by_id.get((query.namespace, head)) if head else None
     place = index.by_id.get((query.namespace, query.id)) if query.id else newest
-    with _Reader(folder, index) as reader:
+    with _ThreadReader(folder, index) as reader:
         floor = decode_record(reader.row(newest).record).floor if newest else 0
         return Loaded(
             epoch=index.state.epoch,
@@ -260,13 +262,13 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
 
 def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     if query.thread_id is not None:
-        with _Reader(folder, folder.index(query.thread_id)) as reader:
+        with _ThreadReader(folder, folder.index(query.thread_id)) as reader:
             return [_read(reader, p, query) for p in islice(_places(reader, query), query.limit)]
-    places: dict[bytes, list[tuple[str, Place]]] = {}
+    places: dict[bytes, list[tuple[str, CheckpointPlace]]] = {}
     errors: list[Exception] = []
     for thread_id in sorted(folder.threads(errors=errors)):
         try:
-            with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
+            with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
                 for place in list(_places(reader, query)):
                     places.setdefault(place.id, []).append((thread_id, place))
         except Exception as error:  # noqa: BLE001 - as above
@@ -275,23 +277,25 @@ def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     found = islice((one for id_ in ids for one in places[id_]), query.limit)
     rows: list[StoredCheckpoint] = []
     for thread_id, those in groupby(found, key=lambda one: one[0]):
-        with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
+        with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
     return PageOfSome(rows, rows, errors) if errors else rows
 
 
-def _read(reader: _Reader, place: Place, query: ListCheckpoints) -> StoredCheckpoint:
+def _read(
+    reader: _ThreadReader, place: CheckpointPlace, query: ListCheckpoints
+) -> StoredCheckpoint:
     return reader.bare(place) if query.bare else reader.whole(place, ancestors=query.ancestors)
 
 
-def _places(reader: _Reader, query: ListCheckpoints) -> Iterable[Place]:
+def _places(reader: _ThreadReader, query: ListCheckpoints) -> Iterable[CheckpointPlace]:
     """What a thread has of a listing, in its order."""
     index = reader.index
     here = in_order(index.places, query, index.thread_id, lambda place: place.id)
     return (place for place in here if _matches(reader, place, query))
 
 
-def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:
+def _matches(reader: _ThreadReader, place: CheckpointPlace, query: ListCheckpoints) -> bool:
     if query.namespace not in (None, place.namespace):
         return False
     if query.before is not None:

@@ -17,7 +17,7 @@ from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import TEMPORARY, Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, Value, encode_line, raw_of, raw_text, text_of
+from actorgraph.savers.jsonl.lines import Line, ValueEntry, encode_line, raw_of, raw_text, text_of
 from actorgraph.savers.jsonl.resealing import resealed
 from actorgraph.savers.judge import refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 Change = Callable[[Line], Line]
 
 
-def keep(
+def apply_retention(
     folder: Folder,
     files: Files,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
@@ -118,7 +118,7 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
             return line
         text, blobs = held
         point.record = raw_text(text)
-        line.values.extend(Value(b.channel, b.version, raw_of(b.payload)) for b in blobs)
+        line.values.extend(ValueEntry(b.channel, b.version, raw_of(b.payload)) for b in blobs)
         return line
 
     _rewrite(folder, files, index, change)
@@ -137,7 +137,7 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
         if line.claim is not None and (run is None or line.line != index.run_line):
             line.claim = None
         line.epoch = epoch
-        return _left(line, found, index, going_on=run is not None) if found.clears else line
+        return _trimmed(line, found, index, going_on=run is not None) if found.clears else line
 
     made = _rewrite(folder, files, index, change, epoch=epoch)
     freed = index.row_count - made.row_count if found.kept is not None else 0
@@ -152,7 +152,7 @@ def _points(index: ThreadIndex) -> Iterator[Point]:
             yield Point(line.namespace, point.sequence, row.id, row.parent, row.run, *texts)
 
 
-def _left(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> Line:
+def _trimmed(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> Line:
     """What is left of a line; it says that no run leaves any more, as its claim is gone."""
     namespace = line.namespace
     gone = {point.sequence for point in found.gone if point.namespace == namespace}

@@ -18,7 +18,7 @@ from actorgraph.errors import InvalidConfigError, SaverClosedError
 from actorgraph.savers.jsonl.backup import copy_folder
 from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files, translate
-from actorgraph.savers.jsonl.folder import Folder, enter, leave
+from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
 from actorgraph.values.commits import Outcome, Query, Request
 
@@ -69,7 +69,7 @@ class JsonlBackend:
             return
         self._write_limiter, self._read_limiter = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         try:
-            self._folder = await anyio.to_thread.run_sync(enter, self.path, self._files)
+            self._folder = await anyio.to_thread.run_sync(acquire_folder, self.path, self._files)
         except OSError as error:
             raise translate(error, self.path) from error
         self._pool = ThreadPoolExecutor(SYNCS_MAX, thread_name_prefix="actorgraph-sync")
@@ -113,7 +113,7 @@ class JsonlBackend:
         if pool is not None:
             pool.shutdown()
         if folder is not None:
-            leave(folder)
+            release_folder(folder)
 
     def _ready(self) -> Folder:
         if self._folder is None:

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from actorgraph.errors import FormatVersionError
-from actorgraph.savers.jsonl.lines import checked, encode_line
+from actorgraph.savers.jsonl.lines import encode_line, verified
 from actorgraph.values.systems import SYSTEM_REQUESTS, SystemRequest
 
-FORMAT = 1
+RUNS_FORMAT = 1
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,10 +34,10 @@ class Forgotten(msgspec.Struct, frozen=True):
     thread_id: str
 
 
-Said = SystemRequest | Noted | Forgotten
+SystemRecord = SystemRequest | Noted | Forgotten
 
 
-class Entry(msgspec.Struct):
+class SystemLine(msgspec.Struct):
     """A line."""
 
     v: int
@@ -47,20 +47,20 @@ class Entry(msgspec.Struct):
 
 
 _KINDS: dict[str, type[Any]] = {t.__name__: t for t in (*SYSTEM_REQUESTS, Noted, Forgotten)}
-_ENTRIES = msgspec.json.Decoder(Entry)
+_ENTRIES = msgspec.json.Decoder(SystemLine)
 
 
-def encoded(number: int, said: Said) -> bytes:
+def encode_record(number: int, said: SystemRecord) -> bytes:
     """A line's bytes, newline included.
 
     Raises:
         ValueError, TypeError: it is no text.
     """
     body = Raw(msgspec.json.encode(said))
-    return encode_line(Entry(FORMAT, number, type(said).__name__, body))
+    return encode_line(SystemLine(RUNS_FORMAT, number, type(said).__name__, body))
 
 
-def entries(text: bytes, number: int) -> Said:
+def decode_record(text: bytes, number: int) -> SystemRecord:
     """What a line says, which must have that number.
 
     Raises:
@@ -68,10 +68,10 @@ def entries(text: bytes, number: int) -> Said:
         FormatVersionError: a newer version of the library wrote it.
     """
     try:
-        entry = _ENTRIES.decode(checked(text))
-        if entry.v > FORMAT or entry.kind not in _KINDS:
+        entry = _ENTRIES.decode(verified(text))
+        if entry.v > RUNS_FORMAT or entry.kind not in _KINDS:
             raise FormatVersionError(
-                f"a line of runs has format {entry.v}, {entry.kind!r}; this version reads {FORMAT}",
+                f"a line of runs has format {entry.v}, {entry.kind!r}; this version reads {RUNS_FORMAT}",
                 do="upgrade actorgraph",
             )
         if entry.line != number:

@@ -16,7 +16,13 @@ from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged
 from actorgraph.savers.jsonl.marks import Marks
-from actorgraph.savers.jsonl.system_lines import Forgotten, Noted, Said, encoded, entries
+from actorgraph.savers.jsonl.system_lines import (
+    Forgotten,
+    Noted,
+    SystemRecord,
+    decode_record,
+    encode_record,
+)
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, Outcome, Refused, Stored
@@ -35,7 +41,7 @@ from actorgraph.values.systems import (
     SystemRequest,
 )
 
-NAME = "systems.log"
+LOG_NAME = "systems.log"
 _EVERYTHING = 1 << 62
 _SLACK = 1000
 """Lines that say nothing any more before the file is written anew."""
@@ -58,7 +64,7 @@ class RunLog:
         self.memory = MemorySystems()
         self._size = 0
         self._lines = 0
-        self._late: list[Said] = []
+        self._late: list[SystemRecord] = []
         self._counts: dict[bytes, int] = {}
         self._unsynced = False
         self._sealed = False
@@ -72,14 +78,14 @@ class RunLog:
         """For the requests of a batch."""
         return Stage(self.memory)
 
-    def store(self, files: Files, said: list[Said], *, sync: bool = True) -> None:
+    def store(self, files: Files, said: list[SystemRecord], *, sync: bool = True) -> None:
         """Write what was said, and what saves have said before that; it is not applied.
 
         Raises:
             StorageError: nothing is written. SaverBrokenError: the outcome is unknown.
         """
         said = [*self._late, *said]
-        data = b"".join(encoded(self._lines + n, one) for n, one in enumerate(said, 1))
+        data = b"".join(encode_record(self._lines + n, one) for n, one in enumerate(said, 1))
         is_new = not self._size
         try:
             descriptor = files.create(self.path)
@@ -92,7 +98,7 @@ class RunLog:
                 self._sync(files, descriptor)
                 if is_new:
                     files.sync_folder(str(Path(self.path).parent))
-                self._marks.put(NAME, os.fstat(descriptor).st_ino, self._size + len(data))
+                self._marks.put(LOG_NAME, os.fstat(descriptor).st_ino, self._size + len(data))
         finally:
             os.close(descriptor)
         self._size += len(data)
@@ -118,7 +124,7 @@ class RunLog:
             raise broken(error, self.path) from error
         self._unsynced = False
 
-    def apply(self, said: list[Said]) -> None:
+    def apply(self, said: list[SystemRecord]) -> None:
         """What was said is durable: readers may see it. Under `reading`."""
         for one in said:
             self._apply(one)
@@ -151,7 +157,7 @@ class RunLog:
 
     # --- the file ---
 
-    def _apply(self, said: Said) -> None:
+    def _apply(self, said: SystemRecord) -> None:
         if isinstance(said, Noted):
             self._counts[said.run] = said.count
             self.memory.noted(said.run, claimed=said.claimed, ends=said.ends)
@@ -166,7 +172,7 @@ class RunLog:
                 if not text.endswith(b"\n"):
                     return  # the torn end of what was never acknowledged
                 try:
-                    self._apply(entries(text, self._lines + 1))
+                    self._apply(decode_record(text, self._lines + 1))
                 except ValueError as error:
                     raise damaged(self.path, self._lines + 1, self._size, error) from error
                 self._size += len(text)
@@ -188,9 +194,9 @@ class RunLog:
                     self._late.append(noted)
 
     def _rewrite(self, files: Files) -> None:
-        temporary = str(Path(self.path).with_name(f".{NAME}.tmp"))
+        temporary = str(Path(self.path).with_name(f".{LOG_NAME}.tmp"))
         said = list(self._whole())
-        data = b"".join(encoded(number, one) for number, one in enumerate(said, 1))
+        data = b"".join(encode_record(number, one) for number, one in enumerate(said, 1))
         try:
             descriptor = files.create(temporary)
             try:
@@ -210,7 +216,7 @@ class RunLog:
         except OSError as error:
             raise broken(error, self.path) from error
 
-    def _whole(self) -> Iterator[Said]:
+    def _whole(self) -> Iterator[SystemRecord]:
         for row in self.memory.in_order():
             yield PutRun(row, row.thread_id)
             if row.run in self._counts:
@@ -234,7 +240,7 @@ class Stage:
         self._put: dict[str, list[RunRow]] = {}
         self._begun: set[bytes] = set()
         self._left: set[bytes] = set()
-        self.said: list[Said] = []
+        self.said: list[SystemRecord] = []
 
     def say(self, request: SystemRequest) -> Outcome:
         """Take in a request, or refuse it."""
@@ -252,7 +258,7 @@ class Stage:
             # It was decided: whoever reads the file must not decide it again.
             request = PutRun(request.row, request.thread_id, request.size)
         try:
-            encoded(1, request)
+            encode_record(1, request)
         except (ValueError, TypeError) as cause:
             return Refused(_refused(request, cause))
         self._note(request)

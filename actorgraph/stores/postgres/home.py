@@ -1,4 +1,4 @@
-"""Items in PostgreSQL: rows of one transaction (see `engine.Home`).
+"""Items in PostgreSQL: rows of one transaction (see `engine.Items`).
 
 A filter is applied here, by the function that all stores share. What it can't do without is also
 sent, as one bound parameter, so that the database leaves most others out (`necessary`).
@@ -10,7 +10,7 @@ from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemPut, ItemRow, expiry
 from actorgraph.stores.filters import may_match
 from actorgraph.stores.namespaces import joined, parted, text_range
 from actorgraph.stores.ops import Namespace
@@ -21,23 +21,23 @@ ROWS_AT_ONCE = 500
 _EXACT_MAX = 2**53
 
 
-class PostgresHome:
+class PostgresItems:
     """The rows of one connection, in a transaction."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """See `Home.get`."""
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """See `Items.get`."""
         namespace, key = address
         where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
         return None if found is None else _row(found)
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """See `Home.scan`; what was put last comes first."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """See `Items.scan`; what was put last comes first."""
         where = _where(prefix, wanted, visible_from)
         if not wanted:
             rows = self._connection.execute(schema.SELECT_BELOW, where | {"rows_max": rows_max})
@@ -52,9 +52,9 @@ class PostgresHome:
         yield from islice(fitting, rows_max)
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Home.vectors`."""
+        """See `Items.vectors`."""
         where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
         for namespace, key, *entry, text in self._in_pages(schema.SELECT_VECTORS, where):
             vector, path, crc = bytes(entry[0]), *entry[1:]
@@ -64,13 +64,13 @@ class PostgresHome:
                 yield (parted(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Home.namespaces`."""
+        """See `Items.namespaces`."""
         where = _where(prefix, None, visible_from)
         rows = self._connection.execute(schema.SELECT_NAMESPACES, where)
         return [parted(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: Put, now: int) -> None:
-        """See `Home.put`."""
+    def put(self, address: Address, put: ItemPut, now: int) -> None:
+        """See `Items.put`."""
         where = joined(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
@@ -83,11 +83,11 @@ class PostgresHome:
             self._connection.execute(schema.PUT_VECTOR, (*where, *entry, crc))
 
     def delete(self, address: Address) -> None:
-        """See `Home.delete`; its vectors go with it."""
+        """See `Items.delete`; its vectors go with it."""
         self._connection.execute(schema.DELETE_ITEM, (joined(address[0]), address[1]))
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Home.touch`."""
+        """See `Items.touch`."""
         for namespace, key in addresses:
             where = {"namespace": joined(namespace), "key": key, "now": now}
             self._connection.execute(schema.UPDATE_EXPIRY, where)
@@ -104,7 +104,7 @@ class PostgresHome:
             yield from cursor
 
 
-def necessary(wanted: Filter) -> dict[str, Any]:
+def necessary(wanted: ItemFilter) -> dict[str, Any]:
     """What a value contains if it fits a filter, in the words of jsonb's `@>`.
 
     Equal texts, bools and numbers that a float holds exactly. What PostgreSQL might see otherwise
@@ -130,7 +130,7 @@ def _plain(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) <= _EXACT_MAX
 
 
-def _where(prefix: Namespace, wanted: Filter, visible_from: int | None) -> dict[str, Any]:
+def _where(prefix: Namespace, wanted: ItemFilter, visible_from: int | None) -> dict[str, Any]:
     text, first, end = text_range(prefix)
     contains = necessary(wanted)
     return {
@@ -142,5 +142,5 @@ def _where(prefix: Namespace, wanted: Filter, visible_from: int | None) -> dict[
     }
 
 
-def _row(found: tuple[Any, ...]) -> Row:
-    return Row(parted(found[0]), *found[1:])
+def _row(found: tuple[Any, ...]) -> ItemRow:
+    return ItemRow(parted(found[0]), *found[1:])

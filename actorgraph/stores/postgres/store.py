@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from actorgraph.errors import InvalidConfigError, MissingExtraError
 from actorgraph.storage.postgres.limits import Limits, limits_of
 from actorgraph.stores.ops import IndexConfig, TTLConfig
-from actorgraph.stores.postgres.home import PostgresHome
-from actorgraph.stores.transacting import TransactingStore
+from actorgraph.stores.postgres.home import PostgresItems
+from actorgraph.stores.transacting import DatabaseStore
 
 if TYPE_CHECKING:
     from actorgraph.stores.postgres.transactions import Transactions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class PostgresStore(TransactingStore[PostgresHome]):
+class PostgresStore(DatabaseStore[PostgresItems]):
     """A store in PostgreSQL. Safe to use from several threads, event loops and processes.
 
     Searches find first what was put last. A batch is one transaction. One that loses the
@@ -101,10 +101,10 @@ class PostgresStore(TransactingStore[PostgresHome]):
         if transactions is not None and self._process == os.getpid():
             transactions.close()
 
-    def _transact(self, work: Callable[[PostgresHome], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[PostgresItems], T], *, writes: bool) -> T:
         """The function's result, in one transaction; again after one that was lost."""
         self._after_fork()
-        return self._transactions.run(lambda c: work(PostgresHome(c)), writes=writes)
+        return self._transactions.run(lambda c: work(PostgresItems(c)), writes=writes)
 
     def _after_fork(self) -> None:
         """Leave the connection to the process that this one was forked from."""

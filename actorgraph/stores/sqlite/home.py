@@ -1,4 +1,4 @@
-"""Items in SQLite: rows of one connection (see `engine.Home`).
+"""Items in SQLite: rows of one connection (see `engine.Items`).
 
 A filter reaches SQLite as one bound parameter, JSON text; a function of ours compares it with the
 row's value. So no part of it is ever SQL, and it means the same as in every other store.
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemPut, ItemRow, expiry
 from actorgraph.stores.filters import matches
 from actorgraph.stores.namespaces import joined, parted, text_range
 from actorgraph.stores.ops import Namespace
@@ -18,7 +18,7 @@ from actorgraph.stores.sqlite import schema
 from actorgraph.stores.texts import from_text, to_text
 
 
-class SqliteHome:
+class SqliteItems:
     """The rows of one connection, for one transaction.
 
     Args:
@@ -30,17 +30,17 @@ class SqliteHome:
         self._writes = writes
         self.touched: list[Address] = []
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """See `Home.get`."""
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """See `Items.get`."""
         namespace, key = address
         where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
         return None if found is None else _row(found)
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """See `Home.scan`; what was put last comes first."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """See `Items.scan`; what was put last comes first."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted), "rows_max": rows_max}
         for found in self._connection.execute(
             schema.SELECT_BELOW if prefix else schema.SELECT_ALL, where
@@ -48,9 +48,9 @@ class SqliteHome:
             yield _row(found)
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Home.vectors`."""
+        """See `Items.vectors`."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted)}
         for namespace, key, *entry in self._connection.execute(schema.SELECT_VECTORS, where):
             vector, path, crc = entry
@@ -58,12 +58,12 @@ class SqliteHome:
                 yield (parted(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Home.namespaces`."""
+        """See `Items.namespaces`."""
         rows = self._connection.execute(schema.SELECT_NAMESPACES, _where(prefix, visible_from))
         return [parted(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: Put, now: int) -> None:
-        """See `Home.put`."""
+    def put(self, address: Address, put: ItemPut, now: int) -> None:
+        """See `Items.put`."""
         where = joined(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
@@ -76,13 +76,13 @@ class SqliteHome:
         )
 
     def delete(self, address: Address) -> None:
-        """See `Home.delete`."""
+        """See `Items.delete`."""
         where = joined(address[0]), address[1]
         self._connection.execute(schema.DELETE_ITEM, where)
         self._connection.execute(schema.DELETE_VECTORS, where)
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Home.touch`."""
+        """See `Items.touch`."""
         self.touched += addresses
         if self._writes:
             self.touch_now(now)
@@ -130,5 +130,5 @@ def _where(prefix: Namespace, visible_from: int | None) -> dict[str, Any]:
     return {"prefix": text, "first": first, "end": end, "visible": visible_from}
 
 
-def _row(found: tuple[Any, ...]) -> Row:
-    return Row(parted(str(found[0])), *found[1:])
+def _row(found: tuple[Any, ...]) -> ItemRow:
+    return ItemRow(parted(str(found[0])), *found[1:])

@@ -23,14 +23,14 @@ from actorgraph.errors import (
 from actorgraph.storage.sqlite import translate
 from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
-from actorgraph.stores.sqlite.home import SqliteHome, add_functions
-from actorgraph.stores.transacting import TransactingStore
+from actorgraph.stores.sqlite.home import SqliteItems, add_functions
+from actorgraph.stores.transacting import DatabaseStore
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []
 
 
-class SqliteStore(TransactingStore[SqliteHome]):
+class SqliteStore(DatabaseStore[SqliteItems]):
     """A store in one SQLite file. Safe to use from several threads, event loops and processes.
 
     Searches find first what was put last. What `put` has returned from survives a crash of the
@@ -126,12 +126,12 @@ class SqliteStore(TransactingStore[SqliteHome]):
         if connection is not None:
             connection.close()
 
-    def _transact(self, work: Callable[[SqliteHome], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[SqliteItems], T], *, writes: bool) -> T:
         """The function's result, in one transaction."""
         with self._lock:
             connection = self._open()
             try:
-                home = SqliteHome(connection, writes=writes)
+                home = SqliteItems(connection, writes=writes)
                 with _transaction(connection, writes=writes):
                     result = work(home)
                 if home.touched:
