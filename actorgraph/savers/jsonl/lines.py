@@ -1,9 +1,10 @@
-"""What a line holds: one save, or what removals have left of one, as a JSON object.
+"""Lines of a thread's file and of the file of runs, as JSON objects.
 
-`line` counts the lines of a file from 1, and `crc` is the CRC-32 of all that stands before it. So a
-line that was damaged, lost, doubled or moved shows, and a save is there whole or not at all.
-Values are the JSON text that the codec has made; other bytes (encrypted, compressed) are
-`{"$sealed": "<base64>"}`.
+A thread's line is one save, or what removals have left of it. A line of the file of runs is one
+request of an ActorSystem, or a note about one of its runs. Both have `line`, their number in the
+file from 1, and at the end `crc`, the CRC-32 of all bytes before it: a line that was damaged, lost,
+doubled or moved is detected, and a save is there completely or not at all. Values are the JSON text
+of the codec; other bytes (encrypted, compressed) are `{"$sealed": "<base64>"}`.
 """
 
 import zlib
@@ -36,11 +37,14 @@ class ValueEntry(msgspec.Struct, omit_defaults=True):
 
 
 class ListEntry(msgspec.Struct, omit_defaults=True):
-    """Items added to a growing list; or, with `end`, its rows of `start <= s < end` become one.
+    """Items added to a growing list; or, with `end`, a merge of its rows of `start <= s < end`.
 
     Attributes:
-        start: of the row. before: items that the row has already.
+        start: position of the row's first item in the list.
+        before: number of items that the row has already.
+        count: number of new items.
         items: lists of items, `count` altogether.
+        end: see above; 0 for items.
     """
 
     channel: str
@@ -53,17 +57,17 @@ class ListEntry(msgspec.Struct, omit_defaults=True):
 
     @property
     def position(self) -> int:
-        """Of its first item in the list."""
+        """Position of the first new item in the list."""
         return self.start + self.before
 
     @property
     def payload(self) -> bytes:
-        """The items as the codec knows them: frames."""
+        """The items as frames, as the codec reads them."""
         return b"".join(frame(payload_of(raw)) for raw in self.items)
 
 
 class WritesEntry(msgspec.Struct, omit_defaults=True):
-    """A row of the ledger."""
+    """Pending writes of one task."""
 
     base: str
     task: str
@@ -75,12 +79,12 @@ class WritesEntry(msgspec.Struct, omit_defaults=True):
 
     @property
     def key(self) -> tuple[bytes, int, int]:
-        """What tells it from others beside its checkpoint."""
+        """Task, index and generation: unique beside a checkpoint."""
         return (as_bytes(self.task), self.index, self.generation)
 
     @property
     def row(self) -> LedgerRow:
-        """The row."""
+        """The row as readers get it."""
         return LedgerRow(
             base=as_bytes(self.base),
             task=as_bytes(self.task),
@@ -96,8 +100,9 @@ class ClaimEntry(msgspec.Struct, omit_defaults=True):
     """A run's claim.
 
     Attributes:
-        head: the checkpoint that it has begun with.
+        head: the checkpoint that the run begins with.
         input: of the run, in a list of one; empty where a checkpoint has it.
+        resumes: ids of the interrupts that the run answers, comma separated.
     """
 
     mode: str
@@ -121,7 +126,7 @@ class CheckpointEntry(msgspec.Struct, omit_defaults=True):
 
     @property
     def row(self) -> CheckpointRow:
-        """The row, without the values that are new with it."""
+        """The row as readers get it, without the values that are new with it."""
         return CheckpointRow(
             id=as_bytes(self.id),
             parent=_bytes(self.parent),
@@ -135,12 +140,15 @@ class CheckpointEntry(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """A line.
+    """A line of a thread's file.
 
     Attributes:
-        epoch: the thread's, at that time.
+        v: format of the line.
+        line: its number in the file, from 1.
+        epoch: the thread's epoch when it was stored.
+        run: the run that it belongs to; None for an operation from outside a run.
         number: the run's number of this save.
-        ends: the status with which the run leaves.
+        ends: the status with which the run ends; None while it goes on.
     """
 
     v: int
@@ -159,13 +167,13 @@ class Line(msgspec.Struct, omit_defaults=True):
 
     @property
     def has_rows(self) -> bool:
-        """Whether it says anything."""
-        said = self.checkpoints or self.values or self.lists or self.ledger
-        return bool(said or self.claim or self.ends)
+        """Whether anything in it is to be stored."""
+        rows = self.checkpoints or self.values or self.lists or self.ledger
+        return bool(rows or self.claim or self.ends)
 
 
 class Heading(msgspec.Struct):
-    """What a list of threads needs of a line."""
+    """The fields of a line that listings of threads decode."""
 
     v: int
     thread_id: str
@@ -179,16 +187,16 @@ _HEADINGS = msgspec.json.Decoder(Heading)
 
 
 def encode_line(line: msgspec.Struct) -> bytes:
-    """The line's bytes, newline included."""
+    """Encode a line, with its checksum and a newline."""
     body = _ENCODER.encode(line)[:-1]
     return body + _CRC % zlib.crc32(body) + b"\n"
 
 
 def decode_line(text: bytes) -> Line:
-    """The line of some bytes.
+    """Verify and decode a line.
 
     Raises:
-        ValueError: they are damaged.
+        ValueError: it is damaged.
         FormatVersionError: a newer version of the library wrote them.
     """
     decode_heading(text)
@@ -199,9 +207,11 @@ def decode_line(text: bytes) -> Line:
 
 
 def decode_heading(text: bytes) -> Heading:
-    """What a list of threads needs of a line.
+    """Verify a line and decode its heading.
 
-    Raises: as `decode_line`.
+    Raises:
+        ValueError: it is damaged.
+        FormatVersionError: a newer version of the library wrote it.
     """
     text = verified(text)
     try:
@@ -211,17 +221,17 @@ def decode_heading(text: bytes) -> Heading:
     if heading.v > FORMAT:
         raise FormatVersionError(
             f"a line of thread {heading.thread_id!r} has format {heading.v}; this version reads "
-            f"{FORMAT}",
+            f"up to {FORMAT}",
             do="upgrade actorgraph",
         )
     return heading
 
 
 def verified(text: bytes) -> bytes:
-    """A line without what is behind it, if its checksum is right.
+    """Return a line without trailing whitespace, if its checksum is right.
 
     Raises:
-        ValueError: it isn't.
+        ValueError: the checksum is wrong.
     """
     text = text.rstrip(b"\r\n \t")
     if text[-_CRC_LENGTH:] != _CRC % zlib.crc32(text[:-_CRC_LENGTH]):
@@ -231,11 +241,12 @@ def verified(text: bytes) -> bytes:
 
 
 def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[LedgerRow]) -> Line:
-    """The line of a commit; its number comes later.
+    """Make the line of a commit; the caller sets its number.
 
     Args:
-        state: of the thread. sequence: of the first checkpoint.
-        ledger: the rows of the commit's ledger that are new.
+        state: of the thread, after the commit.
+        sequence: of the commit's first checkpoint.
+        ledger: the commit's pending writes that are not stored yet.
     """
     return Line(
         v=FORMAT,
@@ -305,7 +316,7 @@ def _writes(row: LedgerRow) -> WritesEntry:
 
 
 def raw_of(payload: bytes) -> Raw:
-    """A payload as JSON: itself, if it is that; a saver stores whatever bytes it is given."""
+    """Return a payload as JSON: itself if it is JSON text that survives decoding, else sealed."""
     if is_json(payload) and not payload.startswith(_SEALED):
         with suppress(msgspec.MsgspecError):
             if payload_of(_RAW.decode(payload)) == payload:
@@ -314,7 +325,7 @@ def raw_of(payload: bytes) -> Raw:
 
 
 def payload_of(raw: Raw) -> bytes:
-    """The inverse of `raw_of`."""
+    """Return the payload that `raw_of` encoded."""
     text = bytes(raw)
     if text.startswith(_SEALED):
         return b64decode(text[len(_SEALED) : -2])
@@ -322,12 +333,12 @@ def payload_of(raw: Raw) -> bytes:
 
 
 def raw_text(text: str) -> Raw:
-    """JSON text as it is."""
+    """Wrap JSON text."""
     return Raw(text.encode())
 
 
 def text_of(raw: Raw) -> str:
-    """The inverse of `raw_text`."""
+    """Return the JSON text that `raw_text` wrapped."""
     return bytes(raw).decode()
 
 

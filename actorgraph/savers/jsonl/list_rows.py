@@ -1,9 +1,4 @@
-"""The rows of growing lists as they were read last, so that no line is read again for each reader.
-
-A list's items stand in the lines of the saves that added them: a list of n items in up to n lines.
-What is kept of a row is its payload, and how many of its lines that is from; a row that has grown
-is completed, and one that was merged or rewritten is another row and read anew.
-"""
+"""Cache of rows of growing lists."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,7 +9,7 @@ from actorgraph.savers.jsonl.index import ListRow
 from actorgraph.savers.jsonl.lines import Line
 
 BYTES_MAX = 16_000_000
-"""Of all payloads of a folder; those longest unused go first."""
+"""Bytes of all payloads of a folder; the least recently used go first."""
 
 Key = tuple[str, str, str, int, int]
 """A thread, a namespace, a channel, a lineage, and where the row starts."""
@@ -28,14 +23,19 @@ class _CachedRow(msgspec.Struct):
 
 
 class ListRowCache:
-    """The payloads of one folder. Used by one thread at a time."""
+    """Payloads of list rows of one folder, so that readers don't read the same lines again.
+
+    A list of n items is in up to n lines, those of the saves that added items. An entry is the
+    payload of a row's first lines: a row that has grown is completed, and one that was merged or
+    rewritten is another object and read again. Used by one thread at a time.
+    """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Key, _CachedRow] = OrderedDict()
         self._size = 0
 
     def payload(self, key: Key, row: ListRow, line: Callable[[int], Line]) -> bytes:
-        """The frames of a row.
+        """Return the frames of a row.
 
         Args:
             line: reads a line by its number.
@@ -47,7 +47,8 @@ class ListRowCache:
         if kept.lines < len(row.lines):
             parts = _parts(key, row, line, kept.lines)
             if kept.lines and parts and min(parts) < kept.end:
-                kept = _CachedRow(row)  # a line has said again what another one says
+                # A new line repeats items of an earlier one: read the row again, in order.
+                kept = _CachedRow(row)
                 parts = _parts(key, row, line, 0)
             kept.payload += b"".join(parts[position] for position in sorted(parts))
             kept.lines, kept.end = len(row.lines), key[-1] + row.count
@@ -59,7 +60,7 @@ class ListRowCache:
 
 
 def _parts(key: Key, row: ListRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
-    """The frames in the lines of a row from the `first` one on, by position."""
+    """Read the frames in a row's lines from index `first` on, by position in the list."""
     _, _, channel, lineage, start = key
     return {
         part.position: part.payload

@@ -1,7 +1,7 @@
-"""Reads: the index says which lines have what a query needs, and those are read and decoded.
+"""Queries: find lines by the index, read and decode them.
 
-Only lines that are durable are in an index, so a reader never sees what may still be undone. An
-error concerns its query alone: the batch is other people's.
+Durable  only synced lines are in an index, so a reader never sees a save that may be undone
+Damage   fails only the query that meets it; listings of all threads leave such threads out
 """
 
 import os
@@ -39,10 +39,11 @@ from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
 _KEPT_BYTES_MAX = 4_000_000
+"""Bytes of decoded lines that a reader keeps."""
 
 
 def run_queries(folder: Folder, queries: Sequence[Query]) -> list[Any]:
-    """Answer the queries, in order; an error stands where its answer would."""
+    """Answer the queries, in order. The answer of a query that fails is its error."""
     with folder.reading:
         return [_answer_or_error(folder, query) for query in queries]
 
@@ -82,7 +83,7 @@ def _answer(folder: Folder, query: Query) -> Any:
 
 
 def _threads(folder: Folder, query: ListThreads) -> list[str]:
-    """The ids of threads; of those that can't be read the error."""
+    """Answer `ListThreads`; threads that can't be read are left out, with their errors."""
     found: list[str] = []
     errors: list[Exception] = []
     for thread_id in folder.threads(inputs=query.inputs, errors=errors):
@@ -95,7 +96,7 @@ def _threads(folder: Folder, query: ListThreads) -> list[str]:
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
-    """Whether a thread has something of what a query names."""
+    """Whether a thread has the runs, or checkpoints of the age, that a query asks for."""
     if query.runs is None and query.older is None:
         return True
     index = folder.index(thread_id, keep=False)
@@ -112,7 +113,7 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
 
 
 class _ThreadReader:
-    """A thread's open file, and the lines that were read last, as several rows stand in one."""
+    """Reads checkpoints from a thread's open file; keeps lines, as one holds several rows."""
 
     def __init__(self, folder: Folder, index: ThreadIndex) -> None:
         self.index = index
@@ -130,7 +131,7 @@ class _ThreadReader:
             os.close(self._descriptor)
 
     def line(self, number: int) -> Line:
-        """A line by its number."""
+        """Read a line by its number, from 1."""
         line = self._lines.get(number)
         if line is None:
             line = self.index.read(self._descriptor, number)
@@ -142,16 +143,16 @@ class _ThreadReader:
         return line
 
     def row(self, place: CheckpointPlace) -> CheckpointRow:
-        """The row of a checkpoint."""
+        """Read the row of a checkpoint."""
         return self.line(place.line).checkpoints[place.at].row
 
     def bare(self, place: CheckpointPlace) -> StoredCheckpoint:
-        """A checkpoint without its values and its ledger."""
+        """Read a checkpoint without its values and pending writes."""
         where = (self.index.thread_id, place.namespace, place.sequence)
         return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
 
     def loaded(self, place: CheckpointPlace, query: LoadCheckpoint) -> StoredCheckpoint:
-        """A checkpoint with what the query asks for besides."""
+        """Read a checkpoint, with ancestors and its parent's pending writes if asked for."""
         stored = self.whole(place, ancestors=query.ancestors)
         if not query.parent:
             return stored
@@ -159,7 +160,7 @@ class _ThreadReader:
         return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
 
     def whole(self, place: CheckpointPlace, *, ancestors: bool) -> StoredCheckpoint:
-        """A checkpoint and, if asked for, the ancestors that its deltas need."""
+        """Read a checkpoint and, if asked for, the ancestors that its deltas need."""
         row = self.row(place)
         record = decode_record(row.record)
         stored = self._stored(place, row, record)
@@ -209,7 +210,7 @@ class _ThreadReader:
                 yield channel, payload_of(raw)
 
     def _list(self, namespace: str, channel: str, lineage: int) -> list[StoredRange]:
-        """The rows of a list, read once for all checkpoints that share them."""
+        """Read the rows of a list, once for all checkpoints that share them."""
         found = self._lists.get((namespace, channel, lineage))
         if found is None:
             found = []
@@ -229,7 +230,7 @@ class _ThreadReader:
                     yield entry.row
 
     def open_run(self) -> OpenRun | None:
-        """The run that holds the thread's claim."""
+        """Read the run that holds the thread's claim; None if no run is open."""
         run = self.index.state.run
         if run is None:
             return None
@@ -289,7 +290,7 @@ def _read(
 
 
 def _places(reader: _ThreadReader, query: ListCheckpoints) -> Iterable[CheckpointPlace]:
-    """What a thread has of a listing, in its order."""
+    """Yield a thread's checkpoints that a listing asks for, in its order."""
     index = reader.index
     here = in_order(index.places, query, index.thread_id, lambda place: place.id)
     return (place for place in here if _matches(reader, place, query))

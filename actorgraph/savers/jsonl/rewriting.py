@@ -1,9 +1,4 @@
-"""Copies and removals: a file is written anew beside the old one, and takes its name at the end.
-
-Until the rename the old file is untouched, so a crash or a full disk changes nothing. The one
-writer of the folder does it, so no save comes in between. A file that would have no line is
-removed.
-"""
+"""Copies and removals of threads, by rewriting files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -41,12 +36,13 @@ def apply_retention(
     files: Files,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
 ) -> Outcome:
-    """Carry out a request about what a thread keeps.
+    """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Raises:
         StorageError: nothing has changed: the file is damaged, or there is no space.
         SaverBrokenError: the outcome is unknown.
     """
+    # Rewritten files hold no deleted rows already; only the epochs of deleted threads are left.
     if isinstance(request, Vacuum):
         folder.epochs.clear()
         folder.forget()
@@ -68,7 +64,7 @@ def apply_retention(
         return _remove(folder, files, request, index)
     except StorageError:
         raise
-    except CheckpointError as error:  # a payload that can't be made anew
+    except CheckpointError as error:  # the resealer can't decrypt a payload
         return Refused(error)
 
 
@@ -76,7 +72,7 @@ def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
     with folder.reading:
         try:
             index = folder.index(request.thread_id)
-        except StorageError:  # a damaged file can be deleted too
+        except StorageError:  # a damaged file can be deleted without reading it
             path = folder.file(request.thread_id)
             index = ThreadIndex(request.thread_id, path, folder.epochs.get(request.thread_id, 1))
     if index.starts or Path(index.path).exists():
@@ -153,7 +149,11 @@ def _points(index: ThreadIndex) -> Iterator[Point]:
 
 
 def _trimmed(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> Line:
-    """What is left of a line; it says that no run leaves any more, as its claim is gone."""
+    """Remove rows from a line, in place; return it.
+
+    Args:
+        going_on: whether the thread's open run keeps its claim.
+    """
     namespace = line.namespace
     gone = {point.sequence for point in found.gone if point.namespace == namespace}
     parents = {p.sequence: parent for p, parent in found.parents if p.namespace == namespace}
@@ -163,7 +163,8 @@ def _trimmed(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> L
             parent = parents[point.sequence]
             point.parent = None if parent is None else as_text(parent)
     line.values = [v for v in line.values if (namespace, v.channel, v.version) in found.blobs]
-    if not going_on:  # a run may go on with a list that only it remembers
+    # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
+    if not going_on:
         line.lists = [
             part
             for part in line.lists
@@ -176,6 +177,8 @@ def _trimmed(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> L
         for entry, key in zip(line.ledger, keys, strict=True)
         if key not in found.ledgers and (found.kept is None or key in found.kept)
     ]
+    # The claim is gone, so the run's end goes too. With an open run the ends of earlier ones stay:
+    # they precede its claim, so they don't end it.
     if line.claim is None and not going_on:
         line.ends = None
     return line
@@ -190,13 +193,17 @@ def _rewrite(
     *,
     epoch: int = 0,
 ) -> ThreadIndex:
-    """Write a file of changed lines, and let it take the place of the target's, default the source.
+    """Write a file of changed lines, and replace a thread's file by it.
 
     Args:
-        epoch: of the thread, in case that no line is left; default the target's.
+        source: index of the file to read.
+        change: returns a changed line; lines without rows are left out.
+        target: index of the file to replace; default `source`.
+        epoch: the thread's epoch if no line is left; default the target's.
     Returns: the new index.
     Raises:
-        StorageError: the target is as it was. SaverBrokenError: the outcome is unknown.
+        StorageError: the target is unchanged.
+        SaverBrokenError: the outcome is unknown.
     """
     target = target or source
     made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
@@ -208,10 +215,13 @@ def _rewrite(
             files.remove(temporary)
             _remove_file(folder, files, target, made.state.epoch)
             return made
-        with folder.reading:  # who reads has an index and the file that it is of
+        # One lock around the rename and the new index: readers never combine the index of one
+        # file with the lines of the other.
+        with folder.reading:
             files.rename(temporary, target.path)
             folder.remember(made)
-            if not target.starts:  # a new thread is there when its name is durable
+            # A new thread becomes visible only when its name is durable, below.
+            if not target.starts:
                 folder.unsynced = {target.thread_id: target}
     except OSError as error:
         with suppress(OSError):
@@ -251,7 +261,7 @@ def _write(
         files.sync(descriptor)
     finally:
         os.close(descriptor)
-    # Those that are gone keep their numbers, as long as the file is remembered.
+    # Sequence numbers of removed checkpoints are not given again while the index is in memory.
     if made.thread_id == source.thread_id:
         made.state.next_seq = source.state.next_seq
 
@@ -269,7 +279,11 @@ def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -
 
 
 def _sync_names(folder: Folder, files: Files) -> None:
-    """A file has a new name, or none: make that last."""
+    """Make a renamed or removed name durable.
+
+    Raises:
+        SaverBrokenError: the sync failed.
+    """
     try:
         files.sync_folder(folder.path)
     except OSError as error:

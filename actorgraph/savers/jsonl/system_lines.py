@@ -1,7 +1,4 @@
-"""A line of the file of runs: one request of an ActorSystem, or what became of a run, as JSON.
-
-Numbered and closed by a checksum as the lines of threads are: see `lines`. Bytes are base64.
-"""
+"""Lines of the file of runs. Bytes are base64."""
 
 from typing import Any
 
@@ -16,10 +13,13 @@ RUNS_FORMAT = 1
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A run's own save has begun it, or has ended it.
+    """A note that a save of a run has begun or ended it. The class's name is stored.
 
     Attributes:
-        count: of its saves that did, this one included; those beyond are in its thread's file.
+        count: number of such saves of the run, this one included; later ones are only in its
+            thread's file.
+        claimed: whether the save has begun the run.
+        ends: the status with which the save has ended the run.
     """
 
     run: bytes
@@ -29,7 +29,7 @@ class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """A thread was deleted, and its runs with it."""
+    """A note that a thread was deleted, and its runs with it. The class's name is stored."""
 
     thread_id: str
 
@@ -38,7 +38,14 @@ SystemRecord = SystemRequest | Noted | Forgotten
 
 
 class SystemLine(msgspec.Struct):
-    """A line."""
+    """A line of the file of runs.
+
+    Attributes:
+        v: format of the line.
+        line: its number in the file, from 1.
+        kind: name of the class of `said`.
+        said: the request or note.
+    """
 
     v: int
     line: int
@@ -50,19 +57,21 @@ _KINDS: dict[str, type[Any]] = {t.__name__: t for t in (*SYSTEM_REQUESTS, Noted,
 _ENTRIES = msgspec.json.Decoder(SystemLine)
 
 
-def encode_record(number: int, said: SystemRecord) -> bytes:
-    """A line's bytes, newline included.
+def encode_record(number: int, record: SystemRecord) -> bytes:
+    """Encode a line of the file of runs, with its checksum and a newline.
 
     Raises:
-        ValueError, TypeError: it is no text.
+        ValueError, TypeError: it has text that can't be encoded.
     """
-    body = Raw(msgspec.json.encode(said))
-    return encode_line(SystemLine(RUNS_FORMAT, number, type(said).__name__, body))
+    body = Raw(msgspec.json.encode(record))
+    return encode_line(SystemLine(RUNS_FORMAT, number, type(record).__name__, body))
 
 
 def decode_record(text: bytes, number: int) -> SystemRecord:
-    """What a line says, which must have that number.
+    """Verify and decode a line of the file of runs.
 
+    Args:
+        number: that the line must have.
     Raises:
         ValueError: it is damaged.
         FormatVersionError: a newer version of the library wrote it.
@@ -71,11 +80,12 @@ def decode_record(text: bytes, number: int) -> SystemRecord:
         entry = _ENTRIES.decode(verified(text))
         if entry.v > RUNS_FORMAT or entry.kind not in _KINDS:
             raise FormatVersionError(
-                f"a line of runs has format {entry.v}, {entry.kind!r}; this version reads {RUNS_FORMAT}",
+                f"a line of runs has format {entry.v}, {entry.kind!r}; this version reads "
+                f"up to {RUNS_FORMAT}",
                 do="upgrade actorgraph",
             )
         if entry.line != number:
-            msg = f"it is number {entry.line} where number {number} must be"
+            msg = f"it has number {entry.line}, expected {number}"
             raise ValueError(msg)
         return msgspec.json.decode(entry.said, type=_KINDS[entry.kind])
     except msgspec.MsgspecError as error:
