@@ -1,8 +1,10 @@
-"""ForeignBackend: the port over a saver with LangGraph's methods.
+"""ForeignBackend: `ports.Saver` over a saver with LangGraph's methods.
 
-Claims, heads and epochs are kept in this process: of its runs on a thread one has it, and of two
-that begin one gets a ConflictError. Another process's runs are seen when a run begins, and not
-after that. A commit is several calls; the ledger's come before the checkpoint's.
+Claims   claims, heads and epochs are kept in this process: of two of its runs that begin on a
+         thread one gets a ConflictError. Runs of other processes are noticed when a run begins,
+         not later
+Commits  are several calls of the saver, not atomic: pending writes of earlier checkpoints first,
+         then each checkpoint, then the writes beside it
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ import msgspec
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import CheckpointError
 from actorgraph.savers.foreign.calls import SaverMethods
-from actorgraph.savers.foreign.forms import incoming
+from actorgraph.savers.foreign.forms import from_langgraph
 from actorgraph.savers.foreign.keeping import apply_retention, threads_with
 from actorgraph.savers.foreign.ledger import NOTE_CHANNEL, puts
 from actorgraph.savers.foreign.live import LiveCodec
@@ -41,14 +43,14 @@ from actorgraph.values.ids import as_text, ticks_of
 from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThreads
 
 LIMITS = ("no compare-and-set", "no batch", "whole values", "order by id")
-"""What such a saver can't promise, in a few words."""
+"""Limits of such a saver, for warnings."""
 
 PlaceConfig = dict[str, dict[str, Any]]
-_NOTHING = LastCheckpoint(None, {}, {}, {}, {})
+_NO_PARENT = LastCheckpoint(None, {}, {}, {}, {})
 
 
 def at(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> PlaceConfig:
-    """A config that addresses a checkpoint, or the newest of a namespace."""
+    """Return the config that addresses a checkpoint, or the newest one of a namespace."""
     place: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint is not None:
         place["checkpoint_id"] = as_text(checkpoint)
@@ -56,7 +58,13 @@ def at(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> Place
 
 
 class _Thread(msgspec.Struct):
-    """What is known of a thread while a run goes on."""
+    """State of a thread while a run has it.
+
+    Attributes:
+        state: for `judge`.
+        run: the open run; None between runs.
+        last: namespace -> its newest checkpoint, as it was put.
+    """
 
     state: ThreadState
     run: OpenRun | None = None
@@ -64,10 +72,10 @@ class _Thread(msgspec.Struct):
 
 
 class ForeignBackend:
-    """A saver that somebody else wrote, as a store of rows.
+    """A saver with LangGraph's methods, adapted to the runtime's port.
 
     Args:
-        saver: has `put`, `put_writes`, `get_tuple` and `list`, or their async twins.
+        saver: has `put`, `put_writes`, `get_tuple` and `list`, or their async versions.
     """
 
     durable = True
@@ -81,19 +89,20 @@ class ForeignBackend:
         self._threads: dict[str, _Thread] = {}
 
     async def open(self) -> None:
-        """See `ports.Saver.open`; the saver itself is opened by whoever made it."""
+        """See `ports.Saver.open`; the program opens the saver itself."""
         self._calls.open()
 
     async def close(self) -> None:
-        """See `ports.Saver.close`; the saver itself stays open."""
+        """See `ports.Saver.close`; the program closes the saver itself."""
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
-        """See `ports.Saver.commit`; each request is stored by itself."""
+        """See `ports.Saver.commit`; each request is stored separately."""
         outcomes: list[Outcome] = []
         for request in batch:
             try:
                 outcomes.append(await self._apply(request))
             except CheckpointError as error:
+                # It may be stored in part: forget the thread, so that its head is read again.
                 self._threads.pop(request.thread_id, None)
                 outcomes.append(Refused(error))
         return outcomes
@@ -111,7 +120,7 @@ class ForeignBackend:
         thread = self._threads.pop(request.thread_id, None)
         epoch = thread.state.epoch if thread else 1
         if isinstance(request, DeleteThread):
-            # A run that is still going on can't bring the data back while this process lives.
+            # The raised epoch keeps an open run of this process from bringing the thread back.
             self._threads[request.thread_id] = _Thread(
                 ThreadState(request.thread_id, epoch=epoch + 1)
             )
@@ -120,7 +129,7 @@ class ForeignBackend:
     async def _commit(self, commit: Commit) -> Outcome:
         thread_id, namespace = commit.thread_id, commit.namespace
         thread = self._threads.setdefault(thread_id, _Thread(ThreadState(thread_id)))
-        answered = await self._look(commit, thread)
+        answered = await self._refresh_head(commit, thread)
         base = branches_off(commit)
         based = base is None or await self._parent(commit, thread, base) is not None
         sequence, error = judge(commit, thread.state, answered=answered, based=based)
@@ -141,23 +150,24 @@ class ForeignBackend:
         return Stored(ticks_of(commit.checkpoints[-1].id) if commit.checkpoints else sequence)
 
     def _forget(self, thread: _Thread) -> None:
-        """No run has the thread: what is known of it may be out of date at once."""
+        """Forget a thread without a run: other processes may change it from now on."""
         thread_id, epoch = thread.state.thread_id, thread.state.epoch
         del self._threads[thread_id]
         if epoch > 1:
             self._threads[thread_id] = _Thread(ThreadState(thread_id, epoch=epoch))
 
-    async def _look(self, commit: Commit, thread: _Thread) -> bool:
-        """Read the head that a commit is judged by; whether its questions have an answer already.
+    async def _refresh_head(self, commit: Commit, thread: _Thread) -> bool:
+        """Read the head for `judge`; return whether an interrupt is answered already.
 
-        While a run has the thread its own commits say where the head is.
+        While a run has the thread the head is known from its own commits.
         """
         heads = thread.state.heads
         known = commit.namespace in heads and commit.claim is None and thread.run is not None
         if commit.run is None or known:
             return False
         if commit.claim is None and thread.run is not None:
-            heads[commit.namespace] = commit.head  # of a graph below: nobody else is there
+            # A subgraph's first commit: the run has the thread, so its head is not compared.
+            heads[commit.namespace] = commit.head
             return False
         thread.last.clear()
         found = await self._calls.call("get_tuple", at(commit.thread_id, commit.namespace))
@@ -171,9 +181,9 @@ class ForeignBackend:
     async def _parent(
         self, commit: Commit, thread: _Thread, parent: bytes | None
     ) -> LastCheckpoint | None:
-        """A checkpoint's parent; None where it is gone."""
+        """Return a checkpoint's parent, read if need be; None if it doesn't exist any more."""
         if parent is None:
-            return _NOTHING
+            return _NO_PARENT
         last = thread.last.get(commit.namespace)
         if last is not None and last.id == parent:
             return last
@@ -181,31 +191,35 @@ class ForeignBackend:
         found = await self._calls.call("get_tuple", place)
         if found is None:
             return None
-        last = _last_of(found)
+        last = _last_checkpoint(found)
         thread.last[commit.namespace] = last
         return last
 
     async def _put(self, commit: Commit, thread: _Thread, row: CheckpointRow) -> None:
-        last = await self._parent(commit, thread, row.parent) or _NOTHING
+        last = await self._parent(commit, thread, row.parent) or _NO_PARENT
         absent = missing(row, last)
         if absent:
-            last = await self._completed(commit, last, absent)
+            last = await self._with_missing_values(commit, last, absent)
         put, thread.last[commit.namespace] = put_of(row, last, self._style)
         place = at(commit.thread_id, commit.namespace, row.parent)
         await self._calls.call("put", place, put.checkpoint, put.metadata, put.new_versions)
 
-    async def _completed(
+    async def _with_missing_values(
         self, commit: Commit, last: LastCheckpoint, absent: dict[str, int]
     ) -> LastCheckpoint:
-        """The parent with values of other checkpoints of its namespace."""
+        """Add missing values to a parent, from other checkpoints of its namespace.
+
+        Args:
+            absent: channel -> version of the missing value.
+        """
         values, versions = dict(last.values), dict(last.versions)
         asked = ListCheckpoints(commit.thread_id, commit.namespace)
 
         def has_one(found: Any) -> bool:
             held = found.checkpoint["channel_values"]
-            at_ = found.checkpoint["channel_versions"]
+            versions_ = found.checkpoint["channel_versions"]
             return matches(found, asked) and any(
-                c in held and number_of(at_.get(c, 0)) == n for c, n in absent.items()
+                c in held and number_of(versions_.get(c, 0)) == n for c, n in absent.items()
             )
 
         config = at(commit.thread_id, commit.namespace)
@@ -213,7 +227,9 @@ class ForeignBackend:
             for channel, number in absent.items():
                 version = found.checkpoint["channel_versions"].get(channel, 0)
                 if number_of(version) == number:
-                    values[channel] = incoming(found.checkpoint["channel_values"].get(channel))
+                    values[channel] = from_langgraph(
+                        found.checkpoint["channel_values"].get(channel)
+                    )
                     versions[channel] = version
         return LastCheckpoint(last.id, values, versions, last.seen, last.lists)
 
@@ -221,11 +237,15 @@ class ForeignBackend:
         for row in rows:
             place = at(commit.thread_id, commit.namespace, row.base)
             for task, writes, path in puts(row, self._style):
-                before = await self._before(place, task) if row.index > 0 else []
+                before = await self._earlier_writes(place, task) if row.index > 0 else []
                 await self._calls.call("put_writes", place, [*before, *writes], task, path)
 
-    async def _before(self, place: PlaceConfig, task: str) -> list[tuple[str, Any]]:
-        """What a task has written already: savers number a call's writes from 0."""
+    async def _earlier_writes(self, place: PlaceConfig, task: str) -> list[tuple[str, Any]]:
+        """Read a task's earlier writes.
+
+        LangGraph's savers number the writes of each `put_writes` from 0, so a later call that
+        didn't repeat the earlier ones would collide with them.
+        """
         found = await self._calls.call("get_tuple", place)
         pending = (found.pending_writes or ()) if found is not None else ()
         return [
@@ -281,7 +301,8 @@ class ForeignBackend:
         before = None
         if query.before is not None and query.thread_id is not None:
             before = at(query.thread_id, query.namespace or "", query.before)
-        # A saver lists one namespace after the other: its first ones are not the newest of all.
+        # Savers may list one namespace after the other, so the saver's first `limit` ones are the
+        # newest only within one namespace.
         ordered = None not in (query.thread_id, query.namespace) and not query.oldest_first
         found = await self._calls.listed(
             lambda item: matches(item, query),
@@ -293,7 +314,7 @@ class ForeignBackend:
         return found[: query.limit] if query.limit is not None else found
 
     async def _with_ancestors(self, stored: StoredCheckpoint) -> StoredCheckpoint:
-        """A checkpoint and those that its DeltaChannels' values are folded from."""
+        """Add the ancestors that the values of a checkpoint's DeltaChannels are folded from."""
         record = decode_record(stored.row.record)
         left, ancestors, above = set(record.deltas), list[StoredCheckpoint](), stored
         while left and above.row.parent is not None:
@@ -307,8 +328,8 @@ class ForeignBackend:
         return msgspec.structs.replace(stored, ancestors=tuple(ancestors))
 
 
-def _last_of(found: Any) -> LastCheckpoint:
+def _last_checkpoint(found: Any) -> LastCheckpoint:
     checkpoint = found.checkpoint
-    values = {c: incoming(v) for c, v in checkpoint["channel_values"].items()}
+    values = {c: from_langgraph(v) for c, v in checkpoint["channel_values"].items()}
     versions, seen = checkpoint["channel_versions"], checkpoint["versions_seen"]
     return LastCheckpoint(place_of(found)[2], values, versions, seen, {})

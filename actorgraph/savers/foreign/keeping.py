@@ -1,4 +1,4 @@
-"""What a saver with LangGraph's methods can do about whole threads; the rest it refuses."""
+"""Copies and removals of threads, by the saver's own methods; other requests are refused."""
 
 from typing import Any
 
@@ -18,7 +18,12 @@ from actorgraph.values.retention import (
 
 
 async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
-    """Carry out a request about what a thread keeps, by the saver's own method for it."""
+    """Carry out a request that copies or removes, by the saver's own method for it.
+
+    Raises:
+        NotSupportedError: LangGraph's interface has no method for it.
+        StorageError: the saver's method failed.
+    """
     assert not isinstance(request, Commit)
     if isinstance(request, DeleteThread):
         await calls.call("delete_thread", request.thread_id)
@@ -33,15 +38,15 @@ async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
         await calls.call("copy_thread", request.source, request.thread_id)
     else:
         raise NotSupportedError(
-            f"{type(calls.saver).__name__} can't do this: LangGraph's savers know no "
-            f"{type(request).__name__}",
+            f"{type(calls.saver).__name__} doesn't support this: LangGraph's interface has no "
+            f"method for {type(request).__name__}",
             do="move its threads to one of actorgraph's savers; see docs/migrating.md",
         )
     return Stored()
 
 
 async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
-    """The ids of the threads that a query asks for, sorted; reads every checkpoint."""
+    """Return the sorted ids of the threads that a query asks for; reads every checkpoint."""
     found: set[str] = set()
 
     def note(item: Any) -> bool:

@@ -1,16 +1,16 @@
-"""The ledger as LangGraph's pending writes: `(task id, channel, value)` in a task's order.
+"""Rows of pending writes as LangGraph's: `(task id, channel, value)`, in each task's order.
 
-A finished task's writes are its own, ended by a `__no_writes__` that says which row they are;
-LangGraph takes that for a task that wrote nothing more. Errors, questions and answers stand under
-LangGraph's channels, where the newest counts; what else their rows say stands beside them, under
-the id of no task.
+Finished tasks  their writes, then one to `__no_writes__` that holds the row's key; LangGraph reads
+                that as a task without further writes
+Control         errors, interrupts and answers go to LangGraph's channels, where the newest counts.
+                The rest of their row is a note in a channel of ours, under an id that no task has
 """
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from actorgraph.savers.foreign.forms import incoming
+from actorgraph.savers.foreign.forms import from_langgraph
 from actorgraph.savers.foreign.live import live_payload, value_of
 from actorgraph.savers.foreign.versions import SaverStyle
 from actorgraph.values.commits import LedgerRow
@@ -18,14 +18,14 @@ from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES
 from actorgraph.values.ids import as_bytes, as_text
 
 NOTE_CHANNEL = "__actorgraph__"
-"""The channel of what LangGraph has no place for."""
+"""Channel of data for which LangGraph's format has no place."""
 
 PendingWrite = tuple[str, str, Any]
 _NAMED = {CONTROL_INDEX[name]: name for name in ("__error__", "__interrupt__", "__resume__")}
 
 
 def puts(row: LedgerRow, style: SaverStyle) -> list[tuple[str, list[tuple[str, Any]], str]]:
-    """The calls of `put_writes` that store a row: (task id, writes, task path)."""
+    """Return the calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
     writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
     mark = {"path": row.path, "index": row.index, "generation": row.generation}
@@ -46,7 +46,7 @@ def _note_id(row: LedgerRow) -> str:
 
 
 def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
-    """The rows that pending writes stand for; LangGraph's own ones have no path.
+    """Return the rows of pending writes; those that LangGraph wrote have no task path.
 
     Args:
         pending: in LangGraph's order.
@@ -66,7 +66,7 @@ def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
 
 
 def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[LedgerRow]:
-    """A task's rows: each ends where its mark stands."""
+    """Split a task's writes into rows: each ends with its mark."""
     found: dict[tuple[int, int], LedgerRow] = {}
     begun: list[tuple[str, Any]] = []
     for channel, value in writes:
@@ -107,6 +107,6 @@ def _row(
     base: bytes, task: str, mark: tuple[str, int, int], writes: list[tuple[str, Any]]
 ) -> LedgerRow:
     path, index, generation = mark
-    payload = live_payload([[channel, incoming(value)] for channel, value in writes])
+    payload = live_payload([[channel, from_langgraph(value)] for channel, value in writes])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)

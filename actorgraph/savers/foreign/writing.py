@@ -1,7 +1,7 @@
-"""Checkpoint rows as LangGraph's checkpoints: whole values, made from the parent's and what is new.
+"""Checkpoint rows as LangGraph's checkpoints: whole values, from the parent's and the new ones.
 
-What a run has stored last is remembered for as long as it goes on, so that only a run's first
-checkpoint reads its parent.
+A run's last checkpoint is kept in memory while the run goes on, so that only its first one must
+read the parent.
 """
 
 import datetime as dt
@@ -19,11 +19,14 @@ from actorgraph.values.ids import as_text
 
 
 class LastCheckpoint(msgspec.Struct):
-    """A namespace's newest checkpoint, as it was stored.
+    """A namespace's newest checkpoint, as it was put.
 
     Attributes:
-        values: in our classes.
-        lists: channel -> the growing list that its rows add to.
+        id: None for no checkpoint.
+        values: channel -> value in our classes.
+        versions: channel -> version in the saver's form.
+        seen: node -> channel -> version in the saver's form.
+        lists: channel -> the growing list to which new rows add items.
     """
 
     id: bytes | None
@@ -44,10 +47,10 @@ class PutArguments(msgspec.Struct, frozen=True):
 def put_of(
     row: CheckpointRow, last: LastCheckpoint, style: SaverStyle
 ) -> tuple[PutArguments, LastCheckpoint]:
-    """What stores a checkpoint.
+    """Return the arguments of `put` that store a checkpoint, and it as the next one's parent.
 
     Args:
-        last: its parent; one without an id where it has none. Not changed.
+        last: its parent; one without an id if it has none. Not changed.
     """
     record = decode_record(row.record)
     known = ParentVersions(style, last.versions, last.seen)
@@ -72,9 +75,10 @@ def put_of(
 
 
 def missing(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
-    """The channels whose value is neither new nor the parent's, with their versions.
+    """Return channel -> version of the values that are neither new nor the parent's.
 
-    A copy of a checkpoint is the child of that one's parent, and so are its values not.
+    A checkpoint that copies another one is a sibling of it: it has that one's values and the
+    parent of both.
     """
     record = decode_record(row.record)
     new = {blob.channel for blob in row.blobs} | {part.channel for part in row.ranges}
@@ -89,7 +93,7 @@ def missing(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
 
 
 def _grown(row: CheckpointRow, record: Record, last: LastCheckpoint) -> dict[str, list[Any]]:
-    """The growing lists with the items that are new; new objects, as the saver may keep its own."""
+    """Add the new items to the growing lists, in new objects: the saver may keep the old ones."""
     lists = dict(last.lists)
     begun: set[str] = set()
     for part in row.ranges:
@@ -100,7 +104,7 @@ def _grown(row: CheckpointRow, record: Record, last: LastCheckpoint) -> dict[str
     for channel, chain in record.lists.items():
         end = chain[-1][1]
         if channel not in begun and (channel in lists or not end):
-            lists[channel] = lists.get(channel, [])[:end]  # one without items has no rows
+            lists[channel] = lists.get(channel, [])[:end]  # an empty list has no rows
     return lists
 
 
@@ -115,7 +119,7 @@ def _values(
     values = dict(record.values)
     for channel in record.blobs:
         values[channel] = new[channel] if channel in new else last.values[channel]
-    for channel in record.lists:  # whose items are all of this run
+    for channel in record.lists:
         values[channel] = lists[channel] if channel in lists else last.values[channel]
     return values
 

@@ -297,7 +297,7 @@ class Stage:
             self._left.add(commit.run)
 
     def claim_refusal(self, commit: Commit) -> Refused | None:
-        """Return a refusal if another system has the commit's run, or has one whose turn is first."""
+        """Refuse a claim if another system has the run, or has one whose turn is first."""
         known, owner = self._owner(commit.run or b"")
         others = self._open_runs(commit.thread_id) if commit.claim is not None else ()
         error = refused_claim(commit, owner, known=known, others=others)
