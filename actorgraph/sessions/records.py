@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import SerializationError
-from actorgraph.stores.texts import fault, from_text, to_text
+from actorgraph.stores.texts import find_unstorable, from_text, to_text
 
 LIMIT = 10
 
@@ -74,7 +74,10 @@ def as_json(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
         SerializationError: it holds what JSON has not; the text names the path. A TypeError.
     """
     found: Any = {} if value is None else dict(value) if isinstance(value, Mapping) else value
-    wrong = fault(found) if isinstance(found, dict) else ("", f"is a {type(value).__name__}")
+    if isinstance(found, dict):
+        wrong = find_unstorable(found)
+    else:
+        wrong = ("", f"is a {type(value).__name__}")
     if wrong:
         raise SerializationError(
             f"{what}{wrong[0]} {wrong[1]}, which JSON doesn't have",

@@ -1,4 +1,4 @@
-"""InMemoryStore: items of this process, as text, so that nobody holds what another one changes."""
+"""InMemoryStore: items in memory, as JSON text, so that callers never share an object."""
 
 import threading
 import time
@@ -15,16 +15,16 @@ from actorgraph.stores.texts import from_text
 
 
 class InMemoryStore(BuiltinStore):
-    """A store that ends with the process. Safe to use from several threads and event loops.
+    """A store in memory. Safe to use from several threads and event loops.
 
-    Searches find items in the order in which they were first put, namespace by namespace.
+    Searches return items in the order in which they were first put, namespace by namespace.
 
     Args:
-        index: how texts are embedded; None (default): `query=` of a search changes nothing.
+        index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
-        clock: seconds since 1970.
+        clock: returns seconds since 1970.
     Raises:
-        InvalidStoreOperationError: the index can't be used.
+        InvalidStoreOperationError: the index is invalid.
     """
 
     __slots__ = ("_items", "_lock")
@@ -53,7 +53,7 @@ class InMemoryStore(BuiltinStore):
 
 
 class MemoryItems:
-    """Rows by namespace and key; see `engine.Items`."""
+    """Rows by namespace and key; implements `Items`."""
 
     def __init__(self) -> None:
         self._rows: dict[Namespace, dict[str, ItemRow]] = {}
@@ -123,7 +123,7 @@ class MemoryItems:
             row.expires = expiry(row.ttl, now)
 
     def sweep(self, now: int) -> int:
-        """Remove what has expired; how many rows."""
+        """Remove expired rows; return how many."""
         every = (row for rows in self._rows.values() for row in rows.values())
         gone = [(row.namespace, row.key) for row in every if not _visible(row, now)]
         for address in gone:
@@ -136,7 +136,7 @@ class MemoryItems:
                 yield from rows.values()
 
     def _value(self, row: ItemRow) -> Any:
-        """The value of a row, kept for the next filter; it is never handed out."""
+        """Return the decoded value of a row, cached for filters; callers never get it."""
         address = row.namespace, row.key
         if address not in self._values:
             self._values[address] = from_text(row.text)

@@ -1,7 +1,7 @@
-"""Items in SQLite: rows of one connection (see `engine.Items`).
+"""SqliteItems: items in SQLite, inside one transaction.
 
-A filter reaches SQLite as one bound parameter, JSON text; a function of ours compares it with the
-row's value. So no part of it is ever SQL, and it means the same as in every other store.
+A filter is passed to SQLite as one bound parameter, JSON text; a Python function compares it with
+the row's value. So no part of it is ever SQL, and it means the same as in every other store.
 """
 
 import sqlite3
@@ -12,17 +12,18 @@ from typing import Any
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
 from actorgraph.stores.engine import Address, ItemFilter, ItemPut, ItemRow, expiry
 from actorgraph.stores.filters import matches
-from actorgraph.stores.namespaces import joined, parted, text_range
+from actorgraph.stores.namespaces import join_namespace, split_namespace, text_range
 from actorgraph.stores.ops import Namespace
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.texts import from_text, to_text
 
 
 class SqliteItems:
-    """The rows of one connection, for one transaction.
+    """Rows of one connection, inside a transaction; implements `Items`.
 
     Args:
-        writes: whether the transaction may write; else `touched` says what is to live anew.
+        writes: whether the transaction may write. If not, `touched` has the rows whose time to
+            live starts again, for a second transaction.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, writes: bool) -> None:
@@ -33,14 +34,14 @@ class SqliteItems:
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
         """See `Items.get`."""
         namespace, key = address
-        where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
+        where = {"namespace": join_namespace(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
         return None if found is None else _row(found)
 
     def scan(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
     ) -> Iterator[ItemRow]:
-        """See `Items.scan`; what was put last comes first."""
+        """See `Items.scan`; rows that were put last come first."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted), "rows_max": rows_max}
         for found in self._connection.execute(
             schema.SELECT_BELOW if prefix else schema.SELECT_ALL, where
@@ -55,16 +56,16 @@ class SqliteItems:
         for namespace, key, *entry in self._connection.execute(schema.SELECT_VECTORS, where):
             vector, path, crc = entry
             if is_sound((namespace, key), path, vector, crc):
-                yield (parted(namespace), key), vector
+                yield (split_namespace(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
         """See `Items.namespaces`."""
         rows = self._connection.execute(schema.SELECT_NAMESPACES, _where(prefix, visible_from))
-        return [parted(namespace) for (namespace,) in rows]
+        return [split_namespace(namespace) for (namespace,) in rows]
 
     def put(self, address: Address, put: ItemPut, now: int) -> None:
         """See `Items.put`."""
-        where = joined(address[0]), address[1]
+        where = join_namespace(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
         crc = item_sum(where, put.text, put.ttl, (now, now, expires))
@@ -77,7 +78,7 @@ class SqliteItems:
 
     def delete(self, address: Address) -> None:
         """See `Items.delete`."""
-        where = joined(address[0]), address[1]
+        where = join_namespace(address[0]), address[1]
         self._connection.execute(schema.DELETE_ITEM, where)
         self._connection.execute(schema.DELETE_VECTORS, where)
 
@@ -88,20 +89,20 @@ class SqliteItems:
             self.touch_now(now)
 
     def touch_now(self, now: int) -> None:
-        """Let the rows live anew that a transaction which only reads has found."""
+        """Start the time to live of the rows in `touched` again."""
         for namespace, key in self.touched:
-            where = {"namespace": joined(namespace), "key": key, "now": now}
+            where = {"namespace": join_namespace(namespace), "key": key, "now": now}
             self._connection.execute(schema.UPDATE_EXPIRY, where)
         self.touched.clear()
 
     def sweep(self, now: int) -> int:
-        """Remove what has expired; how many rows."""
+        """Remove expired rows; return how many."""
         self._connection.execute(schema.DELETE_EXPIRED_VECTORS, (now,))
         return self._connection.execute(schema.DELETE_EXPIRED, (now,)).rowcount
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Give a connection what the statements above call."""
+    """Register the Python functions that the statements call."""
     connection.create_function("actorgraph_matches", 9, _matches, deterministic=True)
 
 
@@ -131,4 +132,4 @@ def _where(prefix: Namespace, visible_from: int | None) -> dict[str, Any]:
 
 
 def _row(found: tuple[Any, ...]) -> ItemRow:
-    return ItemRow(parted(str(found[0])), *found[1:])
+    return ItemRow(split_namespace(str(found[0])), *found[1:])
