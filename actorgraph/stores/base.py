@@ -1,4 +1,7 @@
-"""BaseStore: the interface of stores. Implement `batch` and `abatch`; the rest calls them."""
+"""BaseStore: the interface of stores. Implement `batch` and `abatch`; the rest calls them.
+
+AsyncBatchedBaseStore also carries out single operations of concurrent tasks together.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

@@ -171,7 +171,8 @@ def _check_filter(wanted: Any) -> None:
         return
     if not isinstance(wanted, Mapping):
         raise InvalidStoreOperationError(
-            f"filter must be a dict, got {wanted!r}", do='use a dict, such as {"kind": "note"}'
+            f"filter must be a dict, got {type(wanted).__name__}",
+            do='use a dict, such as {"kind": "note"}',
         )
     _check_fields(wanted)
 

@@ -42,11 +42,13 @@ def is_sound(where: tuple[str, str], path: str, vector: bytes, found: int | None
     with suppress(TypeError, ValueError):
         if type(vector) is bytes and found in (None, vector_sum(where, path, vector)):
             return True
-    warn("item.damaged", error=str(damaged(*where, f"the vector of {path!r} has changed")))
+    warn("item.damaged", error=str(damaged_item(*where, f"the vector of {path!r} has changed")))
     return False
 
 
-def damaged(namespace: object, key: object, why: str = "its checksum is wrong") -> StorageError:
+def damaged_item(
+    namespace: object, key: object, why: str = "its checksum is wrong"
+) -> StorageError:
     """Return the error of a damaged item or vector."""
     return StorageError(
         f"the item {key!r} in {namespace!r} is damaged: {why}",

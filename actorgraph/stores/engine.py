@@ -15,7 +15,7 @@ import msgspec
 
 from actorgraph.errors import StorageError
 from actorgraph.stores.checks import INTEGER_MAX, checked_ops
-from actorgraph.stores.checksums import damaged, item_sum
+from actorgraph.stores.checksums import damaged_item, item_sum
 from actorgraph.stores.embedding import Embedder, steps_of
 from actorgraph.stores.log import warn
 from actorgraph.stores.namespaces import join_namespace, listed, plain_prefix
@@ -269,8 +269,8 @@ def _value(row: ItemRow) -> Any:
             return from_text(row.text)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         why = f"{type(e).__name__}: {e}"
-        raise damaged(row.namespace, row.key, why) from e
-    raise damaged(row.namespace, row.key)
+        raise damaged_item(row.namespace, row.key, why) from e
+    raise damaged_item(row.namespace, row.key)
 
 
 def _readable_items(found: list[tuple[ItemRow, float | None]]) -> Iterator[SearchItem]:

@@ -17,11 +17,11 @@ from actorgraph.errors import CheckpointError
 from actorgraph.savers.foreign.calls import SaverMethods
 from actorgraph.savers.foreign.forms import from_langgraph
 from actorgraph.savers.foreign.keeping import apply_retention, threads_with
-from actorgraph.savers.foreign.ledger import NOTE_CHANNEL, puts
+from actorgraph.savers.foreign.ledger import NOTE_CHANNEL, put_writes_calls
 from actorgraph.savers.foreign.live import LiveCodec
-from actorgraph.savers.foreign.reading import matches, place_of, record_of, stored_of
+from actorgraph.savers.foreign.reading import address_of, matches, record_of, stored_checkpoint
 from actorgraph.savers.foreign.versions import SaverStyle, number_of
-from actorgraph.savers.foreign.writing import LastCheckpoint, missing, put_of
+from actorgraph.savers.foreign.writing import LastCheckpoint, missing_values, put_arguments
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -49,7 +49,7 @@ PlaceConfig = dict[str, dict[str, Any]]
 _NO_PARENT = LastCheckpoint(None, {}, {}, {}, {})
 
 
-def at(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> PlaceConfig:
+def config_for(thread_id: str, namespace: str, checkpoint: bytes | None = None) -> PlaceConfig:
     """Return the config that addresses a checkpoint, or the newest one of a namespace."""
     place: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint is not None:
@@ -170,12 +170,12 @@ class ForeignBackend:
             heads[commit.namespace] = commit.head
             return False
         thread.last.clear()
-        found = await self._calls.call("get_tuple", at(commit.thread_id, commit.namespace))
-        heads[commit.namespace] = None if found is None else place_of(found)[2]
+        found = await self._calls.call("get_tuple", config_for(commit.thread_id, commit.namespace))
+        heads[commit.namespace] = None if found is None else address_of(found)[2]
         rows = answer_rows(commit)
         if not rows or found is None:
             return False
-        there = {(row.task, row.index, row.generation) for row in stored_of(found).ledger}
+        there = {(row.task, row.index, row.generation) for row in stored_checkpoint(found).ledger}
         return any((row.task, row.index, row.generation) in there for row in rows)
 
     async def _parent(
@@ -187,7 +187,7 @@ class ForeignBackend:
         last = thread.last.get(commit.namespace)
         if last is not None and last.id == parent:
             return last
-        place = at(commit.thread_id, commit.namespace, parent)
+        place = config_for(commit.thread_id, commit.namespace, parent)
         found = await self._calls.call("get_tuple", place)
         if found is None:
             return None
@@ -197,11 +197,11 @@ class ForeignBackend:
 
     async def _put(self, commit: Commit, thread: _Thread, row: CheckpointRow) -> None:
         last = await self._parent(commit, thread, row.parent) or _NO_PARENT
-        absent = missing(row, last)
+        absent = missing_values(row, last)
         if absent:
             last = await self._with_missing_values(commit, last, absent)
-        put, thread.last[commit.namespace] = put_of(row, last, self._style)
-        place = at(commit.thread_id, commit.namespace, row.parent)
+        put, thread.last[commit.namespace] = put_arguments(row, last, self._style)
+        place = config_for(commit.thread_id, commit.namespace, row.parent)
         await self._calls.call("put", place, put.checkpoint, put.metadata, put.new_versions)
 
     async def _with_missing_values(
@@ -222,7 +222,7 @@ class ForeignBackend:
                 c in held and number_of(versions_.get(c, 0)) == n for c, n in absent.items()
             )
 
-        config = at(commit.thread_id, commit.namespace)
+        config = config_for(commit.thread_id, commit.namespace)
         for found in await self._calls.listed(has_one, None, config=config):
             for channel, number in absent.items():
                 version = found.checkpoint["channel_versions"].get(channel, 0)
@@ -235,8 +235,8 @@ class ForeignBackend:
 
     async def _put_ledger(self, commit: Commit, rows: list[LedgerRow]) -> None:
         for row in rows:
-            place = at(commit.thread_id, commit.namespace, row.base)
-            for task, writes, path in puts(row, self._style):
+            place = config_for(commit.thread_id, commit.namespace, row.base)
+            for task, writes, path in put_writes_calls(row, self._style):
                 before = await self._earlier_writes(place, task) if row.index > 0 else []
                 await self._calls.call("put_writes", place, [*before, *writes], task, path)
 
@@ -264,7 +264,7 @@ class ForeignBackend:
         if isinstance(query, CountCheckpoints):
             return len(await self._page(ListCheckpoints(query.thread_id, query.namespace)))
         assert isinstance(query, ListCheckpoints), "this saver keeps no runs"
-        found = [stored_of(item) for item in await self._page(query)]
+        found = [stored_checkpoint(item) for item in await self._page(query)]
         if query.bare:
             return [msgspec.structs.replace(s, blobs={}, ledger=()) for s in found]
         if not query.ancestors:
@@ -273,15 +273,15 @@ class ForeignBackend:
 
     async def _load(self, query: LoadCheckpoint) -> Loaded:
         thread = self._threads.get(query.thread_id)
-        newest = await self._calls.call("get_tuple", at(query.thread_id, query.namespace))
+        newest = await self._calls.call("get_tuple", config_for(query.thread_id, query.namespace))
         found, epoch = newest, thread.state.epoch if thread else 1
         if newest is None:
             return Loaded(epoch=epoch, open_run=thread.run if thread else None)
-        head = place_of(newest)[2]
+        head = address_of(newest)[2]
         if query.id is not None and query.id != head:
-            place = at(query.thread_id, query.namespace, query.id)
+            place = config_for(query.thread_id, query.namespace, query.id)
             found = await self._calls.call("get_tuple", place)
-        stored = None if found is None else stored_of(found)
+        stored = None if found is None else stored_checkpoint(found)
         if stored is not None and query.ancestors:
             stored = await self._with_ancestors(stored)
         return Loaded(
@@ -295,12 +295,12 @@ class ForeignBackend:
     async def _page(self, query: ListCheckpoints) -> list[Any]:
         config = None
         if query.thread_id is not None:
-            config = at(query.thread_id, query.namespace or "")
+            config = config_for(query.thread_id, query.namespace or "")
             if query.namespace is None:
                 del config["configurable"]["checkpoint_ns"]
         before = None
         if query.before is not None and query.thread_id is not None:
-            before = at(query.thread_id, query.namespace or "", query.before)
+            before = config_for(query.thread_id, query.namespace or "", query.before)
         # Savers may list one namespace after the other, so the saver's first `limit` ones are the
         # newest only within one namespace.
         ordered = None not in (query.thread_id, query.namespace) and not query.oldest_first
@@ -310,7 +310,7 @@ class ForeignBackend:
             config=config,
             before=before,
         )
-        found.sort(key=lambda item: place_of(item)[2], reverse=not query.oldest_first)
+        found.sort(key=lambda item: address_of(item)[2], reverse=not query.oldest_first)
         return found[: query.limit] if query.limit is not None else found
 
     async def _with_ancestors(self, stored: StoredCheckpoint) -> StoredCheckpoint:
@@ -318,11 +318,11 @@ class ForeignBackend:
         record = decode_record(stored.row.record)
         left, ancestors, above = set(record.deltas), list[StoredCheckpoint](), stored
         while left and above.row.parent is not None:
-            place = at(stored.thread_id, stored.namespace, above.row.parent)
+            place = config_for(stored.thread_id, stored.namespace, above.row.parent)
             found = await self._calls.call("get_tuple", place)
             if found is None:
                 break
-            above = stored_of(found)
+            above = stored_checkpoint(found)
             ancestors.append(above)
             left.intersection_update(decode_record(above.row.record).deltas)
         return msgspec.structs.replace(stored, ancestors=tuple(ancestors))
@@ -332,4 +332,4 @@ def _last_checkpoint(found: Any) -> LastCheckpoint:
     checkpoint = found.checkpoint
     values = {c: from_langgraph(v) for c, v in checkpoint["channel_values"].items()}
     versions, seen = checkpoint["channel_versions"], checkpoint["versions_seen"]
-    return LastCheckpoint(place_of(found)[2], values, versions, seen, {})
+    return LastCheckpoint(address_of(found)[2], values, versions, seen, {})

@@ -20,7 +20,7 @@ NEEDED = ("get_tuple", "list", "put", "put_writes")
 _BASES = ("langgraph.checkpoint.base", "actorgraph.api.saver_base")
 
 
-def missing(saver: object) -> list[str]:
+def missing_methods(saver: object) -> list[str]:
     """Return which of the four needed methods a saver lacks, both async and blocking."""
     return [name for name in NEEDED if not (has(saver, f"a{name}") or has(saver, name))]
 

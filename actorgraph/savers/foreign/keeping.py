@@ -4,7 +4,7 @@ from typing import Any
 
 from actorgraph.errors import NotSupportedError
 from actorgraph.savers.foreign.calls import SaverMethods
-from actorgraph.savers.foreign.reading import place_of
+from actorgraph.savers.foreign.reading import address_of
 from actorgraph.savers.judge import refused_copy
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
@@ -50,7 +50,7 @@ async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
     found: set[str] = set()
 
     def note(item: Any) -> bool:
-        thread_id, _, checkpoint = place_of(item)
+        thread_id, _, checkpoint = address_of(item)
         run = (item.metadata or {}).get("run_id")
         wanted = query.runs is None or str(run) in query.runs
         old = query.older is None or _created(checkpoint) < query.older

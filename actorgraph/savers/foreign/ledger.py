@@ -24,7 +24,9 @@ PendingWrite = tuple[str, str, Any]
 _NAMED = {CONTROL_INDEX[name]: name for name in ("__error__", "__interrupt__", "__resume__")}
 
 
-def puts(row: LedgerRow, style: SaverStyle) -> list[tuple[str, list[tuple[str, Any]], str]]:
+def put_writes_calls(
+    row: LedgerRow, style: SaverStyle
+) -> list[tuple[str, list[tuple[str, Any]], str]]:
     """Return the calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
     writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
@@ -45,7 +47,7 @@ def _note_id(row: LedgerRow) -> str:
     return as_text(blake2b(place, digest_size=16).digest())
 
 
-def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
+def ledger_rows(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
     """Return the rows of pending writes; those that LangGraph wrote have no task path.
 
     Args:

@@ -6,7 +6,7 @@ import msgspec
 
 from actorgraph.codec.records import Record, encode_json, encode_record
 from actorgraph.savers.foreign.forms import from_langgraph
-from actorgraph.savers.foreign.ledger import rows_of
+from actorgraph.savers.foreign.ledger import ledger_rows
 from actorgraph.savers.foreign.live import live_payload
 from actorgraph.savers.foreign.versions import numbers_of
 from actorgraph.savers.judge import newest_rows
@@ -21,7 +21,7 @@ COUNTERS = "counters_since_delta_snapshot"
 _COLUMNS = frozenset({"source", "step", "run_id", COUNTERS, EXTRA})
 
 
-def place_of(found: Any) -> tuple[str, str, bytes]:
+def address_of(found: Any) -> tuple[str, str, bytes]:
     """Return thread id, namespace and checkpoint id of a tuple."""
     place = found.config["configurable"]
     checkpoint = as_bytes(found.checkpoint["id"])
@@ -55,13 +55,13 @@ def record_of(found: Any) -> Record:
     )
 
 
-def stored_of(found: Any) -> StoredCheckpoint:
+def stored_checkpoint(found: Any) -> StoredCheckpoint:
     """Return the rows of a tuple.
 
     Raises:
         SerializationError: a version doesn't begin with a number.
     """
-    thread_id, namespace, checkpoint = place_of(found)
+    thread_id, namespace, checkpoint = address_of(found)
     metadata = dict(found.metadata or {})
     extra = metadata.get(EXTRA) or {}
     run = _run_of(metadata)
@@ -88,13 +88,13 @@ def stored_of(found: Any) -> StoredCheckpoint:
         blobs={channel: live_payload(from_langgraph(value)) for channel, value in values.items()},
         ranges={},
         ends={},
-        ledger=newest_rows(rows_of(checkpoint, found.pending_writes or ())),
+        ledger=newest_rows(ledger_rows(checkpoint, found.pending_writes or ())),
     )
 
 
 def matches(found: Any, query: ListCheckpoints) -> bool:
     """Whether a listing asks for a tuple."""
-    thread_id, namespace, checkpoint = place_of(found)
+    thread_id, namespace, checkpoint = address_of(found)
     if query.thread_id not in (None, thread_id) or query.namespace not in (None, namespace):
         return False
     if query.before is not None and checkpoint >= query.before:

@@ -44,7 +44,7 @@ class PutArguments(msgspec.Struct, frozen=True):
     new_versions: dict[str, Any]
 
 
-def put_of(
+def put_arguments(
     row: CheckpointRow, last: LastCheckpoint, style: SaverStyle
 ) -> tuple[PutArguments, LastCheckpoint]:
     """Return the arguments of `put` that store a checkpoint, and it as the next one's parent.
@@ -74,7 +74,7 @@ def put_of(
     return put, LastCheckpoint(row.id, values, versions, seen, lists)
 
 
-def missing(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
+def missing_values(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
     """Return channel -> version of the values that are neither new nor the parent's.
 
     A checkpoint that copies another one is a sibling of it: it has that one's values and the

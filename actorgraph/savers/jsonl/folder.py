@@ -15,7 +15,7 @@ from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.index import ThreadIndex, damaged, load
+from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line, load
 from actorgraph.savers.jsonl.lines import decode_heading
 from actorgraph.savers.jsonl.list_rows import ListRowCache
 from actorgraph.savers.jsonl.marks import Marks
@@ -187,7 +187,7 @@ def _thread_in(path: Path, *, inputs: bool) -> str | None:
                 heading = decode_heading(text) if text.strip() else None
             except (ValueError, CheckpointError) as error:
                 if text.startswith(_BEGIN) and text.endswith(b"\n"):
-                    raise damaged(str(path), number, position, error) from error
+                    raise damaged_line(str(path), number, position, error) from error
                 return None
             position += len(text)
             if heading is not None and (heading.checkpoints or inputs):

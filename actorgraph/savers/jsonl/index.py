@@ -133,7 +133,7 @@ class ThreadIndex:
         try:
             line = decode_line(os.pread(descriptor, self.length(number), start))
         except ValueError as error:
-            raise damaged(self.path, number, start, error) from error
+            raise damaged_line(self.path, number, start, error) from error
         return line
 
     def lines(self) -> Iterator[Line]:
@@ -200,11 +200,11 @@ def _next(index: ThreadIndex, text: bytes, physical: int, position: int) -> Line
             msg = f"it has number {line.line}, expected {len(index.starts) + 1}"
             raise ValueError(msg)
     except ValueError as error:
-        raise damaged(index.path, physical, position, error) from error
+        raise damaged_line(index.path, physical, position, error) from error
     return line
 
 
-def damaged(path: str, number: int, position: int, error: Exception) -> DamagedRowError:
+def damaged_line(path: str, number: int, position: int, error: Exception) -> DamagedRowError:
     """Return the error of a line that can't be read.
 
     Args:

@@ -10,7 +10,7 @@ from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import Resealer
 
 
-def resealed(line: Line, resealer: Resealer) -> Line:
+def resealed_line(line: Line, resealer: Resealer) -> Line:
     """Re-encrypt the payloads of a line, in place; return it.
 
     Raises:

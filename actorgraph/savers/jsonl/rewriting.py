@@ -13,7 +13,7 @@ from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import TEMPORARY, Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, ValueEntry, encode_line, raw_of, raw_text, text_of
-from actorgraph.savers.jsonl.resealing import resealed
+from actorgraph.savers.jsonl.resealing import resealed_line
 from actorgraph.savers.judge import refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
 from actorgraph.values.commits import Outcome, Refused, Stored
@@ -59,7 +59,7 @@ def apply_retention(
         if isinstance(request, HoldWhole):
             return _hold(folder, files, request, index)
         if isinstance(request, Reseal):
-            _rewrite(folder, files, index, partial(resealed, resealer=request.resealer))
+            _rewrite(folder, files, index, partial(resealed_line, resealer=request.resealer))
             return Stored()
         return _remove(folder, files, request, index)
     except StorageError:
@@ -91,7 +91,7 @@ def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
 
     def change(line: Line) -> Line:
         if request.resealer is not None:
-            line = resealed(line, request.resealer)
+            line = resealed_line(line, request.resealer)
         return msgspec.structs.replace(
             line, thread_id=request.thread_id, epoch=epoch, claim=None, ends=None
         )

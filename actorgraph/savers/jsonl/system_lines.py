@@ -57,7 +57,7 @@ _KINDS: dict[str, type[Any]] = {t.__name__: t for t in (*SYSTEM_REQUESTS, Noted,
 _ENTRIES = msgspec.json.Decoder(SystemLine)
 
 
-def encode_record(number: int, record: SystemRecord) -> bytes:
+def encode_system_line(number: int, record: SystemRecord) -> bytes:
     """Encode a line of the file of runs, with its checksum and a newline.
 
     Raises:
@@ -67,7 +67,7 @@ def encode_record(number: int, record: SystemRecord) -> bytes:
     return encode_line(SystemLine(RUNS_FORMAT, number, type(record).__name__, body))
 
 
-def decode_record(text: bytes, number: int) -> SystemRecord:
+def decode_system_line(text: bytes, number: int) -> SystemRecord:
     """Verify and decode a line of the file of runs.
 
     Args:

@@ -15,14 +15,14 @@ import msgspec
 
 from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
-from actorgraph.savers.jsonl.index import ThreadIndex, damaged
+from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line
 from actorgraph.savers.jsonl.marks import Marks
 from actorgraph.savers.jsonl.system_lines import (
     Forgotten,
     Noted,
     SystemRecord,
-    decode_record,
-    encode_record,
+    decode_system_line,
+    encode_system_line,
 )
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
@@ -91,7 +91,7 @@ class RunLog:
         """
         records = [*self._notes, *records]
         data = b"".join(
-            encode_record(self._lines + n, record) for n, record in enumerate(records, 1)
+            encode_system_line(self._lines + n, record) for n, record in enumerate(records, 1)
         )
         is_new = not self._size
         try:
@@ -182,9 +182,9 @@ class RunLog:
                 if not text.endswith(b"\n"):
                     return  # the torn end of a write that was never acknowledged
                 try:
-                    self._apply(decode_record(text, self._lines + 1))
+                    self._apply(decode_system_line(text, self._lines + 1))
                 except ValueError as error:
-                    raise damaged(self.path, self._lines + 1, self._size, error) from error
+                    raise damaged_line(self.path, self._lines + 1, self._size, error) from error
                 self._size += len(text)
                 self._lines += 1
 
@@ -208,7 +208,7 @@ class RunLog:
     def _rewrite(self, files: Files) -> None:
         temporary = str(Path(self.path).with_name(f".{LOG_NAME}.tmp"))
         records = list(self._snapshot())
-        data = b"".join(encode_record(number, record) for number, record in enumerate(records, 1))
+        data = b"".join(encode_system_line(n, record) for n, record in enumerate(records, 1))
         try:
             descriptor = files.create(temporary)
             try:
@@ -270,7 +270,7 @@ class Stage:
             # Stored without `if_busy`: replaying the log must not judge it again.
             request = PutRun(request.row, request.thread_id, request.size)
         try:
-            encode_record(1, request)
+            encode_system_line(1, request)
         except (ValueError, TypeError) as cause:
             return Refused(_refused(request, cause))
         self._note(request)

@@ -20,7 +20,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
 from actorgraph.savers.sqlite.failures import file_damaged, is_invalid_utf8, translate_for_saver
 from actorgraph.savers.sqlite.pages import checked_row, ledger_row, parsed_row, read_checkpoints
-from actorgraph.savers.sqlite.retention import count, threads
+from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -95,9 +95,9 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
     if isinstance(query, LoadCheckpoint):
         return _load(connection, query)
     if isinstance(query, ListThreads):
-        return threads(connection, query)
+        return list_threads(connection, query)
     if isinstance(query, CountCheckpoints):
-        return count(connection, query)
+        return count_checkpoints(connection, query)
     if isinstance(query, ListRuns | ReadEvents):
         return systems.answer(connection, query)
     return _page(connection, query)

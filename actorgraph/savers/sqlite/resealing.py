@@ -40,7 +40,7 @@ Changes = list[tuple[str, Sequence[tuple[object, ...]]]]
 """Statements, each with the parameter rows to execute it with."""
 
 
-def resealed(
+def resealed_rows(
     connection: sqlite3.Connection, source: ThreadState, target: ThreadState, resealer: Resealer
 ) -> Changes:
     """Return the changes that re-encrypt a thread's rows; nothing is written yet.
@@ -73,7 +73,7 @@ def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[obje
     return [(thread.row, *row) for row in rows]
 
 
-def carry_out(connection: sqlite3.Connection, changes: Changes) -> None:
-    """Execute the changes that `resealed` returned."""
+def execute_changes(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Execute the changes that `resealed_rows` returned."""
     for statement, rows in changes:
         connection.executemany(statement, rows)

@@ -18,7 +18,7 @@ from actorgraph.savers.soundness import check_head, sound_points, sound_threads,
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
 from actorgraph.savers.sqlite.failures import is_invalid_utf8
-from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
+from actorgraph.savers.sqlite.resealing import Changes, execute_changes, resealed_rows
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
     CopyThread,
@@ -57,14 +57,14 @@ def apply_retention(
     return _remove(connection, request, thread)
 
 
-def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
+def list_threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     """Answer `ListThreads`."""
     if query.older is not None:
         found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
         old = [thread_id for (thread_id,) in found]
         if query.runs is None or not old:
             return old
-        named = threads(connection, ListThreads(query.runs))
+        named = list_threads(connection, ListThreads(query.runs))
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
@@ -99,7 +99,7 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
         check_head((request.source, epoch, run, next_seq, head), crc)
         if request.resealer is not None:
             where = ThreadState(request.source, source)
-            changes = resealed(connection, where, thread, request.resealer)
+            changes = resealed_rows(connection, where, thread, request.resealer)
     except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
         return _refused(request.source, error)
     # Checksums cover the thread id, combined by exclusive or: the statements exchange that part.
@@ -107,7 +107,7 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     for statement in sql.COPY_THREAD:
         named = {"source": source, "target": thread.row, "other": other}
         connection.execute(statement, named)
-    carry_out(connection, changes)
+    execute_changes(connection, changes)
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
@@ -124,10 +124,10 @@ def _refused(thread_id: str, error: Exception) -> Outcome:
 def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
     if thread.row is not None:
         try:
-            changes = resealed(connection, thread, thread, request.resealer)
+            changes = resealed_rows(connection, thread, thread, request.resealer)
         except Exception as error:  # noqa: BLE001 - as above
             return _refused(thread.thread_id, error)
-        carry_out(connection, changes)
+        execute_changes(connection, changes)
     return Stored()
 
 
@@ -149,7 +149,7 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
     return Stored()
 
 
-def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
+def count_checkpoints(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
     """Answer `CountCheckpoints`."""
     where = {"thread": query.thread_id, "namespace": query.namespace}
     return connection.execute(sql.COUNT_CHECKPOINTS, where).fetchone()[0]
@@ -195,7 +195,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
         thread.run = None
     freed = 0
     if found.clears:
-        freed = _take_out(connection, thread, found)
+        freed = _delete_rows(connection, thread, found)
         thread.heads = {}
         head = connection.execute(sql.SELECT_HEAD, (thread.row, "")).fetchone()
         thread.heads[""] = head[0] if head else None
@@ -205,7 +205,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:
+def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:
     """Delete the rows of a removal.
 
     Returns: how many rows of values, and of writes without a checkpoint, were deleted.
