@@ -1,1 +1,1 @@
-"""Savers: durable homes of checkpoints. Each is the port's four methods over one store."""
+"""Savers store checkpoints; each implements `ports.Saver` for one backend."""

@@ -1,12 +1,13 @@
-"""Checksums of stored rows: a row that has changed on the disk is refused, never read.
+"""Checksums of stored rows: a row that has changed on disk is refused, never read.
 
-A row's checksum is a CRC-32 of its text and its bytes, combined by exclusive or with that of its
-thread's id and with those of the parts that are replaced later. So a row gets another parent, or a
-copy of it another thread, without being read: what was wrong before stays wrong. The integers by
-which a store finds a thread are not in it. Stores with the same row have the same checksum.
+A row's checksum is a CRC-32 of its text and bytes, XORed with the CRC-32 of its thread's id and
+with those of the parts that may be replaced later (parent, record). So a statement can give a row
+another parent, or copy it to another thread, and correct its checksum without reading the row: a
+row that was damaged before stays damaged. The integer keys of threads in a store are not part of
+it, so the same row has the same checksum in every store.
 
-Rows that were written before there were checksums have none, and are taken as they are. This finds
-accidents; who changes a file on purpose can change the checksum too (see `Codec(keys=...)`).
+Rows of versions without checksums have None, and are not checked. This detects accidents, not
+tampering: whoever edits a file can recompute a CRC. Against that, see `Codec(keys=...)`.
 """
 
 from functools import lru_cache
@@ -18,12 +19,12 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.systems import EventRow, RunRow
 
 _PARENT, _RECORD, _POINT, _BLOB, _WRITES, _RUN, _HEAD, _EVENT, _SYSTEM = range(1, 10)
-"""What a checksum begins with, so that equal bytes in different parts don't cancel out."""
-RESTORE = "restore it from a backup; or, if the thread may go, delete it: delete_thread(thread_id)"
+"""Start values of the CRCs, one per part: equal bytes in two parts must not cancel out by XOR."""
+RESTORE = "restore it from a backup, or delete the thread if you can: delete_thread(thread_id)"
 
 
 def _signed(found: int) -> int:
-    """As a database of signed integers of four bytes holds it."""
+    """An unsigned CRC-32 as a signed integer of four bytes, as databases store it."""
     return found - (1 << 32) if found >> 31 else found
 
 
@@ -46,7 +47,7 @@ def record_sum(record: str) -> int:
 def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: CheckpointRow) -> int:
     """The checksum of a row of `checkpoints`."""
     source = row.source if isinstance(row.source, str) else str(row.source)  # as it is stored
-    # `join` and not a format: that of a name which is an Enum's is another text than is stored.
+    # `join`, not an f-string: that formats a member of a str Enum as another text than is stored.
     texts = "\n".join((namespace, source, row.next, row.metadata))  # noqa: FLY002
     found = crc32(b"%d,%d\n" % (sequence, row.step) + texts.encode(), _POINT)
     own = _signed(crc32(row.run or b"", crc32(row.id, found)))
@@ -67,7 +68,7 @@ def writes_sum(thread_id: str, namespace: str, row: LedgerRow) -> int:
 
 
 def run_sum(thread_id: str, run: bytes, head: bytes | None, mode: str, given: bytes | None) -> int:
-    """The checksum of a row of `runs`, as long as the run goes on."""
+    """The checksum of a row of `runs`, until the run ends."""
     found = crc32(head or b"", crc32(run, crc32(mode.encode(), _RUN)))
     if given is not None:
         found = crc32(given, crc32(b"input", found))
@@ -87,22 +88,22 @@ def event_sum(run: bytes, row: EventRow) -> int:
 
 
 def system_sum(row: RunRow) -> int:
-    """The checksum of what never changes in a row of `system_runs`."""
+    """The checksum of those columns of a row of `system_runs` that never change."""
     key = f"{row.created}\n{row.graph}\n{row.metadata}"
     found = crc32(row.payload, crc32(row.run, crc32(key.encode(), _SYSTEM)))
     return _signed(found) ^ thread_sum(row.thread_id)
 
 
 def point_key(namespace: str, identifier: object) -> str:
-    """A checkpoint, in the text of an error."""
+    """Name a checkpoint in the text of an error."""
     named = as_text(identifier) if isinstance(identifier, bytes) else repr(identifier)[:80]
     return f"checkpoint {named} of namespace {namespace!r}"
 
 
 def damaged(thread_id: str, what: str, why: str = "its checksum is wrong") -> DamagedRowError:
-    """The error of a row that is not as it was written.
+    """Error for a row that is not as it was written.
 
     Args:
-        what: the row, by its key.
+        what: names the row by its key.
     """
     return DamagedRowError(f"{what} of thread {thread_id!r} is damaged: {why}", do=RESTORE)

@@ -1,8 +1,8 @@
-"""MemoryBackend: everything in dicts of this process, encoded as in any other saver.
+"""MemoryBackend: stores checkpoints in dicts of this process, encoded as in any other saver.
 
-For tests, demos and graphs whose threads may end with the process. Values go through the codec,
-so what can't be stored in a database can't be stored here either, and what a node changes
-later doesn't change what was saved.
+For tests, demos and graphs whose threads may be lost with the process. Values go through the codec,
+so a value that can't be stored in a database can't be stored here either, and objects that a node
+mutates later don't change a saved checkpoint.
 """
 
 import threading
@@ -21,18 +21,16 @@ from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedE
 from actorgraph.savers.judge import (
     ThreadState,
     answer_rows,
-    branches_off,
+    branch_base,
     fence,
     judge,
-    newest_rows,
     refused_copy,
+    sorted_ledger,
 )
-from actorgraph.savers.memory_log import log, settled
+from actorgraph.savers.memory_log import CheckpointEntry, MemoryThread, log, settled
 from actorgraph.savers.memory_resealing import reseal
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.memory_threads import (
-    MemoryThread,
-    Place,
     copied,
     has_runs,
     hold,
@@ -67,11 +65,11 @@ from actorgraph.values.retention import (
 )
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, ListRuns, ReadEvents
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
 class MemoryBackend:
-    """A store without a file. Safe to use from several threads and event loops.
+    """Stores checkpoints in memory. Safe to use from several threads and event loops.
 
     Args: see `InMemorySaver`.
     """
@@ -97,31 +95,33 @@ class MemoryBackend:
         self._lock = threading.Lock()
 
     def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
-        """Store a batch without waiting."""
+        """Store a batch without waiting; see `ports.Saver.commit`."""
+        # One lock for everything, held for a whole batch: readers see all of it or nothing, and
+        # nothing below waits for anything.
         with self._lock:
             if len(batch) == 1:
                 return [self._apply(batch[0])]
             return [self._apply(request) for request in batch]
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
-        """Answer reads without waiting; reads leave no trace."""
+        """Answer reads without waiting; a read of an unknown thread creates nothing."""
         with self._lock:
             return [self._answer(query) for query in queries]
 
     def copy_to_file(self, dest: str) -> None:
-        """Store everything, as it is at one moment, in a new SQLite file; blocking.
+        """Store a consistent snapshot of everything in a new SQLite file; blocking.
 
         Raises:
-            NotSupportedError: objects are kept as they are, so there is nothing to store.
-            InvalidConfigError: there is something at `dest`.
-            StorageError: it can't be written; nothing is left of it.
+            NotSupportedError: with `copy="none"` values are kept as objects, not as bytes.
+            InvalidConfigError: `dest` exists.
+            StorageError: the file can't be written; a partial one is removed.
         """
         if isinstance(self.codec, ReferenceCodec):
             raise NotSupportedError(
-                "a saver with copy='none' keeps objects, and a file takes data only",
-                do="use InMemorySaver() or SqliteSaver(path) for what shall be backed up",
+                "a saver with copy='none' keeps objects, which can't be written to a file",
+                do="use InMemorySaver() or SqliteSaver(path) for threads that need a backup",
             )
-        # Here, because the tables of SQLite are nothing to a program that only keeps threads.
+        # Imported here: a program that never makes a backup doesn't load the SQLite saver.
         from actorgraph.savers.memory_backup import rows_of, write
 
         with self._lock:
@@ -132,10 +132,10 @@ class MemoryBackend:
         write(dest, rows)
 
     async def open(self) -> None:
-        """See `ports.Saver.open`; nothing to do."""
+        """See `ports.Saver.open`; does nothing."""
 
     async def close(self) -> None:
-        """See `ports.Saver.close`; the data stays until the object is collected."""
+        """See `ports.Saver.close`; the data stays until the object is garbage collected."""
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
         """See `ports.Saver.commit`."""
@@ -152,9 +152,9 @@ class MemoryBackend:
                 if isinstance(request, AdoptRun) and isinstance(outcome, Stored):
                     self._fence(request)
                 return outcome
-            return self._keep(request)
+            return self._apply_retention(request)
         thread = self._threads.get(request.thread_id)
-        if thread is None:
+        if thread is None:  # put into `_threads` once the commit is accepted
             thread = MemoryThread(ThreadState(request.thread_id))
         if request.owner is not None and (refused := self._systems.refused(request)):
             return refused
@@ -162,7 +162,7 @@ class MemoryBackend:
         answered = claims and any(
             _has_row(settled(thread), request, row) for row in answer_rows(request)
         )
-        base = branches_off(request)
+        base = branch_base(request)
         based = base is None or (request.namespace, base) in settled(thread).by_id
         if claims and thread.state.owner is not None:
             owner = thread.state.owner
@@ -181,8 +181,8 @@ class MemoryBackend:
         if thread is not None:
             fence(thread.state, request)
 
-    def _keep(self, request: Kept) -> Outcome:
-        """Carry out a request about what a thread keeps."""
+    def _apply_retention(self, request: RetentionRequest) -> Outcome:
+        """Delete, copy, prune, hold or reseal a thread, or vacuum all."""
         if isinstance(request, Vacuum):
             empty = [t for t, known in self._threads.items() if is_left_over(settled(known))]
             for thread_id in empty:
@@ -191,9 +191,9 @@ class MemoryBackend:
         thread = self._known(request.thread_id)
         if isinstance(request, CopyThread):
             source = self._known(request.source)
-            if thread is not None and thread.places:
+            if thread is not None and thread.entries:
                 return Refused(refused_copy(request))
-            if source is None or not source.places:
+            if source is None or not source.entries:
                 return Stored()
             made = copied(source, request.thread_id, thread)
             refusal = None if request.resealer is None else _resealed(made, request.resealer)
@@ -204,10 +204,11 @@ class MemoryBackend:
             return Stored()
         if isinstance(request, DeleteThread):
             self._systems.forget_thread(request.thread_id)
-            # The epoch stays, so that a run that is still going on can't bring the data back.
+            # The epoch outlives the data and rises, so that a run that is still going on is
+            # refused and can't bring deleted data back.
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
             self._threads[request.thread_id] = MemoryThread(emptied)
-            return Stored(removed=len(thread.places))
+            return Stored(removed=len(thread.entries))
         if isinstance(request, Reseal):
             return _resealed(thread, request.resealer) or Stored()
         if isinstance(request, HoldWhole):
@@ -216,7 +217,7 @@ class MemoryBackend:
         return remove(thread, request)
 
     def _known(self, thread_id: str) -> MemoryThread | None:
-        """A thread whose tables are whole."""
+        """The thread with its log settled into its tables; None if there is no such thread."""
         thread = self._threads.get(thread_id)
         return None if thread is None else settled(thread)
 
@@ -228,8 +229,8 @@ class MemoryBackend:
             return sorted(t.state.thread_id for t in threads if has_runs(t, query))
         if isinstance(query, CountCheckpoints):
             thread = self._known(query.thread_id)
-            places = thread.places if thread else ()
-            return sum(query.namespace in (None, place.namespace) for place in places)
+            entries = thread.entries if thread else ()
+            return sum(query.namespace in (None, entry.namespace) for entry in entries)
         if isinstance(query, ListRuns | ReadEvents):
             return self._systems.answer(query)
         return self._page(query)
@@ -240,11 +241,11 @@ class MemoryBackend:
             return Loaded()
         head = thread.state.heads.get(query.namespace)
         wanted = query.id or head
-        place = thread.by_id.get((query.namespace, wanted)) if wanted else None
+        entry = thread.by_id.get((query.namespace, wanted)) if wanted else None
         run = thread.state.run
         return Loaded(
             epoch=thread.state.epoch,
-            checkpoint=None if place is None else _loaded(thread, place, query),
+            checkpoint=None if entry is None else _loaded(thread, entry, query),
             head=head,
             open_run=None if run is None else thread.runs[run],
             version_floor=_floor(thread, query.namespace, head),
@@ -254,16 +255,16 @@ class MemoryBackend:
         names = sorted(self._threads) if query.thread_id is None else [query.thread_id]
         threads = (thread for name in names if (thread := self._known(name)) is not None)
         found = (
-            (thread, place)
+            (thread, entry)
             for thread in threads
-            for place in in_order(thread.places, query, thread.state.thread_id, _id_of)
-            if _matches(thread, place, query)
+            for entry in in_order(thread.entries, query, thread.state.thread_id, _id_of)
+            if _matches(thread, entry, query)
         )
         if query.thread_id is None:
             ordered = sorted(found, key=lambda f: _id_of(f[1]), reverse=not query.oldest_first)
             found = iter(ordered)
         read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
-        return [read(thread, place) for thread, place in islice(found, query.limit)]
+        return [read(thread, entry) for thread, entry in islice(found, query.limit)]
 
 
 def _resealed(thread: MemoryThread, resealer: Resealer) -> Refused | None:
@@ -275,9 +276,12 @@ def _resealed(thread: MemoryThread, resealer: Resealer) -> Refused | None:
 
 
 def _floor(thread: MemoryThread, namespace: str, head: bytes | None) -> int:
-    """The highest version of the namespace: its head knows it, as branches count above it."""
-    place = thread.by_id.get((namespace, head)) if head else None
-    return decode_record(place.row.record).floor if place else 0
+    """The highest channel version of the namespace.
+
+    The head has it: a branch from an older checkpoint numbers its versions above the head's.
+    """
+    entry = thread.by_id.get((namespace, head)) if head else None
+    return decode_record(entry.row.record).floor if entry else 0
 
 
 def _has_row(thread: MemoryThread, commit: Commit, row: LedgerRow) -> bool:
@@ -285,45 +289,47 @@ def _has_row(thread: MemoryThread, commit: Commit, row: LedgerRow) -> bool:
     return (row.task, row.index, row.generation) in rows
 
 
-def _whole(thread: MemoryThread, place: Place, *, ancestors: bool) -> StoredCheckpoint:
-    """A checkpoint and, if asked for, the ancestors that its deltas need."""
-    record = decode_record(place.row.record)
-    stored = _read(thread, place, record)
+def _whole(thread: MemoryThread, entry: CheckpointEntry, *, ancestors: bool) -> StoredCheckpoint:
+    """A checkpoint and, if asked for, the ancestors that its DeltaChannels are folded from."""
+    record = decode_record(entry.row.record)
+    stored = _read(thread, entry, record)
     if not ancestors or not record.deltas:
         return stored
-    left, found, at = set(record.deltas), list[StoredCheckpoint](), place
+    left, found, at = set(record.deltas), list[StoredCheckpoint](), entry
     for _ in range(record.depth):
-        above = thread.by_id.get((place.namespace, at.row.parent or b""))
-        if above is None:
+        ancestor = thread.by_id.get((entry.namespace, at.row.parent or b""))
+        if ancestor is None:
             break
-        at, whole = above, decode_record(above.row.record)
+        at, whole = ancestor, decode_record(ancestor.row.record)
         ends = left.difference(whole.deltas)
         left -= ends
         found.append(_read(thread, at, whole.only(ends)))
     return msgspec.structs.replace(stored, ancestors=tuple(found))
 
 
-def _loaded(thread: MemoryThread, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
-    """A checkpoint with what the query asks for besides."""
-    stored = _whole(thread, place, ancestors=query.ancestors)
+def _loaded(
+    thread: MemoryThread, entry: CheckpointEntry, query: LoadCheckpoint
+) -> StoredCheckpoint:
+    """A checkpoint with the ancestors and the parent's ledger, where the query asks for them."""
+    stored = _whole(thread, entry, ancestors=query.ancestors)
     if not query.parent:
         return stored
-    rows = _ledger(thread, place.namespace, place.row.parent or b"")
+    rows = _ledger(thread, entry.namespace, entry.row.parent or b"")
     return msgspec.structs.replace(stored, parent_ledger=rows)
 
 
 def _ledger(thread: MemoryThread, namespace: str, point: bytes) -> tuple[LedgerRow, ...]:
-    return newest_rows(list(thread.ledger.get((namespace, point), {}).values()))
+    return sorted_ledger(list(thread.ledger.get((namespace, point), {}).values()))
 
 
-def _bare(thread: MemoryThread, place: Place) -> StoredCheckpoint:
-    """A checkpoint without its values and its ledger."""
-    where = (thread.state.thread_id, place.namespace, place.sequence)
-    return StoredCheckpoint(*where, place.row, {}, {}, {}, ())
+def _bare(thread: MemoryThread, entry: CheckpointEntry) -> StoredCheckpoint:
+    """A checkpoint without its values and ledger."""
+    where = (thread.state.thread_id, entry.namespace, entry.sequence)
+    return StoredCheckpoint(*where, entry.row, {}, {}, {}, ())
 
 
-def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoint:
-    namespace = place.namespace
+def _read(thread: MemoryThread, entry: CheckpointEntry, record: Record) -> StoredCheckpoint:
+    namespace = entry.namespace
     blobs = {
         channel: thread.blobs[key]
         for channel in record.blobs
@@ -341,30 +347,30 @@ def _read(thread: MemoryThread, place: Place, record: Record) -> StoredCheckpoin
     return StoredCheckpoint(
         thread_id=thread.state.thread_id,
         namespace=namespace,
-        sequence=place.sequence,
-        row=place.row,
+        sequence=entry.sequence,
+        row=entry.row,
         blobs=blobs,
         ranges=ranges,
         ends=ends,
-        ledger=_ledger(thread, namespace, place.row.id),
+        ledger=_ledger(thread, namespace, entry.row.id),
     )
 
 
-def _id_of(place: Place) -> bytes:
-    return place.row.id
+def _id_of(entry: CheckpointEntry) -> bytes:
+    return entry.row.id
 
 
-def _matches(thread: MemoryThread, place: Place, query: ListCheckpoints) -> bool:
-    if query.namespace not in (None, place.namespace):
+def _matches(thread: MemoryThread, entry: CheckpointEntry, query: ListCheckpoints) -> bool:
+    if query.namespace not in (None, entry.namespace):
         return False
     if query.before is not None:
-        bound = thread.by_id.get((place.namespace, query.before))
-        if bound is None or place.sequence >= bound.sequence:
+        bound = thread.by_id.get((entry.namespace, query.before))
+        if bound is None or entry.sequence >= bound.sequence:
             return False
     if not query.where:
         return True
-    columns = {"source": place.row.source, "step": place.row.step}
-    metadata = decode_metadata(place.row.metadata)
+    columns = {"source": entry.row.source, "step": entry.row.step}
+    metadata = decode_metadata(entry.row.metadata)
     shown = {**metadata, **columns}
     return all(
         key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1

@@ -1,4 +1,4 @@
-"""The rows of a saver in memory as those of a database, for a new SQLite file."""
+"""Back up a saver in memory: its rows as those of a new SQLite file."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,14 +11,14 @@ from actorgraph.savers.checksums import (
     run_sum,
     writes_sum,
 )
-from actorgraph.savers.memory_threads import MemoryThread
+from actorgraph.savers.memory_log import MemoryThread
 from actorgraph.savers.sqlite.filling import new_database
 
 _Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def rows_of(threads: list[MemoryThread]) -> _Rows:
-    """The rows of threads whose tables are whole, by table; payloads are not copied."""
+    """Database rows of threads whose logs are settled, by table; payloads are not copied."""
     found: _Rows = {}
     for key, thread in enumerate(threads, 1):
         for table, row in _rows(key, thread):
@@ -27,9 +27,11 @@ def rows_of(threads: list[MemoryThread]) -> _Rows:
 
 
 def write(dest: str, rows: _Rows) -> None:
-    """Store what `rows_of` found, and rows of other tables, in a new file.
+    """Store rows in a new SQLite file.
 
-    Raises: as `filling.new_database`.
+    Args:
+        rows: table -> its rows: those of `rows_of` and of other tables.
+    Raises: as `new_database`.
     """
     with new_database(dest) as copy:
         for table, some in rows.items():
@@ -51,15 +53,15 @@ def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]
         for (namespace, base), rows in thread.ledger.items()
         if any(row.asks for row in rows.values())
     }
-    for place in thread.places:
-        row, namespace = place.row, place.namespace
+    for point in thread.entries:
+        row, namespace = point.row, point.namespace
         yield (
             "checkpoints",
             (
-                *(key, namespace, place.sequence, row.id, row.parent, row.step, row.source),
+                *(key, namespace, point.sequence, row.id, row.parent, row.step, row.source),
                 *(row.run, row.next, int((namespace, row.id) in asked), row.created),
                 *(row.metadata, row.record),
-                checkpoint_sum(named, namespace, place.sequence, row),
+                checkpoint_sum(named, namespace, point.sequence, row),
             ),
         )
     for (namespace, channel, version), payload in thread.blobs.items():

@@ -1,17 +1,49 @@
-"""What runs have handed over, put into a thread's tables when somebody looks.
+"""One thread in memory: its tables, and the log of commits that are not in them yet.
 
-A run only adds to its thread. So a commit is kept as it came, which costs the run nothing, and
-its rows find their places at the next read, claim or removal.
+A run only adds to its thread. So an accepted commit is appended to a log as it came, which costs
+the run next to nothing; its rows are put into the tables at the next read, claim or removal.
 """
 
 import msgspec
 
-from actorgraph.savers.memory_threads import MemoryThread, Place
-from actorgraph.values.commits import CheckpointRow, Commit, OpenRun
+from actorgraph.savers.judge import ThreadState
+from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, OpenRun
+
+
+class CheckpointEntry(msgspec.Struct):
+    """A checkpoint of a thread with its position: its namespace and its sequence there."""
+
+    sequence: int
+    namespace: str
+    row: CheckpointRow
+
+
+class MemoryThread(msgspec.Struct):
+    """One thread's rows, keyed like the tables of a database.
+
+    Attributes:
+        log: accepted commits whose rows are not in the tables yet, each with the sequence of its
+            first checkpoint; see `settled`.
+        entries: all checkpoints, oldest first.
+        by_id: (namespace, id) -> checkpoint; of several with one id the newest.
+        blobs: (namespace, channel, version) -> payload.
+        ranges: (namespace, channel, lineage) -> start -> (count, payload).
+        ledger: (namespace, base checkpoint) -> (task, index, generation) -> row.
+        runs: the run that made the newest claim, also after it has ended.
+    """
+
+    state: ThreadState
+    log: list[tuple[int, Commit]] = []
+    entries: list[CheckpointEntry] = []
+    by_id: dict[tuple[str, bytes], CheckpointEntry] = {}
+    blobs: dict[tuple[str, str, int], bytes] = {}
+    ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
+    ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
+    runs: dict[bytes, OpenRun] = {}
 
 
 def log(thread: MemoryThread, commit: Commit, sequence: int) -> None:
-    """Keep an accepted commit.
+    """Append an accepted commit to the thread's log.
 
     Args:
         sequence: that of its first checkpoint.
@@ -24,7 +56,7 @@ def log(thread: MemoryThread, commit: Commit, sequence: int) -> None:
 
 
 def settled(thread: MemoryThread) -> MemoryThread:
-    """The thread, with everything that it has kept in its tables."""
+    """Move the rows of all logged commits into the tables; return the thread."""
     if thread.log:
         for sequence, commit in thread.log:
             _store(thread, commit, sequence)
@@ -34,17 +66,18 @@ def settled(thread: MemoryThread) -> MemoryThread:
 
 def _store(thread: MemoryThread, commit: Commit, sequence: int) -> None:
     namespace, ledger = commit.namespace, thread.ledger
-    for entry in commit.ledger:
-        rows = ledger.setdefault((namespace, entry.base), {})
-        rows.setdefault((entry.task, entry.index, entry.generation), entry)
+    for write in commit.ledger:
+        rows = ledger.setdefault((namespace, write.base), {})
+        # The first row of a key stays: saving a task's writes again changes nothing.
+        rows.setdefault((write.task, write.index, write.generation), write)
     for offset, row in enumerate(commit.checkpoints):
         if row.blobs or row.ranges:
             _store_values(thread, namespace, row)
-        if row.ranges:  # their bytes are kept where the list is, once
+        if row.ranges:  # their bytes are in `thread.ranges` now; don't keep them twice
             row = msgspec.structs.replace(row, ranges=(), merges=())  # noqa: PLW2901
-        place = Place(sequence + offset, namespace, row)
-        thread.places.append(place)
-        thread.by_id[namespace, row.id] = place
+        entry = CheckpointEntry(sequence + offset, namespace, row)
+        thread.entries.append(entry)
+        thread.by_id[namespace, row.id] = entry
 
 
 def _store_values(thread: MemoryThread, namespace: str, row: CheckpointRow) -> None:

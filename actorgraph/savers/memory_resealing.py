@@ -1,16 +1,17 @@
-"""The payloads of a thread in memory, made anew by a resealer."""
+"""Reseal the payloads of a thread in memory: encrypt them with another key."""
 
 import msgspec
 
-from actorgraph.savers.memory_threads import MemoryThread
+from actorgraph.savers.memory_log import MemoryThread
 from actorgraph.values.retention import Resealer
 
 
 def reseal(thread: MemoryThread, resealer: Resealer) -> None:
-    """Give each row of a thread its new payload: all of them, or none.
+    """Replace the payload of each row of a thread: of all rows, or of none.
 
     Raises: what the resealer raises; nothing has changed then.
     """
+    # All new tables are built before the first is assigned, so an error changes nothing.
     blobs = {key: resealer.value(*key, payload) for key, payload in thread.blobs.items()}
     ranges = {
         key: {

@@ -1,4 +1,4 @@
-"""Runs, events and owners of ActorSystems, in dicts."""
+"""Runs, events and leases of ActorSystems, in dicts."""
 
 import time
 from typing import Any
@@ -40,7 +40,10 @@ from actorgraph.values.systems import (
 
 
 class MemorySystems:
-    """The tables of a database that belong to systems; guarded by the saver's lock."""
+    """Runs, events and leases by their keys; guarded by the saver's lock.
+
+    Leases end by `time.monotonic()`.
+    """
 
     def __init__(self) -> None:
         self._runs: dict[bytes, RunRow] = {}
@@ -49,11 +52,11 @@ class MemorySystems:
         self._leases: dict[bytes, float] = {}
 
     def is_alive(self, owner: bytes | None) -> bool:
-        """Whether an owner's lease holds."""
+        """Whether an owner's lease is valid now."""
         return owner is not None and self._leases.get(owner, 0.0) > time.monotonic()
 
     def is_leased(self, thread_id: str, owner: bytes) -> bool:
-        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        """Whether `owner` still leases a thread: its lease is valid and its run has not ended."""
         return self.is_alive(owner) and is_leased(owner, self.open_runs(thread_id))
 
     def open_runs(self, thread_id: str) -> list[OpenRun]:
@@ -65,18 +68,18 @@ class MemorySystems:
         ]
 
     def refused(self, commit: Commit) -> Refused | None:
-        """The refusal of a claim whose run another system has, or comes before."""
+        """Refuse a claim if another system owns the run, or has a run whose turn comes first."""
         known, owner = self.owner_of(commit.run or b"")
         others = self.open_runs(commit.thread_id) if commit.claim is not None else ()
         error = refused_claim(commit, owner, known=known, others=others)
         return None if error is None else Refused(error)
 
     def committed(self, commit: Commit) -> None:
-        """Note what an accepted commit of an owned run says about its status."""
+        """Update the status of an owned run whose commit was accepted."""
         self.noted(commit.run or b"", claimed=commit.claim is not None, ends=commit.ends)
 
     def noted(self, run: bytes, *, claimed: bool, ends: str | None) -> None:
-        """A run's own save has begun it, or has ended it."""
+        """Set a run's status to "running" at its claim, and to how it ended at its last save."""
         row = self._runs.get(run)
         if row is None:
             return
@@ -87,7 +90,7 @@ class MemorySystems:
         self._write(row)
 
     def owner_of(self, run: bytes) -> tuple[bool, bytes | None]:
-        """Whether there is a run, and who has it."""
+        """Whether the run is stored, and its owner."""
         row = self._runs.get(run)
         return (False, None) if row is None else (True, row.owner)
 
@@ -102,16 +105,16 @@ class MemorySystems:
 
     @property
     def count(self) -> int:
-        """Runs and events that there are."""
+        """Number of runs and events."""
         return len(self._runs) + sum(map(len, self._events.values()))
 
     def forget_thread(self, thread_id: str) -> None:
-        """A thread is deleted, and with it its runs and their events."""
+        """Remove the runs of a deleted thread, with their events."""
         for run in [row.run for row in self._runs.values() if row.thread_id == thread_id]:
             self._remove(run)
 
     def apply(self, request: SystemRequest) -> Outcome:
-        """Carry out a request."""
+        """Carry out one request about runs or leases."""
         match request:
             case PutRun():
                 return self._put(request)
@@ -156,7 +159,7 @@ class MemorySystems:
                 events[event.place] = event
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The rows of a database's tables; leases are left out."""
+        """Database rows by table, for a backup; leases are left out."""
         return {
             "system_runs": [(*row_of(row), system_sum(row)) for row in self._runs.values()],
             "events": [
@@ -168,7 +171,7 @@ class MemorySystems:
         }
 
     def answer(self, query: SystemQuery) -> list[Any]:
-        """Answer a read."""
+        """Answer a query for runs or events."""
         if isinstance(query, ReadEvents):
             events = self._events.get(query.run, {})
             places = sorted(place for place in events if place > query.after)
@@ -204,7 +207,7 @@ class MemorySystems:
 
     @staticmethod
     def _drop(events: dict[int, EventRow], keep: int, older_than: int) -> None:
-        """Remove events from the oldest on, which come first; the newest one stays."""
+        """Remove events that are over the limits, oldest first; the newest one always stays."""
         last = next(reversed(events), 0)
         while (place := next(iter(events), last)) != last:
             if place > last - keep and events[place].created >= older_than:

@@ -1,8 +1,4 @@
-"""Rows with the payloads that a resealer makes, and their new checksums; damaged rows are refused.
-
-Each function takes rows as the statements of a database's `resealing` select them, and gives
-payload, checksum (rows of lists have none) and key.
-"""
+"""Resealing of database rows: new payloads and checksums; damaged rows are refused."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,7 +15,16 @@ _Rows = Iterable[tuple[Any, ...]]
 
 
 class Remaking(msgspec.Struct, frozen=True):
-    """Makes the rows of the thread `new` out of those of `old`, maybe the same one."""
+    """Reseals the rows of a thread.
+
+    Each method takes rows as the statements of a backend's `resealing` select them, and yields
+    tuples of payload, checksum (rows of `ranges` have none) and the row's key.
+
+    Attributes:
+        resealer: makes the new payloads.
+        old: the id of the thread that the rows belong to.
+        new: the id of the thread that the new rows belong to: `old`, or that of a copy.
+    """
 
     resealer: Resealer
     old: str

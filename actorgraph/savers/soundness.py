@@ -1,8 +1,8 @@
-"""Whether rows that were read are as they were written: their kinds of values, and their checksums.
+"""Check that rows are read as they were written: the types of their columns and their checksums.
 
-Databases keep what they are given: SQLite puts text where a number belongs, and somebody's script,
-or a bad disk, a row that no saver has written. Each function here takes a row with its checksum,
-None for a row of a version that had none, and raises `StorageError`, which names the row.
+A database may return what no saver has written: SQLite stores text in a number's column, and a
+script or a bad disk changes rows. Each function takes a row with its stored checksum, None for a
+row of a version without checksums, and raises a StorageError that names the row.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,21 +11,36 @@ from typing import Any
 from actorgraph.codec.held import lost
 from actorgraph.codec.records import Record
 from actorgraph.errors import ActorGraphError, StorageError
-from actorgraph.savers import checksums
-from actorgraph.savers.checksums import damaged, point_key
-from actorgraph.savers.retention import Point
+from actorgraph.savers.checksums import (
+    RESTORE,
+    blob_sum,
+    checkpoint_sum,
+    damaged,
+    event_sum,
+    head_sum,
+    point_key,
+    run_sum,
+    system_sum,
+    writes_sum,
+)
+from actorgraph.savers.retention import CheckpointSummary
 from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
 
 _ENDED = frozenset({"success", "error", "interrupted", "cancelled", "timeout", "parked"})
 _ID = 16
-_STRANGE = "it has a value that no saver has written there"
-_WRONG = "its checksum is wrong"
+_WRONG_TYPE = "a column has a value of a type that no saver writes"
+_WRONG_SUM = "its checksum is wrong"
 
 
 def _fits(found: int | None, made: Callable[..., int], *parts: Any) -> bool:
-    """Whether a checksum is that of some parts; parts of a wrong kind have none."""
+    """Whether a stored checksum is that of the parts; parts of a wrong type have none.
+
+    Args:
+        found: the stored checksum; None is not checked.
+        made: computes the checksum of `parts`.
+    """
     if found is None:
         return True
     try:
@@ -35,7 +50,7 @@ def _fits(found: int | None, made: Callable[..., int], *parts: Any) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is text that has an encoding: what a database can't decode has lone surrogates."""
+    """Whether a value is a str that can be encoded: undecodable bytes are read as surrogates."""
     if type(value) is not str:
         return False
     if value.isascii():
@@ -56,22 +71,28 @@ def _is_id_or_none(value: object) -> bool:
 
 
 def check_head(columns: tuple[Any, ...], found: int | None) -> None:
-    """Check a row of `threads`: thread id, epoch, run, next sequence, head."""
+    """Check a row of `threads`.
+
+    Args:
+        columns: thread id, epoch, run, next sequence, head.
+        found: its stored checksum.
+    Raises: StorageError: it is damaged.
+    """
     thread_id, epoch, run, next_seq, head = columns
-    if not _fits(found, checksums.head_sum, thread_id, next_seq, head, run):
-        raise damaged(thread_id, "the head", _WRONG)
+    if not _fits(found, head_sum, thread_id, next_seq, head, run):
+        raise damaged(thread_id, "the head", _WRONG_SUM)
     numbers = type(epoch) is int and type(next_seq) is int
     if not (numbers and _is_id_or_none(run) and _is_id_or_none(head)):
-        raise damaged(thread_id, "the head", _STRANGE)
+        raise damaged(thread_id, "the head", _WRONG_TYPE)
 
 
 def check_point(
     thread_id: str, namespace: str, sequence: int, row: CheckpointRow, found: int | None
 ) -> None:
     """Check a row of `checkpoints`."""
-    why = _WRONG
-    if _fits(found, checksums.checkpoint_sum, thread_id, namespace, sequence, row):
-        why = _STRANGE
+    why = _WRONG_SUM
+    if _fits(found, checkpoint_sum, thread_id, namespace, sequence, row):
+        why = _WRONG_TYPE
         ids = _is_id(row.id) and _is_id_or_none(row.parent) and _is_id_or_none(row.run)
         numbers = type(sequence) is int and type(row.step) is int
         texts = (namespace, row.source, row.next, row.metadata, row.record)
@@ -83,36 +104,37 @@ def check_point(
 def check_blob(
     thread_id: str, namespace: str, channel: str, version: int, columns: tuple[Any, ...]
 ) -> bytes:
-    """The payload of a row of `blobs`; its columns are payload and checksum."""
+    """Check a row of `blobs` and return its payload; `columns` are payload and checksum."""
     payload, found = columns
     if type(payload) is bytes and _fits(
-        found, checksums.blob_sum, thread_id, namespace, channel, version, payload
+        found, blob_sum, thread_id, namespace, channel, version, payload
     ):
         return payload
     what = f"the value of channel {channel!r} at version {version} in namespace {namespace!r}"
-    raise damaged(thread_id, what, _WRONG if type(payload) is bytes else _STRANGE)
+    raise damaged(thread_id, what, _WRONG_SUM if type(payload) is bytes else _WRONG_TYPE)
 
 
 def check_items(
     thread_id: str, namespace: str, channel: str, columns: tuple[Any, ...]
 ) -> tuple[int, int, bytes]:
-    """Start, count and payload of a row of `ranges`.
+    """Check a row of `ranges` and return its start, count and payload.
 
-    The checksums are in its frames, and looked at where these are decoded: rows that are read
-    again and again are compared as bytes, see `codec.remembered`.
+    Only types are checked here. The checksums are in the payload's frames and are verified where
+    these are decoded, once: rows that were decoded before are compared as bytes, see
+    `codec.remembered`.
     """
     start, count, payload = columns
     what = f"the list of channel {channel!r} from item {start} on in namespace {namespace!r}"
     if not (type(start) is int and type(count) is int and type(payload) is bytes):
-        raise damaged(thread_id, what, _STRANGE)
+        raise damaged(thread_id, what, _WRONG_TYPE)
     return start, count, payload
 
 
 def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | None) -> LedgerRow:
-    """A row of `writes`."""
-    why = _WRONG
-    if _fits(found, checksums.writes_sum, thread_id, namespace, row):
-        why = _STRANGE
+    """Check a row of `writes` and return it."""
+    why = _WRONG_SUM
+    if _fits(found, writes_sum, thread_id, namespace, row):
+        why = _WRONG_TYPE
         numbers = type(row.index) is int and type(row.generation) is int
         if numbers and _is_text(row.path) and type(row.payload) is bytes and _is_id(row.task):
             return row
@@ -122,10 +144,10 @@ def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | No
 
 
 def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -> OpenRun:
-    """A row of `runs` that goes on."""
-    why = _WRONG
-    if _fits(found, checksums.run_sum, thread_id, row.run, row.head, row.mode, row.input):
-        why = _STRANGE
+    """Check a row of `runs` whose run has not ended, and return it."""
+    why = _WRONG_SUM
+    if _fits(found, run_sum, thread_id, row.run, row.head, row.mode, row.input):
+        why = _WRONG_TYPE
         given = row.input is None or type(row.input) is bytes
         if given and _is_text(row.mode) and _is_id_or_none(row.head) and _is_id(row.run):
             return row
@@ -134,39 +156,43 @@ def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -
 
 
 def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> OpenRun | None:
-    """The run that a row of `threads` names, unless it has ended.
+    """The run that a row of `threads` names; None if it has ended.
 
     Args:
-        columns: run, head, mode, input, namespace, status and checksum of its row; None for none.
+        columns: run, head, mode, input, namespace, status and checksum of its row in `runs`; None
+            if there is no such row.
+    Raises: StorageError: the row is missing or damaged.
     """
     if columns is None or columns[0] is None:
-        raise damaged(thread_id, f"run {as_text(run)}", "its row is not there")
+        raise damaged(thread_id, f"run {as_text(run)}", "its row is missing")
     *claim, namespace, status, crc = columns
     if status == "running":
         return check_run(thread_id, namespace, OpenRun(*claim), crc)
-    if crc is not None and status != "lost":  # one that has ended has no checksum any more
+    # Ending a run clears its checksum. So a row with one has not ended, unless another run took
+    # the thread over ("lost"): any other status was changed by something else than a saver.
+    if crc is not None and status != "lost":
         raise damaged(thread_id, f"run {as_text(run)}", f"it has the status {status!r}")
     return None
 
 
 def check_event(query: ReadEvents, columns: tuple[Any, ...], found: int | None) -> EventRow:
-    """A row of `events`."""
+    """Check a row of `events` and return it; its columns are place, created and payload."""
     run = query.run
     place, created, payload = columns
     row = EventRow(place, created, payload)
-    why = _WRONG
-    if _fits(found, checksums.event_sum, run, row):
-        why = _STRANGE
+    why = _WRONG_SUM
+    if _fits(found, event_sum, run, row):
+        why = _WRONG_TYPE
         if type(place) is int and type(created) is int and type(payload) is bytes:
             return row
     raise damaged(query.thread_id, f"event {place!r} of run {as_text(run)}", why)
 
 
 def check_system_run(row: RunRow, found: int | None) -> RunRow:
-    """A row of `system_runs`."""
-    why = _WRONG
-    if _fits(found, checksums.system_sum, row):
-        why = _STRANGE
+    """Check a row of `system_runs` and return it."""
+    why = _WRONG_SUM
+    if _fits(found, system_sum, row):
+        why = _WRONG_TYPE
         texts = (row.thread_id, row.graph, row.metadata, row.reason)
         numbers = type(row.attempts) is int and type(row.created) is int
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
@@ -178,13 +204,13 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
 
 
 def whole(stored: StoredCheckpoint, record: Record) -> StoredCheckpoint:
-    """A checkpoint that has all the rows which a record names.
+    """Check that a checkpoint was read with all rows that its record names, and return it.
 
     Raises:
-        SerializationError: some are not there.
+        SerializationError: a value, or a part of a list, is missing.
     """
     if record.parts and record.parts != record.counted:
-        return stored  # who decodes it says what the record itself has lost
+        return stored  # the record itself is incomplete: decoding raises the more precise error
     for channel in record.blobs:
         if channel not in stored.blobs:
             raise lost(channel, stored)
@@ -202,10 +228,13 @@ def whole(stored: StoredCheckpoint, record: Record) -> StoredCheckpoint:
 
 
 def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> list[RunRow]:
-    """Rows of `system_runs`. A list of many leaves the damaged ones out, and has their errors.
+    """Check rows of `system_runs`; a list of several runs is returned without the damaged ones.
 
+    Args:
+        rows: each with its stored checksum.
+    Returns: the rows; a `SoundRows` with the errors if some were left out.
     Raises:
-        StorageError: the one run that was asked for is damaged.
+        StorageError: the query asks for a single run, and its row is damaged.
     """
     found: list[RunRow] = []
     errors: list[StorageError] = []
@@ -219,38 +248,41 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
     return SoundRows(found, errors) if errors else found
 
 
-def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Point]:
-    """The checkpoints of a thread, for a removal."""
-    points: list[Point] = []
+def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[CheckpointSummary]:
+    """Check all checkpoints of a thread, for a removal.
+
+    Args:
+        rows: namespace, sequence, id, parent, run, metadata, record, step, source, next, checksum.
+    Raises: StorageError: one is damaged.
+    """
+    points: list[CheckpointSummary] = []
     for namespace, seq, identifier, parent, run, metadata, record, *more in rows:
         step, source, following, crc = more
         row = CheckpointRow(identifier, parent, step, source, run, following, record, metadata)
         check_point(thread_id, namespace, seq, row, crc)
-        points.append(Point(namespace, seq, identifier, parent, run, metadata, record))
+        points.append(CheckpointSummary(namespace, seq, identifier, parent, run, metadata, record))
     return points
 
 
 def sound_threads(named: Iterable[Any]) -> list[str]:
-    """The ids of threads; what is no text is left out, with its error."""
+    """Thread ids without those that are not text; with errors for these in a `SoundRows`."""
     found = list(named)
     strange = [name for name in found if not _is_text(name)]
     if not strange:
         return found
-    errors = [damaged(repr(name), "the row in `threads`", _STRANGE) for name in strange]
+    errors = [damaged(repr(name), "the row in `threads`", _WRONG_TYPE) for name in strange]
     return SoundRows([name for name in found if _is_text(name)], errors)
 
 
 def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:
-    """The library's own error for whatever rows have raised that no saver has written.
+    """Wrap any exception that unreadable rows raised in an error of this library.
 
     Args:
-        thread_id: of the query; None for one about all threads.
+        thread_id: that of the query; None for a query about all threads.
     """
     if isinstance(error, ActorGraphError):
         return error
     whose = "" if thread_id is None else f" of thread {thread_id!r}"
-    found = StorageError(
-        f"a row{whose} can't be read: {type(error).__name__}: {error}", do=checksums.RESTORE
-    )
+    found = StorageError(f"a row{whose} can't be read: {type(error).__name__}: {error}", do=RESTORE)
     found.__cause__ = error
     return found

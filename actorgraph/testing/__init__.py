@@ -1,4 +1,4 @@
-"""For tests of programs: savers that fail, or wait, on demand; the contract of savers as checks."""
+"""For tests: savers that fail or wait on demand; the contracts of savers and stores as checks."""
 
 from actorgraph.testing.conformance import CHECKS, check_saver
 from actorgraph.testing.failing_files import failing_files

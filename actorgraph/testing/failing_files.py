@@ -1,4 +1,4 @@
-"""A file system that fails at the k-th operation, for a `JsonlSaver`; see `testing.faults`."""
+"""A file system that fails at the k-th operation, for `JsonlSaver`; see `testing.faults`."""
 
 import errno
 
@@ -7,12 +7,12 @@ from actorgraph.testing.faults import FaultPlan
 
 
 def failing_files(plan: FaultPlan) -> type[Files]:
-    """A class of file systems whose writes, syncs, renames and removals ask the plan.
+    """Make a class of file systems that fails as `plan` says: writes, syncs, renames, removals.
 
         class Failing(JsonlSaver):
             files_class = failing_files(FaultPlan(fail_at=7))
 
-    Its error is an OSError, so that the saver's own handling of errors is under test.
+    The error is an OSError by default, so that the saver's own error handling is tested.
     """
 
     class FailingFiles(Files):

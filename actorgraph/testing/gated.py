@@ -1,12 +1,12 @@
-"""A saver whose commits wait at a gate, so that a test sees what a run does meanwhile.
+"""A saver whose commits block until a test releases them.
 
-Wrap any store, make a graph with it, and let commits through one by one:
+Wrap any saver, make a graph with it, and release commits one by one:
 
     async with GatedSaver(InMemorySaver()) as saver:
-        ...                          # start a run in a task of its own
-        batch = await saver.waiting()    # the run's first commit stands at the gate
-        saver.release()                  # it goes through, and the next one will wait
-        saver.release(None)              # from here on all go through
+        ...                              # start a run in a task of its own
+        batch = await saver.waiting()    # the run's first commit is blocked
+        saver.release()                  # it is stored; the next one will block
+        saver.release(None)              # from here on no commit blocks
 
 Invariant  a batch is stored after it was released, and acknowledged after it was stored.
 """
@@ -23,16 +23,16 @@ from actorgraph.values.commits import Outcome, Query, Request
 
 
 class GatedSaver(HostedSaver):
-    """Any saver, with a gate before `commit`. Reads don't wait.
+    """Wraps any saver; `commit` blocks until it is released. Reads don't block.
 
-    Its methods may be called from any thread and event loop, whichever one hosts it.
+    `hold`, `release` and `waiting` may be called from any thread and event loop.
 
     Args:
-        inner: where checkpoints go.
-        is_open: whether commits go through until `hold`; default they wait.
-        on_stored: called with each batch once it is stored, before it is acknowledged.
+        inner: stores the checkpoints.
+        is_open: whether commits pass until `hold` is called; default they block.
+        on_stored: called with each batch after it was stored, before it is acknowledged.
     Attributes:
-        batches: what was stored, batch by batch.
+        batches: the stored batches, in order.
     """
 
     immediate = False
@@ -56,12 +56,12 @@ class GatedSaver(HostedSaver):
         self._opening = Gate()
 
     def hold(self) -> None:
-        """From now on commits wait."""
+        """Block commits from now on."""
         with self._lock:
             self._allowed = 0
 
     def release(self, commits: int | None = 1) -> None:
-        """Let so many commits through, those that wait first; None lets all through."""
+        """Let a number of commits pass, a blocked one first; None lets all pass until `hold`."""
         with self._lock:
             known = self._allowed
             self._allowed = None if commits is None or known is None else known + commits
@@ -71,7 +71,7 @@ class GatedSaver(HostedSaver):
         opening.open()
 
     async def waiting(self) -> tuple[Request, ...]:
-        """The batch that stands at the gate; waits until one does."""
+        """Wait until a commit is blocked and return its batch."""
         while True:
             with self._lock:
                 batch, arrival = self._batch, self._arrival
@@ -84,7 +84,7 @@ class GatedSaver(HostedSaver):
         await self.inner.open()
 
     async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
-        """See `ports.Saver.commit`; waits at the gate first."""
+        """See `ports.Saver.commit`; blocks until it is released."""
         while (opening := self._pass(tuple(batch))) is not None:
             await opening.wait()
         outcomes = await self.inner.commit(batch)
@@ -102,7 +102,7 @@ class GatedSaver(HostedSaver):
         await self.inner.close()
 
     def _pass(self, batch: tuple[Request, ...]) -> Gate | None:
-        """None if the batch may go; else the gate at which it stands from now on."""
+        """None if the batch may pass; otherwise the gate to wait for."""
         with self._lock:
             if self._allowed != 0:
                 self._allowed = None if self._allowed is None else self._allowed - 1

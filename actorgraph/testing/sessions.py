@@ -1,11 +1,11 @@
-"""What every saver of sessions does: checks that anybody may run on theirs.
+"""The contract of savers of sessions, as checks for a saver of your own.
 
     @pytest.mark.parametrize("check", session_saver_checks(), ids=lambda check: check.__name__)
     def test_my_saver(check):
         check(MySaver())  # a new, empty one each time
 
-A check takes an empty object with `get`, `put`, `list` and `delete`, and raises AssertionError
-where it keeps sessions otherwise than `SessionSaver` does.
+A check takes an empty object with `get`, `put`, `list` and `delete`, and raises AssertionError if
+it behaves otherwise than `SessionSaver` does.
 """
 
 import threading
@@ -14,29 +14,29 @@ from typing import Any
 
 from actorgraph.sessions import CheckpointSaver
 
-Check = Callable[[CheckpointSaver], None]
-_CHECKS: list[Check] = []
+SessionCheck = Callable[[CheckpointSaver], None]
+_CHECKS: list[SessionCheck] = []
 
 
-def session_saver_checks() -> list[Check]:
-    """Every check."""
+def session_saver_checks() -> list[SessionCheck]:
+    """All checks, in order."""
     return list(_CHECKS)
 
 
-def _add(check: Check) -> Check:
+def _add(check: SessionCheck) -> SessionCheck:
     _CHECKS.append(check)
     return check
 
 
 @_add
 def it_has_the_four_methods(saver: CheckpointSaver) -> None:
-    """`isinstance(saver, CheckpointSaver)` holds."""
+    """`isinstance(saver, CheckpointSaver)` is true."""
     assert isinstance(saver, CheckpointSaver)
 
 
 @_add
 def what_is_put_is_returned_and_found(saver: CheckpointSaver) -> None:
-    """The record that `put` returns is the one that `get` gives, by id and as the last one."""
+    """`get` returns the record that `put` returned, by its id and as the newest one."""
     first = saver.put("t", {"n": 1, "list": [1, {"a": None}]}, metadata={"by": "ada"})
     second = saver.put("t", {"n": 2}, parent_id=first.id)
 
@@ -49,7 +49,7 @@ def what_is_put_is_returned_and_found(saver: CheckpointSaver) -> None:
 
 @_add
 def what_is_not_there_is_none(saver: CheckpointSaver) -> None:
-    """Unknown threads, unknown ids, and ids of other threads."""
+    """`get` returns None for unknown threads, unknown ids and ids of other threads."""
     point = saver.put("t", {})
 
     assert saver.get("u") is None
@@ -60,7 +60,7 @@ def what_is_not_there_is_none(saver: CheckpointSaver) -> None:
 
 @_add
 def lists_are_newest_first_and_cut(saver: CheckpointSaver) -> None:
-    """`limit` is a hard cap, 10 by default; `before` means older than that one."""
+    """`list` returns the newest first; `limit` is 10 by default; `before` excludes newer ones."""
     points = [saver.put("t", {"n": n}) for n in range(13)][::-1]
     saver.put("u", {})
 
@@ -74,7 +74,7 @@ def lists_are_newest_first_and_cut(saver: CheckpointSaver) -> None:
 
 @_add
 def nothing_is_shared_with_the_caller(saver: CheckpointSaver) -> None:
-    """Changing what was put, or what was returned, changes nothing that is kept."""
+    """Mutating a value after `put`, or a returned record, changes nothing that is stored."""
     state: dict[str, Any] = {"list": [1]}
     point = saver.put("t", state, metadata={"m": []})
     state["list"].append(2)
@@ -88,7 +88,7 @@ def nothing_is_shared_with_the_caller(saver: CheckpointSaver) -> None:
 
 @_add
 def what_json_does_not_have_is_refused(saver: CheckpointSaver) -> None:
-    """A TypeError that names the path, and nothing is kept."""
+    """A value that JSON can't hold raises a TypeError with its path, and nothing is stored."""
     for wrong in ({"a": [object()]}, {"a": {1: 2}}, {"a": float("nan")}):
         assert "'a'" in _refusal(saver, wrong, {})
         assert "'a'" in _refusal(saver, {}, wrong)
@@ -100,12 +100,12 @@ def _refusal(saver: CheckpointSaver, state: Any, metadata: Any) -> str:
         saver.put("t", state, metadata=metadata)
     except TypeError as error:
         return str(error)
-    raise AssertionError(f"{state!r} and {metadata!r} were taken")
+    raise AssertionError(f"{state!r} and {metadata!r} were accepted")
 
 
 @_add
 def deleting_takes_all_of_a_thread(saver: CheckpointSaver) -> None:
-    """Every checkpoint of the thread goes, of others none; again is no error."""
+    """`delete` removes the thread's checkpoints and no others; repeating it is no error."""
     saver.put("t", {"n": 1})
     saver.put("t", {"n": 2})
     other = saver.put("u", {})
@@ -119,7 +119,7 @@ def deleting_takes_all_of_a_thread(saver: CheckpointSaver) -> None:
 
 @_add
 def threads_lose_nothing(saver: CheckpointSaver) -> None:
-    """Puts and reads of eight threads at once: every row is there."""
+    """After concurrent puts and reads of eight threads every checkpoint is there."""
     failed: list[BaseException] = []
 
     def put(name: str) -> None:
@@ -127,7 +127,7 @@ def threads_lose_nothing(saver: CheckpointSaver) -> None:
             for n in range(10):
                 saver.put(name, {"n": n})
                 saver.list("t0", limit=3)
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - asserted below
             failed.append(error)
 
     names = ["t0", "t1"] * 4

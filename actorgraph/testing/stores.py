@@ -1,13 +1,15 @@
-"""What every store for long-term memory does: checks that anybody may run on theirs.
+"""The contract of stores for long-term memory, as checks for a store of your own.
 
     @pytest.mark.parametrize("check", store_checks(), ids=lambda check: check.__name__)
     async def test_my_store(check):
         async with MyStore() as store:  # a new, empty one each time
             await check(store)
 
-A check takes an empty `BaseStore` and raises AssertionError where it is no such store. The groups:
-`contract`, which LangGraph's stores keep too; `exact`, where this library is stricter; `ttl`, for
-stores whose `supports_ttl` is true.
+A check takes an empty `BaseStore` and raises AssertionError if it breaks the contract. Groups:
+
+contract  holds for LangGraph's stores too
+exact     where this library is stricter
+ttl       for stores whose `supports_ttl` is true
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,8 +29,8 @@ from actorgraph.stores import (
     SearchOp,
 )
 
-Check = Callable[[BaseStore], Awaitable[None]]
-_GROUPS: dict[str, list[Check]] = {"contract": [], "exact": [], "ttl": []}
+StoreCheck = Callable[[BaseStore], Awaitable[None]]
+_GROUPS: dict[str, list[StoreCheck]] = {"contract": [], "exact": [], "ttl": []}
 AWKWARD = [
     {"text": "'); DROP TABLE items; --", "quote": '"', "line": "a\nb", "empty": ""},
     {"$gt": 3, "a.b": {"$eq": None}, "": [], "key with spaces": {}},
@@ -37,13 +39,13 @@ AWKWARD = [
 ]
 
 
-def store_checks(*groups: str) -> list[Check]:
-    """The checks of these groups, by default of all three."""
+def store_checks(*groups: str) -> list[StoreCheck]:
+    """The checks of these groups; by default of all three."""
     return [check for group in groups or tuple(_GROUPS) for check in _GROUPS[group]]
 
 
-def _in(group: str) -> Callable[[Check], Check]:
-    def add(check: Check) -> Check:
+def _in(group: str) -> Callable[[StoreCheck], StoreCheck]:
+    def add(check: StoreCheck) -> StoreCheck:
         _GROUPS[group].append(check)
         return check
 
@@ -63,7 +65,7 @@ async def _keys(store: BaseStore, wanted: dict[str, Any]) -> set[str]:
 
 @_in("contract")
 async def items_are_found_where_they_were_put(store: BaseStore) -> None:
-    """An item has its value, key, namespace and times; another namespace doesn't have it."""
+    """`get` returns an item's value, key, namespace and times; other namespaces don't have it."""
     await store.aput(("a", "b"), "k", {"x": 1})
     item = await store.aget(("a", "b"), "k")
 
@@ -77,7 +79,7 @@ async def items_are_found_where_they_were_put(store: BaseStore) -> None:
 
 @_in("contract")
 async def a_put_replaces_the_whole_value(store: BaseStore) -> None:
-    """Nothing of the old value stays."""
+    """`put` replaces the whole value; it doesn't merge."""
     store.put(("a",), "k", {"x": 1, "y": 2})
     store.put(("a",), "k", {"y": 3})
     item = await store.aget(("a",), "k")
@@ -88,7 +90,7 @@ async def a_put_replaces_the_whole_value(store: BaseStore) -> None:
 
 @_in("contract")
 async def what_is_deleted_is_gone(store: BaseStore) -> None:
-    """Deleting removes one key; deleting it again is no error."""
+    """`delete` removes one key; repeating it is no error."""
     await _fill(store)
     await store.adelete(("users", "ada"), "k0")
     store.delete(("users", "ada"), "k0")
@@ -99,7 +101,7 @@ async def what_is_deleted_is_gone(store: BaseStore) -> None:
 
 @_in("contract")
 async def a_search_takes_whole_labels(store: BaseStore) -> None:
-    """A prefix finds its namespace and those below, and none whose label only begins so."""
+    """`search` finds a namespace and those below it, not labels that only start alike."""
     await _fill(store)
     found = await store.asearch(("users", "ada"))
 
@@ -112,7 +114,7 @@ async def a_search_takes_whole_labels(store: BaseStore) -> None:
 
 @_in("contract")
 async def pages_are_disjoint_and_whole(store: BaseStore) -> None:
-    """`limit` and `offset` cut one order into pages."""
+    """Pages by `limit` and `offset` don't overlap and contain every item."""
     await _fill(store)
     pages = [await store.asearch((), limit=2, offset=offset) for offset in (0, 2, 4, 6)]
     seen = [(item.namespace, item.key) for page in pages for item in page]
@@ -123,7 +125,7 @@ async def pages_are_disjoint_and_whole(store: BaseStore) -> None:
 
 @_in("contract")
 async def filters_compare_fields(store: BaseStore) -> None:
-    """A value is compared as it is; operators compare in order; all of them must hold."""
+    """A plain value must be equal, operators compare by order; all conditions must hold."""
     await _fill(store)
 
     assert await _keys(store, {"kind": "task"}) == {"k2"}
@@ -137,7 +139,7 @@ async def filters_compare_fields(store: BaseStore) -> None:
 
 @_in("contract")
 async def namespaces_are_listed(store: BaseStore) -> None:
-    """Each once and sorted; by prefix and suffix with wildcards; cut to a depth."""
+    """`list_namespaces` returns each once, sorted; by prefix, suffix, wildcard and depth."""
     await _fill(store)
     await store.aput(("teams", "x", "old"), "k", {})
 
@@ -163,8 +165,8 @@ async def namespaces_are_listed(store: BaseStore) -> None:
 
 @_in("contract")
 async def a_batch_reads_before_it_writes(store: BaseStore) -> None:
-    """Results stand in the order of the operations; reads see the state before; the last put of a
-    key counts.
+    """Results are in the order of the operations; reads see the state before the batch; the last
+    put of a key wins.
     """
     await store.aput(("a",), "k", {"n": 1})
     results = await store.abatch(
@@ -193,20 +195,22 @@ async def a_batch_reads_before_it_writes(store: BaseStore) -> None:
 
 @_in("contract")
 async def namespaces_that_can_not_be_are_refused(store: BaseStore) -> None:
-    """An empty one, the root "langgraph", and labels that are empty, no text, or have a period."""
+    """An empty namespace, the root "langgraph", and labels that are empty, not text or contain a
+    period raise ValueError.
+    """
     wrong: list[Any] = [(), ("langgraph", "x"), ("",), ("a", ""), ("a.b",), ("a", 1), ("a\0",)]
     for namespace in wrong:
         try:
             await store.aput(namespace, "k", {})
         except ValueError:
             continue
-        raise AssertionError(f"{namespace!r} was taken")
+        raise AssertionError(f"{namespace!r} was accepted")
     assert await store.asearch(()) == []
 
 
 @_in("exact")
 async def a_value_comes_back_as_it_was(store: BaseStore) -> None:
-    """Whatever JSON has is stored exactly, types included; awkward keys and texts are data."""
+    """Every JSON value is stored exactly, with its type; keys and texts are never interpreted."""
     for number, value in enumerate(AWKWARD):
         await store.aput(("a",), f"k'{number}\";", value)
         item = await store.aget(("a",), f"k'{number}\";")
@@ -217,7 +221,7 @@ async def a_value_comes_back_as_it_was(store: BaseStore) -> None:
 
 @_in("exact")
 async def nothing_is_shared_with_the_caller(store: BaseStore) -> None:
-    """Changing what was put, or what was read, changes nothing in the store."""
+    """Mutating a value after `put`, or a returned item, changes nothing in the store."""
     value: dict[str, Any] = {"list": [1]}
     await store.aput(("a",), "k", value)
     value["list"].append(2)
@@ -233,7 +237,7 @@ async def nothing_is_shared_with_the_caller(store: BaseStore) -> None:
 
 @_in("exact")
 async def the_time_of_the_first_put_stays(store: BaseStore) -> None:
-    """`created_at` is the first put's, `updated_at` the last one's."""
+    """`created_at` is the time of the first put, `updated_at` that of the last."""
     await store.aput(("a",), "k", {"n": 1})
     first = await store.aget(("a",), "k")
     await anyio.sleep(0.002)
@@ -248,7 +252,7 @@ async def the_time_of_the_first_put_stays(store: BaseStore) -> None:
 
 @_in("exact")
 async def a_batch_is_whole_or_refused(store: BaseStore) -> None:
-    """One operation that can't be: nothing of the batch is carried out, and the error names it."""
+    """An invalid operation fails its batch: none is carried out, and the error names it."""
     text: Any = "1; DROP TABLE items"
     wrong: list[tuple[type[Exception], Any]] = [
         (ItemValueError, PutOp(("a",), "x", {"a": [1, {"b": object()}]})),
@@ -267,14 +271,14 @@ async def a_batch_is_whole_or_refused(store: BaseStore) -> None:
             await store.abatch([PutOp(("a",), "k", {}), op])
         except kind:
             continue
-        raise AssertionError(f"{op!r} was taken")
+        raise AssertionError(f"{op!r} was accepted")
     assert await store.asearch(()) == []
 
 
 @_in("exact")
 async def filters_follow_json(store: BaseStore) -> None:
-    """A bool is no number; text and numbers have no common order; missing is None; a stored key
-    that looks like an operator is compared by `$eq` of the value around it.
+    """A bool is not a number; text and numbers are not ordered; a missing field equals None; a
+    stored key that looks like an operator is compared by `$eq` of the value around it.
     """
     values: list[Any] = [1, 1.0, True, "1", None, {"$gt": 0}, [1, {"a": 2}], {"a": {"b": 1}}]
     for number, value in enumerate(values):
@@ -299,7 +303,7 @@ async def filters_follow_json(store: BaseStore) -> None:
 
 @_in("exact")
 async def an_empty_namespace_is_not_listed(store: BaseStore) -> None:
-    """Reading makes no namespace, and the last item takes it along."""
+    """Reads create no namespace, and deleting its last item removes one."""
     await store.aget(("never",), "k")
     await store.aput(("a", "b"), "k", {})
     await store.adelete(("a", "b"), "k")
@@ -309,7 +313,7 @@ async def an_empty_namespace_is_not_listed(store: BaseStore) -> None:
 
 @_in("exact")
 async def many_tasks_lose_nothing(store: BaseStore) -> None:
-    """A hundred puts at once are all there."""
+    """A hundred concurrent puts are all stored."""
     async with anyio.create_task_group() as group:
         for number in range(100):
             group.start_soon(store.aput, ("crowd", str(number % 7)), str(number), {"n": number})
@@ -320,7 +324,7 @@ async def many_tasks_lose_nothing(store: BaseStore) -> None:
 
 @_in("ttl")
 async def what_has_expired_is_gone(store: BaseStore) -> None:
-    """A time to live of zero is over at once; without one an item stays."""
+    """An item with `ttl=0` expires at once; without a ttl it stays."""
     await store.aput(("a",), "gone", {}, ttl=0)
     await store.aput(("a",), "stays", {}, ttl=60)
     await store.aput(("a",), "ever", {}, ttl=None)

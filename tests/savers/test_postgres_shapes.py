@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from actorgraph import PostgresSaver, StorageError
 from actorgraph.codec.records import encode_json
 from actorgraph.savers.postgres import schema as tables
-from actorgraph.savers.postgres.columns import teach
+from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
-from actorgraph.storage.postgres.limits import Limits
+from actorgraph.storage.postgres.limits import Timeouts
 from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
 
@@ -41,10 +41,10 @@ def put_back(shape: str, numbers: str) -> str:
 def learnt(shapes: Shapes, postgres, schema: str, *records: str) -> None:
     """Let the shapes of records be stored."""
     for record in records * 2:
-        shapes.taken(record)
-    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=teach)
+        shapes.split(record)
+    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=register_dumpers)
     with source.lease() as connection:
-        shapes.store(connection, Limits().within(f'"{schema}"'))
+        shapes.store(connection, Timeouts().within(f'"{schema}"'))
     source.close()
 
 
@@ -69,7 +69,7 @@ class TestTakingApart:
         learnt(shapes, postgres, lent, *ODD)
         with postgres.connect(lent) as db:
             for seq, record in enumerate(ODD):
-                shape, left = shapes.taken(record)
+                shape, left = shapes.split(record)
                 row = [[1], [""], [seq], [b"i"], [None], [seq], ["loop"], [None], ["[]"], [1]]
                 db.execute(INSERT_CHECKPOINTS, [*row, ["{}"], [shape], [left], [None]])
                 assert (shape, left) != (WHOLE, record)
@@ -88,8 +88,8 @@ class TestTakingApart:
             db.execute("UPDATE shapes SET form = 'another'")
         learnt(second, postgres, lent, '{"a":1}')
 
-        assert first.taken('{"a":2}')[1] == "[2]"
-        assert second.taken('{"a":2}') == (WHOLE, '{"a":2}')
+        assert first.split('{"a":2}')[1] == "[2]"
+        assert second.split('{"a":2}') == (WHOLE, '{"a":2}')
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -157,7 +157,7 @@ class TestWhileRunsGoOn:
 
         branch = meanwhile(graph, slow, prune, config=at(checkpoint_id=base), durability=durability)
         if durability == "exit":
-            with pytest.raises(ConflictError, match="goes on from"):
+            with pytest.raises(ConflictError, match="continues from"):
                 await branch
         else:
             await branch

@@ -22,7 +22,7 @@ from actorgraph.savers.foreign.live import LiveCodec
 from actorgraph.savers.foreign.reading import address_of, matches, record_of, stored_checkpoint
 from actorgraph.savers.foreign.versions import SaverStyle, number_of
 from actorgraph.savers.foreign.writing import LastCheckpoint, missing_values, put_arguments
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -130,7 +130,7 @@ class ForeignBackend:
         thread_id, namespace = commit.thread_id, commit.namespace
         thread = self._threads.setdefault(thread_id, _Thread(ThreadState(thread_id)))
         answered = await self._refresh_head(commit, thread)
-        base = branches_off(commit)
+        base = branch_base(commit)
         based = base is None or await self._parent(commit, thread, base) is not None
         sequence, error = judge(commit, thread.state, answered=answered, based=based)
         if error is not None:

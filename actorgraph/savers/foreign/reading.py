@@ -9,7 +9,7 @@ from actorgraph.savers.foreign.forms import from_langgraph
 from actorgraph.savers.foreign.ledger import ledger_rows
 from actorgraph.savers.foreign.live import live_payload
 from actorgraph.savers.foreign.versions import numbers_of
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import CHECKPOINT_FORMAT
 from actorgraph.values.ids import as_bytes, ticks_of
@@ -88,7 +88,7 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         blobs={channel: live_payload(from_langgraph(value)) for channel, value in values.items()},
         ranges={},
         ends={},
-        ledger=newest_rows(ledger_rows(checkpoint, found.pending_writes or ())),
+        ledger=sorted_ledger(ledger_rows(checkpoint, found.pending_writes or ())),
     )
 
 

@@ -23,7 +23,7 @@ from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
 from actorgraph.savers.jsonl.rewriting import apply_retention
 from actorgraph.savers.jsonl.system_lines import Forgotten, SystemRecord
 from actorgraph.savers.jsonl.systems import RunLog, Stage
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, fence, judge
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
 from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
@@ -58,7 +58,7 @@ class Draft:
         before = _copied(self.state)
         self.state.leased = leased
         answered = any(self._has_row(request, row) for row in answer_rows(request))
-        base = branches_off(request)
+        base = branch_base(request)
         based = base is None or self._has(request.namespace, base)
         sequence, error = judge(request, self.state, answered=answered, based=based)
         if error is not None:

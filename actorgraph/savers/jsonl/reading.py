@@ -17,7 +17,7 @@ from actorgraph.errors import StorageError
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import CheckpointPlace, ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, payload_of
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.paging import in_order
 from actorgraph.savers.retention import stored_by
 from actorgraph.savers.soundness import unreadable
@@ -157,7 +157,7 @@ class _ThreadReader:
         if not query.parent:
             return stored
         rows = self._ledger(place.namespace, self.row(place).parent or b"")
-        return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
+        return msgspec.structs.replace(stored, parent_ledger=sorted_ledger(list(rows)))
 
     def whole(self, place: CheckpointPlace, *, ancestors: bool) -> StoredCheckpoint:
         """Read a checkpoint and, if asked for, the ancestors that its deltas need."""
@@ -196,7 +196,7 @@ class _ThreadReader:
             blobs=dict(self._blobs(place.namespace, record)),
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows(list(self._ledger(place.namespace, place.id))),
+            ledger=sorted_ledger(list(self._ledger(place.namespace, place.id))),
         )
 
     def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:

@@ -15,7 +15,7 @@ from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.lines import Line, ValueEntry, encode_line, raw_of, raw_text, text_of
 from actorgraph.savers.jsonl.resealing import resealed_line
 from actorgraph.savers.judge import refused_copy
-from actorgraph.savers.retention import Cut, Point, cut, held_whole
+from actorgraph.savers.retention import CheckpointSummary, RemovalPlan, held_whole, plan_removal
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.retention import (
@@ -123,7 +123,7 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
 
 def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> Outcome:
     state = index.state
-    found = cut(request, list(_points(index)), state.run)
+    found = plan_removal(request, list(_points(index)), state.run)
     if not (found.clears or found.stops):
         return Stored()
     run = None if found.stops else state.run
@@ -140,15 +140,17 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
     return Stored(removed=len(found.gone), freed=freed)
 
 
-def _points(index: ThreadIndex) -> Iterator[Point]:
+def _points(index: ThreadIndex) -> Iterator[CheckpointSummary]:
     for line in index.lines():
         for point in line.checkpoints:
             row = point.row
             texts = (row.metadata, row.record)
-            yield Point(line.namespace, point.sequence, row.id, row.parent, row.run, *texts)
+            yield CheckpointSummary(
+                line.namespace, point.sequence, row.id, row.parent, row.run, *texts
+            )
 
 
-def _trimmed(line: Line, found: Cut, index: ThreadIndex, *, going_on: bool) -> Line:
+def _trimmed(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool) -> Line:
     """Remove rows from a line, in place; return it.
 
     Args:

@@ -1,28 +1,28 @@
-"""What PostgreSQL's errors are to a saver: some leave open whether a batch was stored."""
+"""Translate PostgreSQL's errors for a saver: some leave open whether a batch was stored."""
 
 from actorgraph.errors import SaverBrokenError, StorageError
-from actorgraph.storage.postgres import failures
-from actorgraph.storage.postgres.failures import Kind, said
+from actorgraph.storage.postgres.failures import ErrorKind, server_message
+from actorgraph.storage.postgres.failures import translate as translate_statement
 
 
 def translate(
-    error: Exception, kind: Kind, *, unsure: bool = False, connected: bool = True, by: str = ""
+    error: Exception, kind: ErrorKind, *, unsure: bool = False, connected: bool = True, by: str = ""
 ) -> StorageError:
-    """The error that callers see.
+    """The error to raise for an error of psycopg.
 
     Args:
-        unsure: whether a COMMIT was sent and nothing says what became of it.
-        connected, by: as for the function of `storage`.
+        unsure: whether a COMMIT was sent and its result is unknown.
+        connected, by: as for `storage.postgres.failures.translate`.
     """
-    if unsure or kind is Kind.BROKEN:
+    if unsure or kind is ErrorKind.BROKEN:
         return SaverBrokenError(
-            "PostgreSQL failed in a way that leaves the last commit's outcome unknown: "
-            f"{said(error)}",
+            "PostgreSQL failed, and it is unknown whether the last commit was stored: "
+            f"{server_message(error)}",
             do="look at the server's log, then close and open the saver again",
         )
-    if kind is Kind.TABLES:
+    if kind is ErrorKind.TABLES:
         return StorageError(
-            f"the saver's tables are not there: {said(error)}",
-            do="call `saver.setup()` once with a role that may make tables",
+            f"the saver's tables are not there: {server_message(error)}",
+            do="call `saver.setup()` once with a role that may create tables",
         )
-    return failures.translate(error, kind, connected=connected, by=by)
+    return translate_statement(error, kind, connected=connected, by=by)

@@ -1,4 +1,4 @@
-"""Bringing a schema's tables to this version: each migration once, whoever else asks for it."""
+"""Migrate a schema's tables to this version; each migration is applied once."""
 
 from typing import Any
 
@@ -7,49 +7,60 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier
 
 from actorgraph.errors import FormatVersionError
-from actorgraph.savers.postgres import schema as sql
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
+from actorgraph.savers.postgres.schema import (
+    CREATE_LIST,
+    INSERT_VERSION,
+    LOCK_MIGRATIONS,
+    MIGRATIONS,
+    SELECT_SCHEMA,
+    SELECT_TABLE,
+    SELECT_VERSION,
+)
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
 
-VERSION = len(sql.MIGRATIONS)
+VERSION = len(MIGRATIONS)
 
 
-def migrate(connection: Connection[Any], schema: str, limits: Limits) -> None:
-    """Apply the migrations that a schema lacks, in one transaction. Without any: reads only.
+def migrate(connection: Connection[Any], schema: str, limits: Timeouts) -> None:
+    """Apply the migrations that a schema lacks, in one transaction; only reads if it lacks none.
 
     Args:
         connection: in autocommit mode.
-        limits: how long it may wait: for others that migrate, as long as for a lost connection.
+        schema: its name, not quoted; created if it does not exist.
+        limits: timeouts. For others that migrate it waits `limits.reconnect_s`, if that is longer.
     Raises:
-        FormatVersionError: a later version of the library has been here.
-        psycopg.Error: the role may not make tables, or the server is not there.
+        FormatVersionError: the tables are of a later version of the library.
+        psycopg.Error: the role may not create tables, or the server can't be reached.
     """
     cursor = connection.cursor(row_factory=tuple_row)
     if version_of(connection, schema, limits) == VERSION:
         return
     with connection.transaction():
+        # Statements may take as long as they need: a migration may rewrite a large table.
         patient = limits.within(quoted(schema), patient=True)
-        others = Limits(busy_s=max(limits.busy_s, limits.reconnect_s))
+        others = Timeouts(busy_s=max(limits.busy_s, limits.reconnect_s))
         cursor.execute(USE_SCHEMA, others.within(quoted(schema), patient=True))
-        cursor.execute(sql.LOCK_MIGRATIONS, (schema,))
-        cursor.execute(sql.SELECT_SCHEMA, (quoted(schema),))
+        cursor.execute(LOCK_MIGRATIONS, (schema,))
+        cursor.execute(SELECT_SCHEMA, (quoted(schema),))
         if cursor.fetchone() == (None,):
             cursor.execute(SQL("CREATE SCHEMA ") + Identifier(schema))
+        # The lock is held: for tables wait no longer than usual.
         cursor.execute(USE_SCHEMA, patient)
-        cursor.execute(sql.CREATE_LIST)
-        done = _newest(cursor)
-        for number, migration in enumerate(sql.MIGRATIONS[done:], done + 1):
+        cursor.execute(CREATE_LIST)
+        done = _newest(cursor)  # read again: another process may have migrated before the lock
+        for number, migration in enumerate(MIGRATIONS[done:], done + 1):
             cursor.execute(migration)
-            cursor.execute(sql.INSERT_VERSION, (number,))
+            cursor.execute(INSERT_VERSION, (number,))
 
 
-def version_of(connection: Connection[Any], schema: str, limits: Limits) -> int:
-    """The number of the newest migration that a schema has; 0 for none.
+def version_of(connection: Connection[Any], schema: str, limits: Timeouts) -> int:
+    """The number of the newest migration that was applied to a schema; 0 for none.
 
     Raises:
-        FormatVersionError: a later version of the library has been here.
+        FormatVersionError: the tables are of a later version of the library.
     """
     cursor = connection.cursor(row_factory=tuple_row)
-    cursor.execute(sql.SELECT_TABLE, (f"{quoted(schema)}.saver_migrations",))
+    cursor.execute(SELECT_TABLE, (f"{quoted(schema)}.saver_migrations",))
     if cursor.fetchone() == (None,):
         return 0
     with connection.transaction():
@@ -64,5 +75,5 @@ def version_of(connection: Connection[Any], schema: str, limits: Limits) -> int:
 
 
 def _newest(cursor: Any) -> int:
-    cursor.execute(sql.SELECT_VERSION)
+    cursor.execute(SELECT_VERSION)
     return cursor.fetchone()[0]

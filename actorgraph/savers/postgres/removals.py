@@ -1,4 +1,4 @@
-"""SQL text of copies and removals."""
+"""SQL of copies and removals."""
 
 DELETE_THREAD = (
     "DELETE FROM points WHERE thread = %s",

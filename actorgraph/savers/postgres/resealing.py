@@ -1,4 +1,4 @@
-"""The payloads of a thread's rows, made anew by a resealer, inside the transaction of a batch."""
+"""Reseal the payloads of a thread's rows, inside the transaction of a batch."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
@@ -51,9 +51,13 @@ Changes = list[tuple[LiteralString, Sequence[tuple[object, ...]]]]
 def resealed(
     cursor: Cursor[Any], source: ThreadState, target: ThreadState, resealer: Resealer
 ) -> Changes:
-    """What gives each row of `target` the payload for the one of `source` that it is a copy of.
+    """Reseal the rows of `source`; return the statements that store the payloads in `target`.
 
-    Raises: what the resealer raises.
+    Args:
+        source: the thread to read; may be `target` itself.
+        target: the thread to change, a copy of `source`.
+        resealer: makes the new payloads; what it raises is raised.
+    Raises:
         StorageError: a row is damaged.
     """
     remaking = Remaking(resealer, source.thread_id, target.thread_id)
@@ -62,7 +66,7 @@ def resealed(
         (_SET_ITEMS, _of(target, remaking.items(_rows(cursor, _ITEMS, source)))),
         (_SET_WRITES, _of(target, remaking.writes(_rows(cursor, _WRITES, source)))),
     ]
-    if source.row == target.row:
+    if source.row == target.row:  # runs are not copied, so a copy has no inputs
         found.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
     return found
 
@@ -78,7 +82,7 @@ def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[obje
 
 
 def carry_out(cursor: Cursor[Any], changes: Changes) -> None:
-    """Execute what `resealed` found."""
+    """Execute the statements that `resealed` has returned."""
     for statement, rows in changes:
         if rows:
             cursor.executemany(statement, rows)

@@ -1,4 +1,4 @@
-"""Copies and removals over one connection, inside the transaction of a batch."""
+"""Copy, prune, delete and reseal threads, inside the transaction of a batch; vacuum the tables."""
 
 from typing import Any
 
@@ -14,24 +14,25 @@ from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
-from actorgraph.savers.retention import Cut, cut, held_whole
+from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.soundness import sound_points, unreadable
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
+RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 
-def keep(
+def apply_retention(
     connection: Connection[Any],
-    request: Kept,
+    request: RetentionRequest,
     threads: dict[str, ThreadState],
 ) -> Outcome:
-    """Carry out a request about what a thread keeps.
+    """Carry out a copy, a removal, a hold or a reseal.
 
     Args:
-        threads: those that the request names, all locked; changed to what is stored then.
+        connection: inside the batch's transaction.
+        threads: the threads that the request names, all locked; updated.
     """
     cursor = connection.cursor(row_factory=tuple_row, binary=True)
     thread = threads[request.thread_id]
@@ -47,16 +48,19 @@ def keep(
 
 
 def vacuum(connection: Connection[Any], begin: tuple[str, str, str]) -> None:
-    """Rewrite the tables without what was removed; outside of transactions, each table locked.
+    """Rewrite the tables so that removed data is gone from disk; locks one table at a time.
 
-    What the server has written ahead of the tables (WAL) may hold it for longer.
+    The server's WAL may contain removed data for longer.
 
     Args:
+        connection: in autocommit mode: VACUUM can't run in a transaction.
         begin: the parameters of `USE_SCHEMA`.
     """
     with connection.transaction():
         connection.execute(USE_SCHEMA, begin)
         connection.execute(sql.FORGET_DELETED)
+    # VACUUM runs outside of transactions, so its settings are those of the session. The connection
+    # may be the program's: they are restored.
     before = connection.execute(_NOW).fetchall()
     connection.execute(_SET, begin)
     try:
@@ -72,14 +76,14 @@ SELECT current_setting('search_path'), current_setting('lock_timeout'),
        current_setting('statement_timeout')
 """
 _SET = USE_SCHEMA.replace("true", "false")
-"""For statements that stand in no transaction."""
+"""`USE_SCHEMA` for the session: for statements outside of transactions."""
 
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.owner, thread.heads = None, None, {}
-    return Stored(removed=counts[0])  # the first statement's: the checkpoints
+    return Stored(removed=counts[0])  # the first statement deletes the checkpoints
 
 
 def _copy(
@@ -95,6 +99,7 @@ def _copy(
             changes = resealed(cursor, source, thread, request.resealer)
         except ActorGraphError as error:
             return Refused(error)
+    # A row's checksum contains its thread's id by XOR: the copy is corrected by this value in SQL.
     other = thread_sum(source.thread_id) ^ thread_sum(thread.thread_id)
     for statement in sql.COPY_THREAD:
         named = {"source": source.row, "target": thread.row, "other": Int4(other)}
@@ -120,7 +125,7 @@ def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outco
     found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
     try:
         held = found and held_whole(request, found[1])
-    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+    except Exception as error:  # noqa: BLE001 - damaged rows may raise anything
         return Refused(unreadable(thread.thread_id, error))
     if found and held:
         text, blobs = held
@@ -140,7 +145,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = cut(request, points, thread.run)
+        found = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return Refused(unreadable(thread.thread_id, error))
     if found.stops:
@@ -158,8 +163,8 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
-    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> int:
+    """Delete the rows of a removal; return the number of rows of values and stray writes."""
     row, writes = thread.row, 0
     gone = [(point.namespace, point.sequence) for point in found.gone]
     if gone:
@@ -179,7 +184,8 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
     if found.kept is not None:
         writes = cursor.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
-    if thread.run is None:  # a run may go on with a list that only it remembers
+    # A run that is going on may continue a list that no stored checkpoint names yet.
+    if thread.run is None:
         ranges = cursor.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [key for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         if beyond:

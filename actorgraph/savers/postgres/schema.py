@@ -1,9 +1,9 @@
-"""The tables, as numbered migrations. `saver_migrations` has the numbers that are done.
+"""The tables, as numbered migrations; `saver_migrations` has the numbers that were applied.
 
-The tables are those of SQLite. Text that is a key sorts by code point (COLLATE "C"), as in
-Python. `record`, `metadata` and `next` are `json` and not `jsonb`: that keeps the text as it was
-written, and takes an escaped NUL. `writers` has one row per open saver with the number of the batch
-that it stored last: after a lost connection it says whether a COMMIT was done. Its `version` is the
+The tables are those of SQLite. Keys of type text sort by code point (COLLATE "C"), as in Python.
+`record`, `metadata` and `next` are `json`, not `jsonb`: that keeps the text as written, and can
+store an escaped NUL. `writers` has one row per open saver with the number of the batch that it
+committed last: after a lost connection it shows whether a COMMIT was done. Its `version` is the
 number of migrations that the saver knows.
 """
 
@@ -101,8 +101,8 @@ CREATE TABLE writers (
     seen   timestamptz NOT NULL DEFAULT now()
 );
 """,
-    # A list's last row grows in place, so dead versions of it come quickly; rows that are updated
-    # at each commit find the next version's place on their own page.
+    # A list's last row grows in place and leaves dead versions quickly: vacuum `ranges` earlier.
+    # Rows that are updated at each commit need room for the next version on their own page.
     """
 ALTER TABLE ranges SET (autovacuum_vacuum_scale_factor = 0.02,
                         toast.autovacuum_vacuum_scale_factor = 0.02);
@@ -110,8 +110,8 @@ ALTER TABLE threads SET (fillfactor = 70);
 ALTER TABLE runs SET (fillfactor = 80);
 ALTER TABLE writers SET (fillfactor = 20);
 """,
-    # Runs of ActorSystems. A lease ends by the database's clock. Rows of runs and of owners are
-    # updated in place, time and again.
+    # Runs of ActorSystems. Leases end by the database's clock. Rows of runs and owners are updated
+    # often: their pages have room for that.
     """
 CREATE TABLE system_runs (
     run       bytea PRIMARY KEY,
@@ -139,9 +139,9 @@ CREATE TABLE owners (
     lease_until timestamptz NOT NULL
 ) WITH (fillfactor = 20);
 """,
-    # A list's last row stays on its page while it grows, and half a page is free for its next
-    # version: the server clears dead ones there at the next access. Keys that only grow fill their
-    # pages; times of checkpoints grow too, so a few pages say where the old ones are.
+    # A list's last row stays on its page while it grows (STORAGE MAIN), with half a page free for
+    # its next version: the server prunes dead versions at the next access. Indexes of keys that
+    # only grow need no free space. Creation times grow too, so a BRIN index is enough.
     """
 ALTER TABLE ranges ALTER COLUMN payload SET STORAGE MAIN;
 ALTER TABLE ranges SET (fillfactor = 50);
@@ -154,9 +154,9 @@ ALTER INDEX blobs_pkey SET (fillfactor = 100);
 ALTER INDEX writes_pkey SET (fillfactor = 100);
 ALTER INDEX runs_pkey SET (fillfactor = 100);
 """,
-    # Records without what they have in common, see `shapes`. A database that has checkpoints keeps
-    # their rows, each whole; in an empty one columns of a size stand together, without gaps. A full
-    # page of runs is cleared when the newest one ends, and a part of it left free never was used.
+    # Records without their common text, see `shapes`. A database with checkpoints keeps their rows,
+    # each with a whole record; in an empty one columns are ordered by size, without padding. Rows
+    # of `runs` never used the free part of their pages.
     """
 LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE;
 CREATE TABLE shapes (
@@ -200,13 +200,14 @@ SELECT p.thread, p.namespace, p.seq, p.id, p.parent, p.step, p.source, p.run, p.
 FROM points p LEFT JOIN shapes s ON s.shape = p.shape;
 ALTER TABLE runs SET (fillfactor = 100);
 """,
-    # Whose turn a thread is depends on its open runs, of which there are few.
+    # The turns of runs depend on the open runs of a thread: few rows, so a partial index.
     """
 CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
 """,
-    # Checksums, see `savers.checksums`. Rows that are there have none. An older saver that is open
-    # still would change rows and not their checksums: it can't make its row in `writers` anew.
+    # Checksums, see `savers.checksums`. Existing rows have none. A saver of an older version that
+    # is still open would change rows without their checksums. So its row in `writers` is deleted,
+    # and it can't insert another one: `version` has no default.
     """
 LOCK TABLE writers IN ACCESS EXCLUSIVE MODE;
 DELETE FROM writers;
@@ -240,6 +241,6 @@ SELECT_VERSION = "SELECT coalesce(max(v), 0) FROM saver_migrations"
 INSERT_VERSION = "INSERT INTO saver_migrations (v) VALUES (%s)"
 LOOK_UPS: LiteralString = """set_config('enable_seqscan', 'off', true),
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"""
-"""For transactions whose every row is found by its key: a plan that was made when the tables were
-small, or by guesses about tables that were never analyzed, looks up and scans nothing.
+"""For transactions that find every row by its key: forbids scans in plans that were made when the
+tables were small, or from guesses about tables that were never analyzed.
 """

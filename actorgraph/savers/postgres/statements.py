@@ -1,11 +1,10 @@
-"""What a batch says to the server, as SQL text. Lists of rows travel as one array per column.
+"""SQL of batches. Rows are passed as one array per column.
 
-A row of a batch finds the rows that it needs by their keys, one index look-up each, however many
-threads the database has. That holds for plans that the server made before the tables grew, and
-before they were ever analyzed, because the order of the joins is written down: `OFFSET 0` keeps
-the server from joining the tables with each other first, and `LOOK_UPS` leaves it no other join.
-A checkpoint that is asked for by its id is compared with `namespace || ''`, which no index has:
-else the server may read a thread from its end on until it meets the id.
+Plans     Each row of a batch finds the rows that it needs by one index look-up, however many
+          threads there are, also by plans made before the tables grew or were analyzed: `OFFSET 0`
+          fixes the order of the joins, and `LOOK_UPS` forbids all joins but nested loops.
+Ids       A checkpoint's id is looked up with `namespace || ''`, which no index matches: with the
+          plain column the server may scan a thread backwards until it meets the id.
 """
 
 from typing import LiteralString
@@ -127,7 +126,7 @@ SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::big
 ON CONFLICT DO NOTHING
 """
 FREE = -1
-"""The lineage of rows of `ranges` that hold no list: the next new row takes such a one's place."""
+"""The lineage of free rows in `ranges`, which hold no list; new rows reuse them."""
 INSERT_RANGES = """
 WITH new AS (
     SELECT *, row_number() OVER (PARTITION BY thread, namespace, channel) AS place
@@ -148,8 +147,8 @@ taken AS (
 INSERT INTO ranges (thread, namespace, channel, lineage, start, count, payload)
 SELECT thread, namespace, channel, lineage, start, count, payload FROM w WHERE slot IS NULL
 """
-"""A new row is an update of a free one, where there is one: PostgreSQL puts it on the same page,
-whose dead rows go at once. A page that only lost rows is used again after a vacuum."""
+"""A new row is written as an update of a free one, if there is one: PostgreSQL keeps it on the same
+page and prunes dead versions there. Space of deleted rows is reused only after a vacuum."""
 EXTEND_RANGES = """
 UPDATE ranges r SET count = r.count + w.count, payload = r.payload || w.payload
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
@@ -175,7 +174,7 @@ UPDATE ranges r SET (count, payload) = (
 WHERE r.thread = %(thread)s AND r.namespace = %(namespace)s AND r.channel = %(channel)s
     AND r.lineage = %(lineage)s AND r.start = %(start)s
 """
-"""The first row becomes all of them, the others are free."""
+"""The first row gets the items of all, the others become free rows."""
 UPDATE_THREADS = """
 UPDATE threads t
 SET next_seq = w.next_seq, head = w.head, run = w.run, crc = w.crc, deleted = false

@@ -1,4 +1,4 @@
-"""The SQL text of ActorSystems. A lease ends by the database's own clock."""
+"""SQL of ActorSystems. Leases end by the database's clock, not by those of the processes."""
 
 from typing import LiteralString
 
@@ -70,7 +70,7 @@ INSERT INTO events (run, place, created, payload, crc)
 SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[], %s::bigint[])
 ON CONFLICT DO NOTHING
 """
-# As the one of SQLite: from the oldest on.
+# Removes from the oldest on, as in SQLite: the newest event always stays.
 DROP_EVENTS: LiteralString = """
 DELETE FROM events e USING (
     SELECT w.run, greatest(n.newest - w.keep + 1, coalesce((
@@ -119,7 +119,7 @@ ORDER BY s.run
 SELECT_RUN: LiteralString = f"{_ROW} WHERE s.run = %(run)s AND {_FITS}"
 SELECT_RUNS_OF_THREAD: LiteralString = f"{_ROW} WHERE s.thread_id = %(thread_id)s AND {_FITS}"
 SELECT_RUNS: LiteralString = f"{_ROW} WHERE {_FITS}"
-"""A plan that is kept uses an index for what is always there, not for what may be NULL."""
+"""Three texts, since a generic plan can use an index for `=`, but not for `IS NULL OR =`."""
 SELECT_ORPHANS: LiteralString = f"""{_ROW}
 WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()) ORDER BY s.run
 """

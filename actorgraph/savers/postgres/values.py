@@ -1,11 +1,11 @@
-"""The values of checkpoints: which rows they need, and what becomes of the rows."""
+"""The values of checkpoints: collect the keys of their rows, assemble what was read."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from actorgraph.codec.records import Record
 from actorgraph.savers.checksums import damaged, point_key
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
@@ -14,21 +14,23 @@ from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 _Row = tuple[Any, ...]
 
 
-def row_of(columns: _Row) -> CheckpointRow:
-    """A checkpoint's row out of the columns that `queries.COLUMNS` names.
+def checked_row(columns: _Row) -> CheckpointRow:
+    """A checkpoint's row from the columns `queries.COLUMNS`, checked.
 
     Raises:
         StorageError: it is damaged.
     """
-    row = taken(columns)
+    row = unchecked_row(columns)
     if columns[-2] is None:
-        raise damaged(columns[1], point_key(columns[2], row.id), "its record has lost its shape")
+        raise damaged(
+            columns[1], point_key(columns[2], row.id), "the shape of its record is missing"
+        )
     check_point(columns[1], columns[2], columns[3], row, columns[-1])
     return row
 
 
-def taken(columns: _Row) -> CheckpointRow:
-    """The same, whatever it says."""
+def unchecked_row(columns: _Row) -> CheckpointRow:
+    """A checkpoint's row from the columns `queries.COLUMNS`, whatever is in them."""
     identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
     return CheckpointRow(
         id=identifier,
@@ -37,18 +39,18 @@ def taken(columns: _Row) -> CheckpointRow:
         source=source,
         run=run,
         next=following,
-        record=text or "",  # None is of a shape that somebody has removed
+        record=text or "",  # None: its shape was deleted
         metadata=metadata,
     )
 
 
 def bare(columns: _Row, row: CheckpointRow) -> StoredCheckpoint:
-    """A checkpoint without its values and its ledger."""
+    """A checkpoint without its values and ledger."""
     return StoredCheckpoint(columns[1], columns[2], columns[3], row, {}, {}, {}, ())
 
 
-class Needs:
-    """The rows that some checkpoints need, each once, however many checkpoints name it."""
+class NeededRows:
+    """Keys of the rows that checkpoints need; each key once, however many checkpoints name it."""
 
     def __init__(self) -> None:
         self._blobs: dict[_Row, None] = {}
@@ -56,12 +58,13 @@ class Needs:
         self._ledgers: dict[_Row, None] = {}
 
     def add(self, columns: _Row, record: Record, parent: bytes | None = None) -> None:
-        """What a record names, the ledger of its checkpoint, and that of its parent if given."""
+        """Add the rows that a record names, and the ledgers of the checkpoint and of `parent`."""
         place = (columns[0], columns[2])
         for channel in record.blobs:
             self._blobs[*place, channel, record.version_of(channel)] = None
         for channel, chain in record.lists.items():
             for lineage, end in chain:
+                # Of checkpoints with one list the longest decides how many of its rows are read.
                 key = (*place, channel, lineage)
                 self._lists[key] = max(end, self._lists.get(key, 0))
         self._ledgers[*place, columns[4]] = None
@@ -82,18 +85,22 @@ _KINDS: dict[str, type[list[Any]]] = {"n": Numbers, "t": Texts, "b": Binaries}
 
 
 def _arrays(rows: Iterable[_Row], kinds: str) -> list[list[Any]]:
-    """Rows as columns, of numbers (n), texts (t) or bytes (b); no rows are empty columns."""
+    """Transpose keys into typed columns; without keys the columns are empty.
+
+    Args:
+        kinds: a letter per column: "n" for numbers, "t" for texts, "b" for bytes.
+    """
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     return [_KINDS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
 
 
-class Values:
-    """The rows of `queries.SELECT_VALUES`, by what names them.
+class FoundRows:
+    """The rows of `queries.SELECT_VALUES`, checked, by their keys.
 
     Args:
-        threads: the store's key of a thread -> its id.
+        threads: the key of a thread in the database -> its id.
     Raises:
-        StorageError: one is damaged.
+        StorageError: a row is damaged.
     """
 
     def __init__(self, rows: Iterable[_Row], threads: dict[int, str]) -> None:
@@ -119,8 +126,8 @@ class Values:
             parts.sort(key=lambda part: part[0])
 
     def ledger(self, columns: _Row, point: bytes | None) -> tuple[LedgerRow, ...]:
-        """The rows beside another checkpoint of the same namespace; nothing for None."""
-        return newest_rows(self._ledgers.get((columns[0], columns[2], point), []))
+        """The ledger of another checkpoint of the same namespace; empty for None."""
+        return sorted_ledger(self._ledgers.get((columns[0], columns[2], point), []))
 
     def checkpoint(
         self,
@@ -131,10 +138,14 @@ class Values:
         *,
         written: bool = False,
     ) -> StoredCheckpoint:
-        """A checkpoint with the values that a record, its own or a part of it, names.
+        """Assemble a checkpoint with the values that `record` names.
 
         Args:
-            written: whether with the writes of its ledger only, without control rows.
+            columns: those of `queries.COLUMNS`.
+            record: the checkpoint's own, or the part of it that is needed.
+            written: whether to leave control rows, such as interrupts, out of the ledger.
+        Raises:
+            SerializationError: a value that the record names is missing.
         """
         place = (columns[0], columns[2])
         ranges: dict[tuple[str, int], list[StoredRange]] = {}
@@ -161,7 +172,7 @@ class Values:
             },
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows([e for e in ledger if e.index >= 0 or not written]),
+            ledger=sorted_ledger([e for e in ledger if e.index >= 0 or not written]),
             ancestors=ancestors,
         )
         return whole(found, record)

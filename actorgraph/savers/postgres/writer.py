@@ -1,8 +1,10 @@
-"""The writing half of the saver: a batch, again and again until it is stored or can't be.
+"""Store batches over the writing connection: retry each until it is stored or has failed.
 
-Lost connections are replaced, with growing pauses, within a time limit. What the server rolled
-back for reasons of the moment is sent again, a bounded number of times. An attempt that finds the
-mark of an earlier one stores nothing twice (see `batch`).
+Lost connection   replaced, with growing pauses, until `reconnect_timeout_s` is over
+Rolled back       sent again, up to `ATTEMPTS_MAX` times, after a deadlock or a timeout
+Row refused       sent again with a savepoint per request, so that only one request is refused
+Thread locked     idle holders are ended once; then sent again without the locked threads
+No attempt stores a batch twice: see `batch`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,39 +16,43 @@ from psycopg import Connection
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres.batch import Settings, Turn, run_batch
+from actorgraph.savers.postgres.batch import BatchProgress, TransactionSettings, run_batch
 from actorgraph.savers.postgres.failures import translate
 from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import Source
-from actorgraph.storage.postgres.failures import Kind, RowError, kind_of
+from actorgraph.storage.postgres.connections import ConnectionSource
+from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.storage.postgres.sessions import Replaced
+from actorgraph.storage.postgres.sessions import ReplacedSession
 from actorgraph.values.commits import Outcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
 
 
-class Writer:
-    """Stores batches over a source's connections; used by one thread at a time.
+class BatchWriter:
+    """Stores batches, one at a time; not safe for several threads at once.
 
     Args:
-        schema: the schema's name, as `settings` has it quoted.
+        source: lends the connections.
+        settings: of every transaction.
+        schema: the schema's name, not quoted.
     """
 
-    def __init__(self, source: Source, settings: Settings, *, schema: str) -> None:
+    def __init__(
+        self, source: ConnectionSource, settings: TransactionSettings, *, schema: str
+    ) -> None:
         self._source = source
         self._settings = settings
         self._schema = schema
         self._number = 0
-        self._replaced = Replaced(source)
+        self._replaced = ReplacedSession(source)
         self._shapes = Shapes()
 
     def register(self) -> None:
-        """Make the saver's row in `writers`, and remove those of savers long gone."""
+        """Insert the saver's row in `writers`; remove rows not updated for 30 days."""
 
         def work(connection: Connection[Any]) -> None:
             with connection.transaction():
@@ -54,10 +60,11 @@ class Writer:
                 connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
                 connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
 
-        self._repeat(work, Turn(0))
+        self._repeat(work, BatchProgress(0))
 
     def unregister(self) -> None:
-        """Remove the saver's row; one that is left is removed by others after a month."""
+        """Delete the saver's row in `writers`; errors are ignored."""
+        # A row that is left here is removed by `register` of another saver after 30 days.
         with (
             suppress(psycopg.Error, StorageError),
             self._source.lease() as connection,
@@ -75,10 +82,14 @@ class Writer:
             SaverBrokenError: whether it is stored is unknown.
         """
         self._number += 1
-        turn = Turn(self._number)
-        return self._repeat(lambda c: run_batch(c, batch, self._settings, turn, self._shapes), turn)
+        progress = BatchProgress(self._number)
 
-    def _repeat(self, work: Callable[[Connection[Any]], T], turn: Turn) -> T:
+        def work(connection: Connection[Any]) -> list[Outcome]:
+            return run_batch(connection, batch, self._settings, progress, self._shapes)
+
+        return self._repeat(work, progress)
+
+    def _repeat(self, work: Callable[[Connection[Any]], T], progress: BatchProgress) -> T:
         attempts = Attempts(
             renews=self._source.renews,
             reconnect_timeout_s=self._settings.limits.reconnect_s,
@@ -91,33 +102,38 @@ class Writer:
                     self._replaced.greet(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
-                kind = kind_of(error, connection)
-                if kind is Kind.BUSY and not turn.unsure:
-                    turn.holder = holder_of(self._source, self._schema)
-                again = attempts.again(kind, unsure=turn.unsure)
-                if kind in (Kind.ROW, Kind.BUSY) and not turn.unsure:
-                    again = self._unblocked(kind, turn) or _otherwise(kind, turn)
+                kind = classify_error(error, connection)
+                # Asked now: by the time the last attempt has failed the lock may be free.
+                if kind is ErrorKind.BUSY and not progress.unsure:
+                    progress.holder = holder_of(self._source, self._schema)
+                again = attempts.again(kind, unsure=progress.unsure)
+                # While a COMMIT is in doubt the batch is sent again unchanged, until an attempt has
+                # found the earlier one's mark, or none.
+                if kind in (ErrorKind.ROW, ErrorKind.BUSY) and not progress.unsure:
+                    again = self._end_holders(kind, progress) or _change_strategy(kind, progress)
                 if not again:
-                    raise translate(error, kind, unsure=turn.unsure, by=turn.holder) from error
-            if turn.unsure or kind not in (Kind.ROW, Kind.BUSY):
+                    failed = translate(error, kind, unsure=progress.unsure, by=progress.holder)
+                    raise failed from error
+            if progress.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
                 attempts.pause()
 
-    def _unblocked(self, kind: Kind, turn: Turn) -> bool:
-        """Whether a lock that a batch has waited for is free now, as its holder was ended.
+    def _end_holders(self, kind: ErrorKind, progress: BatchProgress) -> bool:
+        """End sessions of savers that hold locks of threads and idle; return whether any was.
 
-        A process that stands still in the middle of a batch holds the locks of its threads, and
-        nobody could take over its runs. When it goes on it connects and is judged anew.
+        A process that is suspended in the middle of a batch keeps the locks of its threads, and
+        no other process could take its runs over. When it is resumed, it connects again and sends
+        its batch again, which is then judged against what is stored by now.
         """
-        if kind is not Kind.BUSY or turn.skips or turn.freed:
+        if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
             return False
-        turn.freed = True
+        progress.ended_holders = True
         with (
             suppress(psycopg.Error, StorageError),
             self._source.lease() as connection,
             connection.transaction(),
         ):
             self._use_schema(connection)
-            ended = connection.execute(_END_STANDING, (self._settings.limits.lock_timeout,))
+            ended = connection.execute(_END_IDLE_HOLDERS, (self._settings.limits.lock_timeout,))
             return ended.rowcount > 0
         return False
 
@@ -125,18 +141,18 @@ class Writer:
         connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
 
 
-def _otherwise(kind: Kind, turn: Turn) -> bool:
-    """Whether to send a batch again in another way after it was rolled back; notes in which."""
-    if kind is Kind.ROW and not turn.alone:
-        turn.alone = True
+def _change_strategy(kind: ErrorKind, progress: BatchProgress) -> bool:
+    """Choose another way of sending a batch that was rolled back; return whether there is one."""
+    if kind is ErrorKind.ROW and not progress.separately:
+        progress.separately = True
         return True
-    if kind is Kind.BUSY and not turn.skips:
-        turn.skips = True
+    if kind is ErrorKind.BUSY and not progress.skip_locked:
+        progress.skip_locked = True
         return True
     return False
 
 
-_END_STANDING = """
+_END_IDLE_HOLDERS = """
 SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
 WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
     AND a.state_change < clock_timestamp() - %s::interval
@@ -144,8 +160,9 @@ WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
     AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
                 AND l.relation = 'threads'::regclass AND l.mode = 'RowShareLock')
 """
-"""Ends who lets the server wait for longer than anybody waits for a lock, has locks of this
-schema's threads, and is a saver of the same program by its name: no batch takes that long.
+"""Ends sessions that hold locks of this schema's threads and have let the server wait for longer
+than the lock timeout, which no healthy batch does. Only those of the same role with the same
+application name: a person's `psql` is left alone.
 
-`idle_in_transaction_session_timeout` would not do: in pipelines it does not count.
+`idle_in_transaction_session_timeout` is no substitute: the server doesn't apply it in pipelines.
 """

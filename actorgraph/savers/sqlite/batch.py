@@ -22,7 +22,7 @@ from actorgraph.savers.checksums import (
     run_sum,
     writes_sum,
 )
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.soundness import check_head
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
@@ -172,7 +172,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             outcomes.append(Refused(lost))
             continue
         answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
-        base = branches_off(request)
+        base = branch_base(request)
         if base is not None:
             # The checkpoint that it branches off may have been stored by this very batch.
             rows.write(connection)

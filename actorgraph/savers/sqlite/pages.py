@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.codec.records import Record, decode_record, encode_json
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.soundness import check_blob, check_items, check_point, check_writes, whole
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint, StoredRange
@@ -117,7 +117,7 @@ class _PageValues:
                 for c, lineage, end in chains
             },
             ends={(c, lineage): self.ends.get((place, c, lineage), 0) for c, lineage, _ in chains},
-            ledger=newest_rows(self.ledgers.get((place, row.id), [])),
+            ledger=sorted_ledger(self.ledgers.get((place, row.id), [])),
         )
         return whole(found, record)
 

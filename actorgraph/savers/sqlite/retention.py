@@ -13,7 +13,7 @@ from actorgraph.savers.checksums import (
     thread_sum,
 )
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.retention import Cut, cut, held_whole
+from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.soundness import check_head, sound_points, sound_threads, unreadable
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
@@ -186,7 +186,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = cut(request, points, thread.run)
+        found = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return _refused(thread.thread_id, error)
     if found.stops:
@@ -205,7 +205,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:
+def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:
     """Delete the rows of a removal.
 
     Returns: how many rows of values, and of writes without a checkpoint, were deleted.

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors by kind: what savers and stores do about them differs.
+"""Classify PostgreSQL's errors by what to do about them, and translate them.
 
 Source: https://www.postgresql.org/docs/current/errcodes-appendix.html.
 """
@@ -11,18 +11,18 @@ import psycopg
 from actorgraph.errors import StorageBusyError, StorageError, StorageFullError
 
 
-class Kind(Enum):
-    """What to do about an error.
+class ErrorKind(Enum):
+    """The kind of an error, by what to do about it.
 
     Attributes:
-        LOST: the connection is gone, or leads to a server that can't write: connect again.
-        AGAIN: the server rolled the transaction back for reasons of the moment: send it again.
-        BUSY: somebody held a lock for longer than the busy timeout.
-        FULL: no space.
-        ROW: the server refused what one request holds: the others can be stored without it.
-        BROKEN: the disk or the data is damaged.
-        TABLES: the tables aren't there.
-        OTHER: all the rest.
+        LOST: the connection is lost, or its server can't write: connect again.
+        AGAIN: the server rolled the transaction back for a transient reason: send it again.
+        BUSY: another session held a lock for longer than the busy timeout.
+        FULL: no disk space is left.
+        ROW: the server refused values of one request: the others can be stored without it.
+        BROKEN: the server reports an I/O error or damaged data.
+        TABLES: the tables don't exist.
+        OTHER: any other error.
     """
 
     LOST = "lost"
@@ -36,31 +36,31 @@ class Kind(Enum):
 
 
 _BY_CODE = {
-    "57P01": Kind.LOST,  # the server stops, or somebody ended the backend
-    "57P02": Kind.LOST,
-    "57P03": Kind.LOST,  # it is starting
-    "57P05": Kind.LOST,  # the session was idle for too long
-    "25P03": Kind.LOST,  # so was the transaction
-    "25006": Kind.LOST,  # a standby
-    "53300": Kind.LOST,  # too many connections
-    "40001": Kind.AGAIN,  # serialization failure
-    "40P01": Kind.AGAIN,  # deadlock
-    "57014": Kind.AGAIN,  # statement timeout, or cancelled by hand
-    "40003": Kind.LOST,  # completion unknown
-    "55P03": Kind.BUSY,
-    "53100": Kind.FULL,
-    "58030": Kind.BROKEN,
-    "42P01": Kind.TABLES,
-    "3F000": Kind.TABLES,
+    "57P01": ErrorKind.LOST,  # the server shuts down, or the backend was terminated
+    "57P02": ErrorKind.LOST,
+    "57P03": ErrorKind.LOST,  # the server is starting
+    "57P05": ErrorKind.LOST,  # idle session timeout
+    "25P03": ErrorKind.LOST,  # idle in transaction timeout
+    "25006": ErrorKind.LOST,  # read-only: a standby
+    "53300": ErrorKind.LOST,  # too many connections
+    "40001": ErrorKind.AGAIN,  # serialization failure
+    "40P01": ErrorKind.AGAIN,  # deadlock
+    "57014": ErrorKind.AGAIN,  # statement timeout, or cancelled by an administrator
+    "40003": ErrorKind.LOST,  # completion unknown
+    "55P03": ErrorKind.BUSY,
+    "53100": ErrorKind.FULL,
+    "58030": ErrorKind.BROKEN,
+    "42P01": ErrorKind.TABLES,
+    "3F000": ErrorKind.TABLES,
 }
 _BY_CLASS = {
-    "08": Kind.LOST,
-    "21": Kind.ROW,
-    "22": Kind.ROW,
-    "23": Kind.ROW,
-    "54": Kind.ROW,
-    "58": Kind.BROKEN,
-    "XX": Kind.BROKEN,
+    "08": ErrorKind.LOST,
+    "21": ErrorKind.ROW,
+    "22": ErrorKind.ROW,
+    "23": ErrorKind.ROW,
+    "54": ErrorKind.ROW,
+    "58": ErrorKind.BROKEN,
+    "XX": ErrorKind.BROKEN,
 }
 
 
@@ -70,82 +70,89 @@ _REFUSED = {
     "42501": "grant the role what it lacks: CREATE on the database for `setup()`, afterwards USAGE "
     "on the schema and all rights on its tables",
 }
-"""What a server says that can be reached and refuses to write -> what to do about it."""
+"""SQLSTATE of servers that can be reached but refuse to write -> advice."""
 
 
 class NoAnswerError(psycopg.OperationalError):
-    """The server did not answer in time, so the connection was given up."""
+    """The server did not answer in time, so the connection was closed."""
 
 
 class RowError(Exception):
-    """A request's rows don't fit to what is stored."""
+    """The rows of a request contradict what is stored."""
 
 
-def said(error: Exception) -> str:
-    """What the server says is wrong, without its details, which quote the row."""
+def server_message(error: Exception) -> str:
+    """The server's primary message, without the details, which may quote a row's values."""
     if isinstance(error, psycopg.errors.ConnectionTimeout):
         return "the server accepted no connection in time (connect_timeout)"
     said = getattr(getattr(error, "diag", None), "message_primary", None)
     return said or str(error)
 
 
-def kind_of(error: Exception, connection: Any = None) -> Kind:
-    """What to do about an error of psycopg, or of making parameters of a request's rows."""
+def classify_error(error: Exception, connection: Any = None) -> ErrorKind:
+    """Classify an error of psycopg, or of converting a request's rows to parameters.
+
+    Args:
+        connection: the one that was used; None if connecting failed.
+    """
     if connection is not None and (connection.closed or connection.broken):
-        return Kind.LOST
+        return ErrorKind.LOST
     code: str | None = getattr(error, "sqlstate", None)
     if code is not None:
-        return _BY_CODE.get(code) or _BY_CLASS.get(code[:2], Kind.OTHER)
+        return _BY_CODE.get(code) or _BY_CLASS.get(code[:2], ErrorKind.OTHER)
     if isinstance(error, psycopg.OperationalError):
-        return Kind.LOST  # it never reached a server that would name it
+        return ErrorKind.LOST  # without a SQLSTATE it is the client's own: no server answered
     if isinstance(error, RowError | psycopg.DataError | ValueError | OverflowError):
-        return Kind.ROW
-    return Kind.OTHER
+        return ErrorKind.ROW
+    return ErrorKind.OTHER
 
 
 def translate(
-    error: Exception, kind: Kind, *, connected: bool = True, by: str = ""
+    error: Exception, kind: ErrorKind, *, connected: bool = True, by: str = ""
 ) -> StorageError:
-    """The error that callers see.
+    """The error to raise for an error of psycopg.
 
     Args:
-        connected: whether there was a connection before.
-        by: whose lock it was that was waited for, where that is known.
+        connected: whether a connection has been open before.
+        by: a phrase about the session that held the lock; empty if unknown.
     """
     code: str | None = getattr(error, "sqlstate", None)
     if code in _REFUSED:
         return StorageError(
-            f"PostgreSQL takes no writes from here: {said(error)}", do=_REFUSED[code]
+            f"PostgreSQL refused to write: {server_message(error)}", do=_REFUSED[code]
         )
-    if kind is Kind.LOST:
+    if kind is ErrorKind.LOST:
         what = (
             "the connection to PostgreSQL is lost"
             if connected
-            else "there is no connection to PostgreSQL, it can't be reached"
+            else "no connection to PostgreSQL, it can't be reached"
         )
         return StorageError(
-            f"{what}: {said(error)}",
-            do="see that the server runs and can be reached, then run again; nothing of this was "
-            "stored. answer_timeout_s and reconnect_timeout_s say how long is waited",
+            f"{what}: {server_message(error)}",
+            do="check that the server runs and can be reached, then run again; nothing of this was "
+            "stored. answer_timeout_s and reconnect_timeout_s limit how long calls wait for it",
         )
     if code == "57014":
         return StorageBusyError(
-            f"PostgreSQL was busy: it ended a statement that took too long ({said(error)})",
-            do="see what slows the server down, or raise answer_timeout_s",
+            f"PostgreSQL was busy: it cancelled a statement that took too long "
+            f"({server_message(error)})",
+            do="find out what slows the server down, or raise answer_timeout_s",
         )
-    if kind is Kind.BUSY:
+    if kind is ErrorKind.BUSY:
         return StorageBusyError(
-            f"PostgreSQL was busy with other transactions: {said(error)}{by}",
+            f"PostgreSQL was busy with other transactions: {server_message(error)}{by}",
             do="let that transaction finish or end it, or raise busy_timeout_s",
         )
-    if kind is Kind.AGAIN:
+    if kind is ErrorKind.AGAIN:
         return StorageBusyError(
-            f"PostgreSQL was busy with other transactions: {said(error)}",
+            f"PostgreSQL was busy with other transactions: {server_message(error)}",
             do="let them finish, or raise busy_timeout_s",
         )
-    if kind is Kind.FULL:
+    if kind is ErrorKind.FULL:
         return StorageFullError(
-            f"no space is left for the database: {said(error)}",
-            do="free some space and run again; it stays usable",
+            f"no space is left for the database: {server_message(error)}",
+            do="free some space and run again; the database stays usable",
         )
-    return StorageError(f"PostgreSQL refused a statement: {said(error)}", do="see the cause below")
+    return StorageError(
+        f"PostgreSQL refused a statement: {server_message(error)}", do="see the cause below"
+    )

@@ -1,9 +1,9 @@
-"""Time limits of work in PostgreSQL, as the server and its clients keep them.
+"""Timeouts of work in PostgreSQL, enforced by the server and by the client.
 
-lock        the server ends a statement that waits for a lock for longer (`busy_timeout_s`)
-statement   the server ends a statement that works for longer (`answer_timeout_s`)
-answer      the client ends a connection without an answer a little later: see `watchdog`
-connect     the client gives up a connection that is not made: see `connections`
+lock        the server cancels a statement that waits longer for a lock (`busy_timeout_s`)
+statement   the server cancels a statement that runs longer (`answer_timeout_s`)
+answer      the client disconnects a little later if no answer comes: see `watchdog`
+connect     the client gives up connecting: see `connections`
 """
 
 from typing import Any, LiteralString
@@ -15,20 +15,20 @@ from actorgraph.errors import InvalidConfigError
 USE_SCHEMA: LiteralString = """
 SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
        set_config('statement_timeout', %s, true)"""
-"""What every transaction begins with; its parameters are those of `Limits.within`."""
+"""The first statement of every transaction; its parameters are `Timeouts.within`."""
 
 _GRACE = 1.25
-"""The server has this much less time for an answer than the client waits for it, so that a slow
-statement ends by the server's error, and the connection stays."""
+"""The client waits this many times longer for an answer than the server may work on it: so a slow
+statement ends by an error of the server, and the connection stays usable."""
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How long work may wait.
+class Timeouts(msgspec.Struct, frozen=True):
+    """Timeouts in seconds.
 
     Attributes:
-        busy_s: for a lock that another transaction holds.
-        answer_s: for the answers of one piece of work over a connection.
-        reconnect_s: for a connection in the place of a lost one.
+        busy_s: to wait for a lock that another transaction holds.
+        answer_s: to wait for the server's answers to one piece of work.
+        reconnect_s: to try to replace a lost connection.
     """
 
     busy_s: float = 5.0
@@ -39,32 +39,32 @@ class Limits(msgspec.Struct, frozen=True):
         """The parameters of `USE_SCHEMA`.
 
         Args:
-            search_path: the schema, quoted.
-            patient: whether a statement may work for as long as it takes.
+            search_path: the schema's name, quoted.
+            patient: whether statements may run without a limit.
         """
         statement = "0" if patient else _milliseconds(self.answer_s / _GRACE)
         return search_path, self.lock_timeout, statement
 
     @property
     def lock_timeout(self) -> str:
-        """`busy_s` with its unit, as PostgreSQL writes it."""
+        """`busy_s` as a setting of PostgreSQL, in milliseconds with the unit."""
         return _milliseconds(self.busy_s)
 
 
-def limits_of(**seconds: Any) -> Limits:
-    """Limits made of the arguments of a saver or a store: `busy_timeout_s` and so on.
+def timeouts_of(**seconds: Any) -> Timeouts:
+    """Make `Timeouts` of the arguments of a saver or a store: `busy_timeout_s` and so on.
 
     Raises:
         InvalidConfigError: one is not a number above 0.
     """
     for name, value in seconds.items():
         if not isinstance(value, (int, float)) or not value > 0:
-            raise InvalidConfigError(f"{name}={value!r} is no time", do="use more than 0 seconds")
-    return Limits(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
+            raise InvalidConfigError(f"{name} must be > 0, got {value!r}", do="pass seconds")
+    return Timeouts(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
 
 
 def quoted(schema: str) -> str:
-    """A schema's name as it stands in SQL and in `search_path`."""
+    """A schema's name, quoted for SQL and for `search_path`."""
     return '"' + schema.replace('"', '""') + '"'
 
 

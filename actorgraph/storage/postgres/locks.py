@@ -1,8 +1,8 @@
-"""Whose locks stand in the way, for errors of work that waited for one in vain.
+"""Find the session that holds a lock, for the error of a statement that timed out waiting for it.
 
-The server says that a lock was not free, and not whose. So it is asked right afterwards for the
-strongest, and then oldest, lock that another session has in the schema: most often the holder still
-has it. Where it is free by now nothing is said.
+The server reports that a lock was not available, but not whose it is. So right afterwards this asks
+for the strongest, then oldest, lock that another session has in the schema: most often the holder
+still has it. If the lock has been released meanwhile, the error names no session.
 """
 
 from contextlib import suppress
@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.storage.postgres.connections import Source
+from actorgraph.storage.postgres.connections import ConnectionSource
 
 _HOLDER: LiteralString = """
 SELECT a.pid, a.application_name, a.state, c.relname, l.mode,
@@ -32,12 +32,12 @@ LIMIT 1
 """
 
 
-def holder_of(source: Source, schema: str) -> str:
-    """Which other session has a lock in a schema: a phrase for an error, or an empty text.
+def holder_of(source: ConnectionSource, schema: str) -> str:
+    """Describe the session that holds a lock in a schema: a phrase for errors; empty if none.
 
     Args:
-        source: asked over one of its connections, outside of any transaction.
-        schema: the schema's name.
+        source: lends the connection to ask over, outside of any transaction.
+        schema: the schema's name, not quoted.
     """
     found: Any = None
     with suppress(psycopg.Error, ActorGraphError), source.lease() as connection:
@@ -46,7 +46,7 @@ def holder_of(source: Source, schema: str) -> str:
     if found is None:
         return ""
     pid, program, state, table, mode, seconds = found
-    what = f"table {table!r}" if table else "the lock of all writers"
+    what = f"table {table!r}" if table else "the writers' advisory lock"
     since = "" if seconds is None else f", its transaction open for {seconds} s"
     name = f"{program!r}, " if program else ""
     return f"; {what} is locked by the session with pid {pid} ({name}{state}, {mode}{since})"

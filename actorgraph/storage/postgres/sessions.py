@@ -1,8 +1,8 @@
-"""Ends the session that a new connection replaces.
+"""End the server's session of a connection that was replaced.
 
-A connection that was given up, because the network swallowed its answers, has a session at the
-server until TCP notices: half a minute by default. Its open transaction holds locks all the while,
-and the connection that follows would wait for them, and so would every other process.
+After the client has closed a connection because the network dropped its answers, the server keeps
+the session until TCP notices: half a minute by default. Meanwhile its open transaction holds locks,
+and the new connection, and every other process, would wait for them.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
-from actorgraph.storage.postgres.connections import OwnConnections, Source
+from actorgraph.storage.postgres.connections import ConnectionSource, OwnConnections
 
 _SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_SESSION = """
@@ -18,28 +18,28 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backen
 """
 
 
-class Session(msgspec.Struct, frozen=True):
-    """A connection as the server knows it: process ids are used again, moments are not."""
+class ServerSession(msgspec.Struct, frozen=True):
+    """The server's identity of a connection; the start time, since process ids are reused."""
 
     pid: int
     began: Any
 
 
-class Replaced:
-    """Knows the session of a source that has one connection at a time.
+class ReplacedSession:
+    """Remembers the session of a source with one connection at a time, to end it when replaced.
 
-    Connections that a program lent, or a pool's, are the program's: their sessions are left alone.
+    Sessions of connections and pools that the program passed in are the program's: never ended.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ConnectionSource) -> None:
         self._owns = isinstance(source, OwnConnections)
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
 
     def greet(self, connection: Connection[Any]) -> None:
-        """End the session before this one, if the connection is a new one.
+        """End the previous session if this connection has another one.
 
         Raises:
-            psycopg.Error: the server could not be asked.
+            psycopg.Error: the server refused a statement, or the connection is lost.
         """
         known, pid = self._session, connection.info.backend_pid
         if not self._owns or (known is not None and known.pid == pid):
@@ -47,4 +47,4 @@ class Replaced:
         if known is not None:
             connection.execute(_END_SESSION, (known.pid, known.began))
         row = connection.execute(_SELECT_SESSION).fetchone()
-        self._session = None if row is None else Session(pid, row[0])
+        self._session = None if row is None else ServerSession(pid, row[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
-from actorgraph.storage.postgres.limits import Limits, limits_of
+from actorgraph.storage.postgres.limits import Timeouts, timeouts_of
 from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.postgres.home import PostgresItems
 from actorgraph.stores.transacting import DatabaseStore
@@ -63,7 +63,7 @@ class PostgresStore(DatabaseStore[PostgresItems]):
                 do='name a schema, such as "public"',
             )
         self.schema = schema
-        self._limits = limits_of(
+        self._limits = timeouts_of(
             busy_timeout_s=busy_timeout_s,
             answer_timeout_s=answer_timeout_s,
             reconnect_timeout_s=reconnect_timeout_s,
@@ -125,7 +125,7 @@ class PostgresStore(DatabaseStore[PostgresItems]):
 _INHERITED: list[Any] = []
 
 
-def _transactions(conn: Any, schema: str, limits: Limits) -> "Transactions":
+def _transactions(conn: Any, schema: str, limits: Timeouts) -> "Transactions":
     try:
         from actorgraph.stores.postgres.transactions import Transactions
     except ImportError as error:

@@ -8,11 +8,11 @@ from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
 from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import source_of
-from actorgraph.storage.postgres.failures import Kind, kind_of, translate
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
+from actorgraph.storage.postgres.connections import connection_source
+from actorgraph.storage.postgres.failures import ErrorKind, classify_error, translate
+from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.storage.postgres.sessions import Replaced
+from actorgraph.storage.postgres.sessions import ReplacedSession
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")
@@ -30,18 +30,18 @@ class Transactions:
         InvalidConfigError: `conn` is none of these.
     """
 
-    def __init__(self, conn: object, schema: str, limits: Limits) -> None:
+    def __init__(self, conn: object, schema: str, limits: Timeouts) -> None:
         self._schema = schema
         self._limits = limits
         self._begin = limits.within(quoted(schema))
-        self._source = source_of(
+        self._source = connection_source(
             conn,
             owner="PostgresStore",
             answer_timeout_s=limits.answer_s,
             nests=True,
             connections_max=1,
         )
-        self._replaced = Replaced(self._source)
+        self._replaced = ReplacedSession(self._source)
         self._ready = False
 
     def close(self) -> None:
@@ -70,10 +70,10 @@ class Transactions:
                     self._replaced.greet(connection)
                     return self._attempt(connection, work, lock)
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind) from error
-            if kind is Kind.AGAIN:
+            if kind is ErrorKind.AGAIN:
                 lock = sql.LOCK_ALONE
             attempts.pause()
 
@@ -110,6 +110,6 @@ class Transactions:
         for statement in (*sql.SETUP, *sql.UPGRADE):
             connection.execute(statement)
 
-    def _translated(self, error: Exception, kind: Kind) -> StorageError:
-        by = holder_of(self._source, self._schema) if kind is Kind.BUSY else ""
+    def _translated(self, error: Exception, kind: ErrorKind) -> StorageError:
+        by = holder_of(self._source, self._schema) if kind is ErrorKind.BUSY else ""
         return translate(error, kind, connected=self._source.connected, by=by)

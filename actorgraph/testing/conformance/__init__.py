@@ -26,7 +26,7 @@ from actorgraph.testing.conformance.checks import (
     ContractBrokenError,
     NotOfferedError,
 )
-from actorgraph.testing.conformance.running import Report, Result, check_saver
+from actorgraph.testing.conformance.running import CheckResult, SaverReport, check_saver
 
 _GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, failing)
 
@@ -37,7 +37,7 @@ __all__ = [
     "MakeSaver",
     "NotOfferedError",
     "Place",
-    "Report",
-    "Result",
+    "SaverReport",
+    "CheckResult",
     "check_saver",
 ]

@@ -8,10 +8,10 @@ import msgspec
 from actorgraph.testing.conformance.bench import Place
 from actorgraph.testing.conformance.checks import CHECKS, Check, Group
 
-Outcome = Literal["passed", "failed", "left out"]
+CheckOutcome = Literal["passed", "failed", "left out"]
 
 
-class Result(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """What came of one check.
 
     Attributes:
@@ -19,14 +19,14 @@ class Result(msgspec.Struct, frozen=True):
     """
 
     check: Check
-    outcome: Outcome
+    outcome: CheckOutcome
     why: str = ""
 
 
-class Report(msgspec.Struct, frozen=True):
+class SaverReport(msgspec.Struct, frozen=True):
     """What came of all checks; `print(report)` shows it."""
 
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
 
     @property
     def passed(self) -> bool:
@@ -34,7 +34,7 @@ class Report(msgspec.Struct, frozen=True):
         return not self.failures
 
     @property
-    def failures(self) -> tuple[Result, ...]:
+    def failures(self) -> tuple[CheckResult, ...]:
         """Those that failed."""
         return tuple(r for r in self.results if r.outcome == "failed")
 
@@ -50,7 +50,7 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
-async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) -> Report:
+async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) -> SaverReport:
     """Try every check of the contract on a saver.
 
         @asynccontextmanager
@@ -74,18 +74,18 @@ async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) ->
     results = [
         await _tried(check, place) for check in CHECKS if wanted is None or check.group in wanted
     ]
-    return Report(tuple(results))
+    return SaverReport(tuple(results))
 
 
-async def _tried(check: Check, place: Place) -> Result:
+async def _tried(check: Check, place: Place) -> CheckResult:
     try:
         left_out = await check(place)
     except Exception as error:  # noqa: BLE001 - whatever a saver raises is its result
-        return Result(check, "failed", _told(error))
-    return Result(check, "left out" if left_out else "passed", left_out or "")
+        return CheckResult(check, "failed", _message(error))
+    return CheckResult(check, "left out" if left_out else "passed", left_out or "")
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What an error says; of several that came together the first."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]

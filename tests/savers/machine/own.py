@@ -251,7 +251,7 @@ _POSTGRES = {
         "MERGE_RANGES",
         instead({"ORDER BY start": "ORDER BY start DESC"}),
     ),
-    "lists read backwards": ("values", "Values.checkpoint", _backwards),
+    "lists read backwards": ("values", "FoundRows.checkpoint", _backwards),
     "the head of any namespace": (
         "queries",
         "SELECT_LOADS",
@@ -269,7 +269,7 @@ _MEMORY = {
     "a copy without writes": ("memory", "copied", _no_writes_copied),
     "a stale head": ("memory_threads", "_take_out", _no_heads),
     "dangling parents": ("memory_threads", "_take_out", _no_parents),
-    "any namespace": ("memory_threads", "_put", _ids_without_namespace),
+    "any namespace": ("memory_threads", "_set_entries", _ids_without_namespace),
     "a page of any namespace": ("memory", "_matches", _bounds_by_id_alone),
     "lists read backwards": ("memory", "_read", _backwards),
 }
