@@ -222,8 +222,7 @@ def _rewrite(
         with folder.reading:
             files.rename(temporary, target.path)
             folder.remember(made)
-            # A new thread becomes visible only when its name is durable, below.
-            if not target.starts:
+            if not target.starts:  # a new thread becomes visible when its name is durable
                 folder.unsynced = {target.thread_id: target}
     except OSError as error:
         with suppress(OSError):

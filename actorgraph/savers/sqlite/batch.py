@@ -134,20 +134,15 @@ def _refused(request: Request, error: Exception) -> StorageError:
 
 
 def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
-    # Accepted rows are collected and written at the end with one `executemany` per table. What
-    # reads or changes tables directly comes after `rows.write`, so that it sees, and does not
-    # overtake, the rows of earlier requests of the batch.
     threads, damaged = _read_threads(connection, batch)
     rows = BatchRows()
     outcomes: list[Outcome] = []
     for request in batch:
         if isinstance(request, PutRun):
-            # Collected like a commit's rows; `put` also compares it with those collected before.
             outcomes.append(rows.system_runs.put(connection, request))
             continue
         if isinstance(request, SYSTEM_REQUESTS):
-            rows.write(connection)
-            rows = BatchRows()
+            rows = rows.flush(connection)
             outcomes.append(systems.apply(connection, request))
             # An adoption raises the thread's epoch in the database; later commits of this batch
             # are judged by the epoch in memory.
@@ -159,8 +154,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
-            rows.write(connection)
-            rows = BatchRows()
+            rows = rows.flush(connection)
             outcomes.append(apply_retention(connection, request, thread))
             continue
         _load_head(connection, thread, request.namespace)
@@ -175,8 +169,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
         base = branch_base(request)
         if base is not None:
             # The checkpoint that it branches off may have been stored by this very batch.
-            rows.write(connection)
-            rows = BatchRows()
+            rows = rows.flush(connection)
         based = base is None or _has_checkpoint(connection, thread, request, base)
         sequence, error = judge(request, thread, answered=answered, based=based)
         if error is not None:
@@ -253,7 +246,12 @@ _Row = tuple[object, ...]
 
 
 class BatchRows:
-    """Accepted rows of a batch, by table, until `write` executes them."""
+    """Accepted rows of a batch, by table, until `write` executes them.
+
+    Rows are collected to be written with one `executemany` per table. A request that reads or
+    changes tables directly calls `flush` first, so that it sees, and doesn't overtake, the rows of
+    earlier requests of the batch.
+    """
 
     def __init__(self) -> None:
         self.system_runs = systems.BatchSystemRuns()
@@ -367,6 +365,11 @@ class BatchRows:
         for merge in row.merges:
             where = (key, namespace, merge.channel, merge.lineage, merge.start, merge.end)
             self.lists.append(lambda c, w=where: _merge(c, w))
+
+    def flush(self, connection: sqlite3.Connection) -> "BatchRows":
+        """Execute the collected statements; return an object for the rows that follow."""
+        self.write(connection)
+        return BatchRows()
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Execute the collected statements.
