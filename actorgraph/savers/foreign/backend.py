@@ -15,7 +15,7 @@ import msgspec
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import CheckpointError
 from actorgraph.savers.foreign.calls import SaverMethods
-from actorgraph.savers.foreign.forms import from_langgraph
+from actorgraph.savers.foreign.forms import convert_from_langgraph
 from actorgraph.savers.foreign.keeping import apply_retention, threads_with
 from actorgraph.savers.foreign.ledger import NOTE_CHANNEL, put_writes_calls
 from actorgraph.savers.foreign.live import LiveCodec
@@ -227,7 +227,7 @@ class ForeignBackend:
             for channel, number in absent.items():
                 version = found.checkpoint["channel_versions"].get(channel, 0)
                 if number_of(version) == number:
-                    values[channel] = from_langgraph(
+                    values[channel] = convert_from_langgraph(
                         found.checkpoint["channel_values"].get(channel)
                     )
                     versions[channel] = version
@@ -330,6 +330,6 @@ class ForeignBackend:
 
 def _last_checkpoint(found: Any) -> LastCheckpoint:
     checkpoint = found.checkpoint
-    values = {c: from_langgraph(v) for c, v in checkpoint["channel_values"].items()}
+    values = {c: convert_from_langgraph(v) for c, v in checkpoint["channel_values"].items()}
     versions, seen = checkpoint["channel_versions"], checkpoint["versions_seen"]
     return LastCheckpoint(address_of(found)[2], values, versions, seen, {})

@@ -19,13 +19,13 @@ from actorgraph.values.overwrite import Overwrite
 _TYPES = "langgraph.types"
 
 
-def to_langgraph(value: Any) -> Any:
+def convert_to_langgraph(value: Any) -> Any:
     """Convert a value, or the items of a list or tuple, to LangGraph's classes."""
     types = sys.modules.get(_TYPES)
     return value if types is None else _mapped(value, lambda item: _theirs(types, item))
 
 
-def from_langgraph(value: Any) -> Any:
+def convert_from_langgraph(value: Any) -> Any:
     """Convert a value, or the items of a list or tuple, to our classes."""
     return _mapped(value, _ours)
 

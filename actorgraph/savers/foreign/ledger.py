@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from actorgraph.savers.foreign.forms import from_langgraph
+from actorgraph.savers.foreign.forms import convert_from_langgraph
 from actorgraph.savers.foreign.live import live_payload, value_of
 from actorgraph.savers.foreign.versions import SaverStyle
 from actorgraph.values.commits import LedgerRow
@@ -109,6 +109,6 @@ def _row(
     base: bytes, task: str, mark: tuple[str, int, int], writes: list[tuple[str, Any]]
 ) -> LedgerRow:
     path, index, generation = mark
-    payload = live_payload([[channel, from_langgraph(value)] for channel, value in writes])
+    payload = live_payload([[channel, convert_from_langgraph(value)] for channel, value in writes])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)

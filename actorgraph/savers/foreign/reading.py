@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, encode_json, encode_record
-from actorgraph.savers.foreign.forms import from_langgraph
+from actorgraph.savers.foreign.forms import convert_from_langgraph
 from actorgraph.savers.foreign.ledger import ledger_rows
 from actorgraph.savers.foreign.live import live_payload
 from actorgraph.savers.foreign.versions import numbers_of
@@ -85,7 +85,10 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         namespace=namespace,
         sequence=ticks_of(checkpoint),
         row=row,
-        blobs={channel: live_payload(from_langgraph(value)) for channel, value in values.items()},
+        blobs={
+            channel: live_payload(convert_from_langgraph(value))
+            for channel, value in values.items()
+        },
         ranges={},
         ends={},
         ledger=sorted_ledger(ledger_rows(checkpoint, found.pending_writes or ())),

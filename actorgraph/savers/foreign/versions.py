@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actorgraph.errors import SerializationError
-from actorgraph.savers.foreign.forms import to_langgraph
+from actorgraph.savers.foreign.forms import convert_to_langgraph
 
 Seen = Mapping[str, Mapping[str, Any]]
 
@@ -41,7 +41,7 @@ class SaverStyle:
 
     def __init__(self, saver: Any) -> None:
         ours = hasattr(saver, "close_blocking")
-        self.shown: Callable[[Any], Any] = _same if ours else to_langgraph
+        self.shown: Callable[[Any], Any] = _same if ours else convert_to_langgraph
         try:
             first = saver.get_next_version(None, None)
         except Exception:  # noqa: BLE001 - a saver without a working method gets integers

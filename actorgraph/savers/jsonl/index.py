@@ -31,7 +31,7 @@ class CheckpointPlace(msgspec.Struct, gc=False):
     at: int
 
 
-class ListRow(msgspec.Struct):
+class IndexedRow(msgspec.Struct):
     """A row of a growing list: its number of items, and the lines that hold them."""
 
     count: int
@@ -67,7 +67,7 @@ class ThreadIndex:
         self.places: list[CheckpointPlace] = []
         self.by_id: dict[tuple[str, bytes], CheckpointPlace] = {}
         self.blobs: dict[tuple[str, str, int], int] = {}
-        self.rows: dict[tuple[str, str, int], dict[int, ListRow]] = {}
+        self.rows: dict[tuple[str, str, int], dict[int, IndexedRow]] = {}
         self.ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], int]] = {}
 
     @property
@@ -106,9 +106,9 @@ class ThreadIndex:
             if part.end:
                 merged = [rows.pop(s) for s in sorted(rows) if part.start <= s < part.end]
                 numbers = dict.fromkeys(n for row in merged for n in row.lines)
-                rows[part.start] = ListRow(sum(row.count for row in merged), list(numbers))
+                rows[part.start] = IndexedRow(sum(row.count for row in merged), list(numbers))
                 continue
-            row = rows.setdefault(part.start, ListRow(0, []))
+            row = rows.setdefault(part.start, IndexedRow(0, []))
             row.count += part.count
             if row.lines[-1:] != [line.line]:
                 row.lines.append(line.line)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from actorgraph.savers.jsonl.index import ListRow
+from actorgraph.savers.jsonl.index import IndexedRow
 from actorgraph.savers.jsonl.lines import Line
 
 BYTES_MAX = 16_000_000
@@ -16,7 +16,7 @@ Key = tuple[str, str, str, int, int]
 
 
 class _CachedRow(msgspec.Struct):
-    row: ListRow
+    row: IndexedRow
     lines: int = 0
     end: int = 0
     payload: bytes = b""
@@ -34,7 +34,7 @@ class ListRowCache:
         self._kept: OrderedDict[Key, _CachedRow] = OrderedDict()
         self._size = 0
 
-    def payload(self, key: Key, row: ListRow, line: Callable[[int], Line]) -> bytes:
+    def payload(self, key: Key, row: IndexedRow, line: Callable[[int], Line]) -> bytes:
         """Return the frames of a row.
 
         Args:
@@ -59,7 +59,7 @@ class ListRowCache:
         return kept.payload
 
 
-def _parts(key: Key, row: ListRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
+def _parts(key: Key, row: IndexedRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
     """Read the frames in a row's lines from index `first` on, by position in the list."""
     _, _, channel, lineage, start = key
     return {
