@@ -1,4 +1,4 @@
-"""Batches of operations, the same for every store, over the `Items` of each.
+"""Batches of operations, the same for every store, over the `ItemTable` of each.
 
 Order   reads first, then the puts, of each key the last one. So reads see the state before the
         batch, whatever the order in it (LangGraph's rule, and that of its databases).
@@ -63,7 +63,7 @@ class ItemRow(msgspec.Struct):
     sum: int | None = None
 
 
-class ItemPut(msgspec.Struct):
+class PreparedPut(msgspec.Struct):
     """A put, ready to be stored.
 
     Attributes:
@@ -88,11 +88,11 @@ class Batch(msgspec.Struct):
     """
 
     ops: list[Op]
-    puts: dict[Address, ItemPut | None]
+    puts: dict[Address, PreparedPut | None]
     queries: dict[str, bytes]
 
 
-class Items(Protocol):
+class ItemTable(Protocol):
     """The items of a store, inside one transaction.
 
     With `visible_from` items that have expired at that time are left out; None shows them too.
@@ -118,7 +118,7 @@ class Items(Protocol):
         """Return every namespace below a prefix that has a row, once."""
         ...
 
-    def put(self, address: Address, put: ItemPut, now: int) -> None:
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
         """Store a row and its vectors."""
         ...
 
@@ -137,7 +137,11 @@ def prepare(ops: Iterable[Op], embedder: Embedder | None) -> Batch:
     Raises:
         StoreError: an operation is invalid; none is carried out.
     """
-    checked, puts, queries = checked_ops(ops), dict[Address, ItemPut | None](), dict[str, bytes]()
+    checked, puts, queries = (
+        checked_ops(ops),
+        dict[Address, PreparedPut | None](),
+        dict[str, bytes](),
+    )
     for op in checked:
         if isinstance(op, PutOp):
             puts[tuple(op.namespace), op.key] = _prepared_put(op, embedder)
@@ -160,7 +164,7 @@ async def aembed(batch: Batch, embedder: Embedder | None) -> None:
         _fill(batch, texts, *await embedder.aembed(texts, queries))
 
 
-def carry_out(items: Items, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
+def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
     """Carry out a batch; return the result of each operation, in order.
 
     Args:
@@ -206,7 +210,7 @@ def changes(batch: Batch) -> bool:
 
 
 def _search(
-    items: Items, op: SearchOp, batch: Batch, visible_from: int | None
+    items: ItemTable, op: SearchOp, batch: Batch, visible_from: int | None
 ) -> list[tuple[ItemRow, float | None]]:
     """Return the rows that a search finds, with scores."""
     prefix, stop = tuple(op.namespace_prefix), min(op.offset + op.limit, INTEGER_MAX)
@@ -218,7 +222,7 @@ def _search(
     chosen = [(items.get(address, visible_from), score) for address, score in ranking[:stop]]
     found: list[tuple[ItemRow, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
     if len(ranking) < stop:
-        # Items without a vector come last: LangGraph too fills up its results with them.
+        # ItemTable without a vector come last: LangGraph too fills up its results with them.
         scored, skipped = dict(ranking), max(0, op.offset - len(ranking))
         every = items.scan(prefix, op.filter, visible_from, INTEGER_MAX)
         others = (row for row in every if (row.namespace, row.key) not in scored)
@@ -226,19 +230,19 @@ def _search(
     return found
 
 
-def _prepared_put(op: PutOp, embedder: Embedder | None) -> ItemPut | None:
+def _prepared_put(op: PutOp, embedder: Embedder | None) -> PreparedPut | None:
     if op.value is None:
         return None
     value = to_dict(op.value)
     text = to_text(value, f"the value of {op.key!r} in {op.namespace!r}")
     if embedder is None or op.index is False:
-        return ItemPut(text, op.ttl, [])
+        return PreparedPut(text, op.ttl, [])
     fields = embedder.fields if op.index is None else [(p, steps_of(p)) for p in op.index]
     texts: list[tuple[str, str]] = []
     for path, steps in fields:
         found = get_text_at_path(value, steps)
         texts += [(path if len(found) == 1 else f"{path}.{i}", t) for i, t in enumerate(found)]
-    return ItemPut(text, op.ttl, texts)
+    return PreparedPut(text, op.ttl, texts)
 
 
 def _texts(batch: Batch) -> list[str]:

@@ -7,7 +7,15 @@ from itertools import islice
 from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
-from actorgraph.stores.engine import Address, Batch, ItemFilter, ItemPut, ItemRow, carry_out, expiry
+from actorgraph.stores.engine import (
+    Address,
+    Batch,
+    ItemFilter,
+    ItemRow,
+    PreparedPut,
+    carry_out,
+    expiry,
+)
 from actorgraph.stores.filters import matches
 from actorgraph.stores.ops import IndexConfig, Namespace, Result, TTLConfig
 from actorgraph.stores.store import BuiltinStore
@@ -37,7 +45,7 @@ class InMemoryStore(BuiltinStore):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._items = MemoryItems()
+        self._items = MemoryItemTable()
         self._lock = threading.Lock()
 
     def _carry_out(self, batch: Batch) -> list[Result]:
@@ -52,8 +60,8 @@ class InMemoryStore(BuiltinStore):
             return self._items.sweep(now)
 
 
-class MemoryItems:
-    """Rows by namespace and key; implements `Items`."""
+class MemoryItemTable:
+    """Rows by namespace and key; implements `ItemTable`."""
 
     def __init__(self) -> None:
         self._rows: dict[Namespace, dict[str, ItemRow]] = {}
@@ -61,7 +69,7 @@ class MemoryItems:
         self._values: dict[Address, Any] = {}
 
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
-        """See `Items.get`."""
+        """See `ItemTable.get`."""
         namespace, key = address
         row = self._rows.get(namespace, {}).get(key)
         return row if row is not None and _visible(row, visible_from) else None
@@ -69,7 +77,7 @@ class MemoryItems:
     def scan(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
     ) -> Iterator[ItemRow]:
-        """See `Items.scan`."""
+        """See `ItemTable.scan`."""
         fitting = (
             row
             for row in self._below(prefix)
@@ -80,21 +88,21 @@ class MemoryItems:
     def vectors(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Items.vectors`."""
+        """See `ItemTable.vectors`."""
         for row in self.scan(prefix, wanted, visible_from, INTEGER_MAX):
             address = row.namespace, row.key
             yield from ((address, vector) for vector in self._vectors.get(address, ()))
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Items.namespaces`."""
+        """See `ItemTable.namespaces`."""
         for namespace, rows in self._rows.items():
             if namespace[: len(prefix)] == prefix and any(
                 _visible(row, visible_from) for row in rows.values()
             ):
                 yield namespace
 
-    def put(self, address: Address, put: ItemPut, now: int) -> None:
-        """See `Items.put`."""
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
+        """See `ItemTable.put`."""
         namespace, key = address
         rows = self._rows.setdefault(namespace, {})
         old, ends = rows.get(key), expiry(put.ttl, now)
@@ -106,7 +114,7 @@ class MemoryItems:
             self._vectors[address] = [vector for _, vector in put.vectors]
 
     def delete(self, address: Address) -> None:
-        """See `Items.delete`."""
+        """See `ItemTable.delete`."""
         namespace, key = address
         rows = self._rows.get(namespace)
         if rows is None or rows.pop(key, None) is None:
@@ -117,7 +125,7 @@ class MemoryItems:
             del self._rows[namespace]
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Items.touch`."""
+        """See `ItemTable.touch`."""
         for namespace, key in addresses:
             row = self._rows[namespace][key]
             row.expires = expiry(row.ttl, now)

@@ -8,24 +8,24 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio.to_thread
 
-from actorgraph.stores.engine import Batch, Items, carry_out, changes
+from actorgraph.stores.engine import Batch, ItemTable, carry_out, changes
 from actorgraph.stores.lanes import Batcher
 from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
 from actorgraph.stores.store import BuiltinStore
 
 T = TypeVar("T")
-ItemsT = TypeVar("ItemsT", bound="SweptItems")
+ItemTableT = TypeVar("ItemTableT", bound="SweptItemTable")
 
 
-class SweptItems(Items, Protocol):
-    """Items that can be swept."""
+class SweptItemTable(ItemTable, Protocol):
+    """ItemTable that can be swept."""
 
     @abstractmethod
     def sweep(self, now: int) -> int:
         """Remove items that have expired by now; return how many."""
 
 
-class DatabaseStore(BuiltinStore, Generic[ItemsT]):
+class DatabaseStore(BuiltinStore, Generic[ItemTableT]):
     """A store in a database. Waiting batches of async callers share one transaction."""
 
     __slots__ = ("_batcher",)
@@ -41,7 +41,7 @@ class DatabaseStore(BuiltinStore, Generic[ItemsT]):
         self._batcher = Batcher(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @abstractmethod
-    def _transact(self, work: Callable[[ItemsT], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[ItemTableT], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; return its result."""
 
     def _carry_out(self, batch: Batch) -> list[Result]:
@@ -53,7 +53,7 @@ class DatabaseStore(BuiltinStore, Generic[ItemsT]):
     def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
         """Carry out batches in one transaction, one after the other."""
 
-        def work(items: ItemsT) -> list[list[Result]]:
+        def work(items: ItemTableT) -> list[list[Result]]:
             now = self._now()
             return [carry_out(items, batch, now, self.ttl_config) for batch in batches]
 

@@ -111,7 +111,7 @@ class ClaimEntry(msgspec.Struct, omit_defaults=True):
     resumes: str = ""
 
 
-class CheckpointEntry(msgspec.Struct, omit_defaults=True):
+class JsonCheckpoint(msgspec.Struct, omit_defaults=True):
     """A checkpoint."""
 
     id: str
@@ -159,7 +159,7 @@ class Line(msgspec.Struct, omit_defaults=True):
     run: str | None = None
     number: int = 0
     claim: ClaimEntry | None = None
-    checkpoints: list[CheckpointEntry] = []
+    checkpoints: list[JsonCheckpoint] = []
     values: list[ValueEntry] = []
     lists: list[ListEntry] = []
     ledger: list[WritesEntry] = []
@@ -280,8 +280,8 @@ def _claim(commit: Commit) -> ClaimEntry | None:
     return ClaimEntry(claim.mode, _text(head), given, claim.resumes)
 
 
-def _point(row: CheckpointRow, sequence: int) -> CheckpointEntry:
-    return CheckpointEntry(
+def _point(row: CheckpointRow, sequence: int) -> JsonCheckpoint:
+    return JsonCheckpoint(
         id=as_text(row.id),
         sequence=sequence,
         step=row.step,

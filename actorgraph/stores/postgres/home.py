@@ -1,4 +1,4 @@
-"""PostgresItems: items in PostgreSQL, inside one transaction.
+"""PostgresItemTable: items in PostgreSQL, inside one transaction.
 
 A filter is applied here, by the function that all stores share. Its necessary conditions are also
 sent, as one bound parameter, so that the database leaves out most other rows (`necessary`).
@@ -10,7 +10,7 @@ from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, ItemFilter, ItemPut, ItemRow, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import may_match
 from actorgraph.stores.namespaces import join_namespace, split_namespace, text_range
 from actorgraph.stores.ops import Namespace
@@ -21,14 +21,14 @@ ROWS_AT_ONCE = 500
 _EXACT_MAX = 2**53
 
 
-class PostgresItems:
-    """Rows of one connection, inside a transaction; implements `Items`."""
+class PostgresItemTable:
+    """Rows of one connection, inside a transaction; implements `ItemTable`."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
-        """See `Items.get`."""
+        """See `ItemTable.get`."""
         namespace, key = address
         where = {"namespace": join_namespace(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
@@ -37,7 +37,7 @@ class PostgresItems:
     def scan(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
     ) -> Iterator[ItemRow]:
-        """See `Items.scan`; rows that were put last come first."""
+        """See `ItemTable.scan`; rows that were put last come first."""
         where = _where(prefix, wanted, visible_from)
         if not wanted:
             rows = self._connection.execute(schema.SELECT_BELOW, where | {"rows_max": rows_max})
@@ -54,7 +54,7 @@ class PostgresItems:
     def vectors(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Items.vectors`."""
+        """See `ItemTable.vectors`."""
         where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
         for namespace, key, *entry, text in self._in_pages(schema.SELECT_VECTORS, where):
             vector, path, crc = bytes(entry[0]), *entry[1:]
@@ -64,13 +64,13 @@ class PostgresItems:
                 yield (split_namespace(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Items.namespaces`."""
+        """See `ItemTable.namespaces`."""
         where = _where(prefix, None, visible_from)
         rows = self._connection.execute(schema.SELECT_NAMESPACES, where)
         return [split_namespace(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: ItemPut, now: int) -> None:
-        """See `Items.put`."""
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
+        """See `ItemTable.put`."""
         where = join_namespace(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
@@ -83,11 +83,11 @@ class PostgresItems:
             self._connection.execute(schema.PUT_VECTOR, (*where, *entry, crc))
 
     def delete(self, address: Address) -> None:
-        """See `Items.delete`; a foreign key deletes the vectors."""
+        """See `ItemTable.delete`; a foreign key deletes the vectors."""
         self._connection.execute(schema.DELETE_ITEM, (join_namespace(address[0]), address[1]))
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Items.touch`."""
+        """See `ItemTable.touch`."""
         for namespace, key in addresses:
             where = {"namespace": join_namespace(namespace), "key": key, "now": now}
             self._connection.execute(schema.UPDATE_EXPIRY, where)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from actorgraph.errors import InvalidConfigError, MissingExtraError
 from actorgraph.storage.postgres.limits import Timeouts, timeouts_of
 from actorgraph.stores.ops import IndexConfig, TTLConfig
-from actorgraph.stores.postgres.home import PostgresItems
+from actorgraph.stores.postgres.home import PostgresItemTable
 from actorgraph.stores.transacting import DatabaseStore
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class PostgresStore(DatabaseStore[PostgresItems]):
+class PostgresStore(DatabaseStore[PostgresItemTable]):
     """A store in PostgreSQL. Safe to use from several threads, event loops and processes.
 
     Searches return the items first that were put last. A batch is one transaction. If it loses the
@@ -108,10 +108,10 @@ class PostgresStore(DatabaseStore[PostgresItems]):
         if transactions is not None and self._process == os.getpid():
             transactions.close()
 
-    def _transact(self, work: Callable[[PostgresItems], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[PostgresItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; repeat it if the transaction fails."""
         self._after_fork()
-        return self._transactions.run(lambda c: work(PostgresItems(c)), writes=writes)
+        return self._transactions.run(lambda c: work(PostgresItemTable(c)), writes=writes)
 
     def _after_fork(self) -> None:
         """In a forked child, leave the connection to the parent and use a new one."""

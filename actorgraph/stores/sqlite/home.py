@@ -1,4 +1,4 @@
-"""SqliteItems: items in SQLite, inside one transaction.
+"""SqliteItemTable: items in SQLite, inside one transaction.
 
 A filter is passed to SQLite as one bound parameter, JSON text; a Python function compares it with
 the row's value. So no part of it is ever SQL, and it means the same as in every other store.
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, ItemFilter, ItemPut, ItemRow, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import matches
 from actorgraph.stores.namespaces import join_namespace, split_namespace, text_range
 from actorgraph.stores.ops import Namespace
@@ -18,8 +18,8 @@ from actorgraph.stores.sqlite import schema
 from actorgraph.stores.texts import from_text, to_text
 
 
-class SqliteItems:
-    """Rows of one connection, inside a transaction; implements `Items`.
+class SqliteItemTable:
+    """Rows of one connection, inside a transaction; implements `ItemTable`.
 
     Args:
         writes: whether the transaction may write. If not, `touched` has the rows whose time to
@@ -32,7 +32,7 @@ class SqliteItems:
         self.touched: list[Address] = []
 
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
-        """See `Items.get`."""
+        """See `ItemTable.get`."""
         namespace, key = address
         where = {"namespace": join_namespace(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
@@ -41,7 +41,7 @@ class SqliteItems:
     def scan(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
     ) -> Iterator[ItemRow]:
-        """See `Items.scan`; rows that were put last come first."""
+        """See `ItemTable.scan`; rows that were put last come first."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted), "rows_max": rows_max}
         for found in self._connection.execute(
             schema.SELECT_BELOW if prefix else schema.SELECT_ALL, where
@@ -51,7 +51,7 @@ class SqliteItems:
     def vectors(
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Items.vectors`."""
+        """See `ItemTable.vectors`."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted)}
         for namespace, key, *entry in self._connection.execute(schema.SELECT_VECTORS, where):
             vector, path, crc = entry
@@ -59,12 +59,12 @@ class SqliteItems:
                 yield (split_namespace(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Items.namespaces`."""
+        """See `ItemTable.namespaces`."""
         rows = self._connection.execute(schema.SELECT_NAMESPACES, _where(prefix, visible_from))
         return [split_namespace(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: ItemPut, now: int) -> None:
-        """See `Items.put`."""
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
+        """See `ItemTable.put`."""
         where = join_namespace(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
@@ -77,13 +77,13 @@ class SqliteItems:
         )
 
     def delete(self, address: Address) -> None:
-        """See `Items.delete`."""
+        """See `ItemTable.delete`."""
         where = join_namespace(address[0]), address[1]
         self._connection.execute(schema.DELETE_ITEM, where)
         self._connection.execute(schema.DELETE_VECTORS, where)
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Items.touch`."""
+        """See `ItemTable.touch`."""
         self.touched += addresses
         if self._writes:
             self.touch_now(now)

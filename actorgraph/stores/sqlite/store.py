@@ -23,14 +23,14 @@ from actorgraph.errors import (
 from actorgraph.storage.sqlite import translate
 from actorgraph.stores.ops import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
-from actorgraph.stores.sqlite.home import SqliteItems, add_functions
+from actorgraph.stores.sqlite.home import SqliteItemTable, add_functions
 from actorgraph.stores.transacting import DatabaseStore
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []
 
 
-class SqliteStore(DatabaseStore[SqliteItems]):
+class SqliteStore(DatabaseStore[SqliteItemTable]):
     """A store in one SQLite file. Safe to use from several threads, event loops and processes.
 
     Searches return the items first that were put last. When `put` returns, the item survives a
@@ -126,12 +126,12 @@ class SqliteStore(DatabaseStore[SqliteItems]):
         if connection is not None:
             connection.close()
 
-    def _transact(self, work: Callable[[SqliteItems], T], *, writes: bool) -> T:
+    def _transact(self, work: Callable[[SqliteItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; return its result."""
         with self._lock:
             connection = self._open()
             try:
-                items = SqliteItems(connection, writes=writes)
+                items = SqliteItemTable(connection, writes=writes)
                 with _transaction(connection, writes=writes):
                     result = work(items)
                 # A second transaction, so that reads take no write lock unless items with a time
