@@ -86,10 +86,7 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         namespace=namespace,
         sequence=ticks_of(checkpoint),
         row=row,
-        blobs={
-            channel: live_payload(convert_from_langgraph(value))
-            for channel, value in values.items()
-        },
+        blobs=blobs,
         ranges={},
         ends={},
         ledger=sorted_ledger(ledger_rows(checkpoint, found.pending_writes or ())),
