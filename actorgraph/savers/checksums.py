@@ -1,4 +1,8 @@
-"""Checksums of stored rows: a row that has changed on disk is refused, never read.
+"""Integrity of stored rows: checksums when they are written, checks when they are read.
+
+A database may return what no saver has written: SQLite stores text in a number's column, and a
+script or a bad disk changes rows. The functions `check_...` take a row with its stored checksum,
+compare both and the types of the columns, and raise a StorageError that names a damaged row.
 
 A row's checksum is a CRC-32 of its text and bytes, XORed with the CRC-32 of its thread's id and
 with those of the parts that may be replaced later (parent, record). So a statement can give a row
@@ -6,7 +10,7 @@ another parent, or copy it to another thread, and correct its checksum without r
 row that was damaged before stays damaged. The integer keys of threads in a store are not part of
 it, so the same row has the same checksum in every store.
 
-Rows of versions without checksums have None, and are not checked. This detects accidents, not
+Rows of versions without checksums have None, which fits any row. This detects accidents, not
 tampering: whoever edits a file can recompute a CRC. Against that, see `Codec(keys=...)`.
 """
 

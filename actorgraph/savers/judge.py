@@ -137,9 +137,9 @@ def _claim_taken(commit: Commit, claim: Claim, thread: ThreadState) -> ConflictE
 
 def _lease(commit: Commit, thread: ThreadState) -> None:
     """Give the thread's lease to the owner of an accepted claim, if it has one."""
-    # The fencing token: saves of the previous owner, delayed or sent before its lease ran out,
-    # carry the lower epoch and are refused.
     thread.owner, thread.leased = commit.owner, commit.owner is not None
+    # The epoch is the fencing token: saves of the previous owner that arrive from now on, sent
+    # before it noticed that its lease ran out, carry the lower epoch and are refused.
     if thread.leased:
         thread.epoch += 1
 
@@ -182,9 +182,9 @@ def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) ->
         run = request.run if isinstance(request, Commit) else None
         error = lost.get(run) if run is not None else None
         outcome = store(request) if error is None else Refused(error)
-        if run is not None and isinstance(outcome, Refused):
-            if isinstance(outcome.error, StorageError):
-                lost.setdefault(run, outcome.error)
+        refusal = outcome.error if isinstance(outcome, Refused) else None
+        if run is not None and isinstance(refusal, StorageError):
+            lost.setdefault(run, refusal)
         outcomes.append(outcome)
     return outcomes
 

@@ -149,6 +149,7 @@ class MemoryBackend:
         if not isinstance(request, Commit):
             if isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._systems.apply(request)
+                # Runs and threads are in different tables: the adopted run's thread is fenced here.
                 if isinstance(request, AdoptRun) and isinstance(outcome, Stored):
                     self._fence(request)
                 return outcome
@@ -171,7 +172,7 @@ class MemoryBackend:
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread
-        log(thread, request, sequence)
+        log(thread, request, sequence)  # its rows go into the tables at the next read
         if request.owner is not None and (claims or request.ends):
             self._systems.committed(request)
         return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
@@ -195,6 +196,7 @@ class MemoryBackend:
                 return Refused(refused_copy(request))
             if source is None or not source.entries:
                 return Stored()
+            # The copy is resealed before it is visible: on an error there is none.
             made = copied(source, request.thread_id, thread)
             refusal = None if request.resealer is None else _resealed(made, request.resealer)
             if refusal is None:

@@ -1,4 +1,4 @@
-"""One thread in memory: its tables, and the log of commits that are not in them yet.
+"""The tables of one thread in memory, and the log of commits that are not in them yet.
 
 A run only adds to its thread. So an accepted commit is appended to a log as it came, which costs
 the run next to nothing; its rows are put into the tables at the next read, claim or removal.

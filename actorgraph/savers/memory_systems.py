@@ -47,6 +47,7 @@ class MemorySystems:
 
     def __init__(self) -> None:
         self._runs: dict[bytes, RunRow] = {}
+        # thread id -> its open runs: each claim asks for these, however many runs have ended.
         self._open: dict[str, set[bytes]] = {}
         self._events: dict[bytes, dict[int, EventRow]] = {}
         self._leases: dict[bytes, float] = {}
@@ -128,7 +129,7 @@ class MemorySystems:
                     self._write(msgspec.structs.replace(row, cancel=reason))
             case SealRun():
                 self._seal(request)
-            case TrimRuns(older_than):
+            case TrimRuns(older_than):  # like ForgetRun it leaves open runs
                 for run in [r.run for r in self._runs.values() if r.created < older_than]:
                     self._forget(run)
             case ForgetRun(run):
@@ -160,6 +161,8 @@ class MemorySystems:
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Database rows by table, for a backup; leases are left out."""
+        # A lease ends by this process's monotonic clock, which means nothing to a reader of the
+        # file: there every run is an orphan, to be recovered.
         return {
             "system_runs": [(*row_of(row), system_sum(row)) for row in self._runs.values()],
             "events": [
@@ -208,6 +211,7 @@ class MemorySystems:
     @staticmethod
     def _drop(events: dict[int, EventRow], keep: int, older_than: int) -> None:
         """Remove events that are over the limits, oldest first; the newest one always stays."""
+        # Events are stored in the order of their places, and dicts keep that order.
         last = next(reversed(events), 0)
         while (place := next(iter(events), last)) != last:
             if place > last - keep and events[place].created >= older_than:

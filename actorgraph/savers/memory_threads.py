@@ -1,4 +1,4 @@
-"""Copy, prune and delete in memory; the decisions are those of `savers.retention`."""
+"""Copy, prune, delete and reseal threads in memory, as `savers.retention` decides."""
 
 import msgspec
 

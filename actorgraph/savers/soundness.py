@@ -1,9 +1,4 @@
-"""Check that rows are read as they were written: the types of their columns and their checksums.
-
-A database may return what no saver has written: SQLite stores text in a number's column, and a
-script or a bad disk changes rows. Each function takes a row with its stored checksum, None for a
-row of a version without checksums, and raises a StorageError that names the row.
-"""
+"""Check that rows are read as they were written: the types of their columns, their checksums."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -35,7 +35,7 @@ def it_has_the_four_methods(saver: CheckpointSaver) -> None:
 
 
 @_add
-def what_is_put_is_returned_and_found(saver: CheckpointSaver) -> None:
+def put_and_get_return_equal_records(saver: CheckpointSaver) -> None:
     """`get` returns the record that `put` returned, by its id and as the newest one."""
     first = saver.put("t", {"n": 1, "list": [1, {"a": None}]}, metadata={"by": "ada"})
     second = saver.put("t", {"n": 2}, parent_id=first.id)
@@ -48,7 +48,7 @@ def what_is_put_is_returned_and_found(saver: CheckpointSaver) -> None:
 
 
 @_add
-def what_is_not_there_is_none(saver: CheckpointSaver) -> None:
+def unknown_checkpoints_are_none(saver: CheckpointSaver) -> None:
     """`get` returns None for unknown threads, unknown ids and ids of other threads."""
     point = saver.put("t", {})
 
@@ -59,7 +59,7 @@ def what_is_not_there_is_none(saver: CheckpointSaver) -> None:
 
 
 @_add
-def lists_are_newest_first_and_cut(saver: CheckpointSaver) -> None:
+def lists_are_newest_first_and_limited(saver: CheckpointSaver) -> None:
     """`list` returns the newest first; `limit` is 10 by default; `before` excludes newer ones."""
     points = [saver.put("t", {"n": n}) for n in range(13)][::-1]
     saver.put("u", {})
@@ -87,7 +87,7 @@ def nothing_is_shared_with_the_caller(saver: CheckpointSaver) -> None:
 
 
 @_add
-def what_json_does_not_have_is_refused(saver: CheckpointSaver) -> None:
+def values_that_json_lacks_are_refused(saver: CheckpointSaver) -> None:
     """A value that JSON can't hold raises a TypeError with its path, and nothing is stored."""
     for wrong in ({"a": [object()]}, {"a": {1: 2}}, {"a": float("nan")}):
         assert "'a'" in _refusal(saver, wrong, {})
@@ -104,7 +104,7 @@ def _refusal(saver: CheckpointSaver, state: Any, metadata: Any) -> str:
 
 
 @_add
-def deleting_takes_all_of_a_thread(saver: CheckpointSaver) -> None:
+def deleting_removes_the_whole_thread(saver: CheckpointSaver) -> None:
     """`delete` removes the thread's checkpoints and no others; repeating it is no error."""
     saver.put("t", {"n": 1})
     saver.put("t", {"n": 2})
@@ -118,7 +118,7 @@ def deleting_takes_all_of_a_thread(saver: CheckpointSaver) -> None:
 
 
 @_add
-def threads_lose_nothing(saver: CheckpointSaver) -> None:
+def concurrent_puts_lose_nothing(saver: CheckpointSaver) -> None:
     """After concurrent puts and reads of eight threads every checkpoint is there."""
     failed: list[BaseException] = []
 

@@ -89,7 +89,7 @@ async def a_put_replaces_the_whole_value(store: BaseStore) -> None:
 
 
 @_in("contract")
-async def what_is_deleted_is_gone(store: BaseStore) -> None:
+async def deleted_items_are_gone(store: BaseStore) -> None:
     """`delete` removes one key; repeating it is no error."""
     await _fill(store)
     await store.adelete(("users", "ada"), "k0")
@@ -100,7 +100,7 @@ async def what_is_deleted_is_gone(store: BaseStore) -> None:
 
 
 @_in("contract")
-async def a_search_takes_whole_labels(store: BaseStore) -> None:
+async def searches_match_whole_labels(store: BaseStore) -> None:
     """`search` finds a namespace and those below it, not labels that only start alike."""
     await _fill(store)
     found = await store.asearch(("users", "ada"))
@@ -113,7 +113,7 @@ async def a_search_takes_whole_labels(store: BaseStore) -> None:
 
 
 @_in("contract")
-async def pages_are_disjoint_and_whole(store: BaseStore) -> None:
+async def pages_are_disjoint_and_complete(store: BaseStore) -> None:
     """Pages by `limit` and `offset` don't overlap and contain every item."""
     await _fill(store)
     pages = [await store.asearch((), limit=2, offset=offset) for offset in (0, 2, 4, 6)]
@@ -194,7 +194,7 @@ async def a_batch_reads_before_it_writes(store: BaseStore) -> None:
 
 
 @_in("contract")
-async def namespaces_that_can_not_be_are_refused(store: BaseStore) -> None:
+async def invalid_namespaces_are_refused(store: BaseStore) -> None:
     """An empty namespace, the root "langgraph", and labels that are empty, not text or contain a
     period raise ValueError.
     """
@@ -312,7 +312,7 @@ async def an_empty_namespace_is_not_listed(store: BaseStore) -> None:
 
 
 @_in("exact")
-async def many_tasks_lose_nothing(store: BaseStore) -> None:
+async def concurrent_puts_lose_nothing(store: BaseStore) -> None:
     """A hundred concurrent puts are all stored."""
     async with anyio.create_task_group() as group:
         for number in range(100):
@@ -323,7 +323,7 @@ async def many_tasks_lose_nothing(store: BaseStore) -> None:
 
 
 @_in("ttl")
-async def what_has_expired_is_gone(store: BaseStore) -> None:
+async def expired_items_are_gone(store: BaseStore) -> None:
     """An item with `ttl=0` expires at once; without a ttl it stays."""
     await store.aput(("a",), "gone", {}, ttl=0)
     await store.aput(("a",), "stays", {}, ttl=60)

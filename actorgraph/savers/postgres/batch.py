@@ -289,6 +289,7 @@ class _Transaction:
         base = branch_base(commit)
         key = (*place, base)
         based = base is None or key in self._facts.bases or key in rows.points
+        # A lease of the claimant itself never refuses it: only that of another owner is looked up.
         if commit.claim is not None and thread.owner not in (None, commit.owner):
             thread.leased = owned.is_leased(self._connection, thread)
         lost = owned.refused(commit)

@@ -1,4 +1,9 @@
-"""Engine: the blocking half of the saver, for its worker threads. Imports psycopg."""
+"""Engine: the blocking half of the saver, for its worker threads. Imports psycopg.
+
+Writes     `BatchWriter`, over one connection; it retries a batch until it is stored or has failed
+Reads      over other connections, retried if one is lost
+Leases     renewed over a connection of their own, also while a batch is being stored
+"""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,10 +1,4 @@
-"""Answer queries: blocking functions over a connection of their own.
-
-Each list of queries is answered in one REPEATABLE READ transaction, so all answers are of one
-state of the database. Loads take two statements: one finds the checkpoints, the other reads the
-values and ledgers of all of them. The transaction ends before the answers are used, so a slow
-reader holds no locks.
-"""
+"""Answer queries, in one read transaction for all of a list; see `values` for the statements."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString

@@ -1,4 +1,10 @@
-"""The values of checkpoints: collect the keys of their rows, assemble what was read."""
+"""Answer queries: blocking functions over a connection of their own.
+
+Each list of queries is answered in one REPEATABLE READ transaction, so all answers are of one
+state of the database. Loads take two statements: one finds the checkpoints, the other reads the
+values and ledgers of all of them (`NeededRows` collects the keys, `FoundRows` the rows). The
+transaction ends before the answers are used, so a slow reader holds no locks.
+"""
 
 from collections.abc import Iterable
 from typing import Any

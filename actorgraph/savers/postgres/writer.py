@@ -1,11 +1,4 @@
-"""Store batches over the writing connection: retry each until it is stored or has failed.
-
-Lost connection   replaced, with growing pauses, until `reconnect_timeout_s` is over
-Rolled back       sent again, up to `ATTEMPTS_MAX` times, after a deadlock or a timeout
-Row refused       sent again with a savepoint per request, so that only one request is refused
-Thread locked     idle holders are ended once; then sent again without the locked threads
-No attempt stores a batch twice: see `batch`.
-"""
+"""Store batches over the writing connection: retry each until it is stored or has failed."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,12 +21,18 @@ from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.storage.postgres.sessions import ReplacedSession
 from actorgraph.values.commits import Outcome, Request
 
-T = TypeVar("T")
+Done = TypeVar("Done")
 ATTEMPTS_MAX = 10
 
 
 class BatchWriter:
-    """Stores batches, one at a time; not safe for several threads at once.
+    """Stores batches, one at a time, with retries; not safe for several threads at once.
+
+    Lost connection   replaced, with growing pauses, until `reconnect_timeout_s` is over
+    Rolled back       sent again, up to `ATTEMPTS_MAX` times, after a deadlock or a timeout
+    Row refused       sent again with a savepoint per request, so that only one request is refused
+    Thread locked     idle holders are ended once; then sent again without the locked threads
+    No attempt stores a batch twice: see `batch`.
 
     Args:
         source: lends the connections.
@@ -89,7 +88,9 @@ class BatchWriter:
 
         return self._repeat(work, progress)
 
-    def _repeat(self, work: Callable[[Connection[Any]], T], progress: BatchProgress) -> T:
+    def _repeat(self, work: Callable[[Connection[Any]], Done], progress: BatchProgress) -> Done:
+        # A batch is bounded in attempts and in time, so every caller gets an answer. What is left
+        # unsure at the end breaks the saver, instead of being taken for stored or for lost.
         attempts = Attempts(
             renews=self._source.renews,
             reconnect_timeout_s=self._settings.limits.reconnect_s,
@@ -99,7 +100,8 @@ class BatchWriter:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
-                    self._replaced.greet(connection)
+                    # A lost connection's session may still hold the locks that this attempt needs.
+                    self._replaced.end_replaced(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = classify_error(error, connection)

@@ -3,6 +3,9 @@
 `lease()` lends one in autocommit mode for one piece of work. Our own connections have keepalives
 and are replaced when they are lost. A watchdog disconnects every connection in use whose server
 does not answer: without it a network that drops all packets would block a worker thread for ever.
+
+The server knows a connection as a session. `ReplacedSession` ends the one of a connection that was
+replaced, since its open transaction may hold locks; `holder_of` finds a session that holds a lock.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Classify PostgreSQL's errors by what to do about them, and translate them.
+"""Classify PostgreSQL's errors by what to do about them, translate them, limit retries.
 
 Source: https://www.postgresql.org/docs/current/errcodes-appendix.html.
 """

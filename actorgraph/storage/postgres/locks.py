@@ -1,9 +1,4 @@
-"""Find the session that holds a lock, for the error of a statement that timed out waiting for it.
-
-The server reports that a lock was not available, but not whose it is. So right afterwards this asks
-for the strongest, then oldest, lock that another session has in the schema: most often the holder
-still has it. If the lock has been released meanwhile, the error names no session.
-"""
+"""Find the session that holds a lock, for the error of a statement that waited for it in vain."""
 
 from contextlib import suppress
 from typing import Any, LiteralString
@@ -34,6 +29,10 @@ LIMIT 1
 
 def holder_of(source: ConnectionSource, schema: str) -> str:
     """Describe the session that holds a lock in a schema: a phrase for errors; empty if none.
+
+    The server reports that a lock was not available, but not whose it is. So right afterwards this
+    asks for the strongest, then oldest, lock that another session has in the schema: most often
+    the holder still has it. If it was released meanwhile, the error names no session.
 
     Args:
         source: lends the connection to ask over, outside of any transaction.

@@ -1,9 +1,4 @@
-"""End the server's session of a connection that was replaced.
-
-After the client has closed a connection because the network dropped its answers, the server keeps
-the session until TCP notices: half a minute by default. Meanwhile its open transaction holds locks,
-and the new connection, and every other process, would wait for them.
-"""
+"""End the server's session of a connection that was replaced."""
 
 from typing import Any
 
@@ -28,6 +23,10 @@ class ServerSession(msgspec.Struct, frozen=True):
 class ReplacedSession:
     """Remembers the session of a source with one connection at a time, to end it when replaced.
 
+    After the client has closed a connection because the network dropped its answers, the server
+    keeps the session until TCP notices: half a minute by default. Meanwhile its open transaction
+    holds locks that the new connection, and every other process, would wait for.
+
     Sessions of connections and pools that the program passed in are the program's: never ended.
     """
 
@@ -35,7 +34,7 @@ class ReplacedSession:
         self._owns = isinstance(source, OwnConnections)
         self._session: ServerSession | None = None
 
-    def greet(self, connection: Connection[Any]) -> None:
+    def end_replaced(self, connection: Connection[Any]) -> None:
         """End the previous session if this connection has another one.
 
         Raises:

@@ -67,7 +67,7 @@ class Transactions:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
-                    self._replaced.greet(connection)
+                    self._replaced.end_replaced(connection)
                     return self._attempt(connection, work, lock)
             except psycopg.Error as error:
                 kind = classify_error(error, connection)

@@ -1,4 +1,4 @@
-"""The contract of savers, as checks that anyone can run on a saver of their own.
+"""The contract of savers, as checks for a saver of your own.
 
 From a script: `report = await check_saver(place)`. From pytest, one test per check:
 
@@ -19,12 +19,11 @@ from actorgraph.testing.conformance import (
     together,
     values,
 )
-from actorgraph.testing.conformance.bench import MakeSaver, Place
+from actorgraph.testing.conformance.bench import MakeSaver, NotOfferedError, Place
 from actorgraph.testing.conformance.checks import (
     CHECKS,
     Check,
     ContractBrokenError,
-    NotOfferedError,
 )
 from actorgraph.testing.conformance.running import CheckResult, SaverReport, check_saver
 
@@ -33,11 +32,11 @@ _GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, f
 __all__ = [
     "CHECKS",
     "Check",
+    "CheckResult",
     "ContractBrokenError",
     "MakeSaver",
     "NotOfferedError",
     "Place",
     "SaverReport",
-    "CheckResult",
     "check_saver",
 ]

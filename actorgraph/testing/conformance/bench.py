@@ -1,4 +1,9 @@
-"""What a check works with: savers of the kind under test, over one store that was empty."""
+"""The harness of the checks: the bench that opens savers, checks, results and the report.
+
+A `Bench` opens savers of the kind under test over one store, which was empty. A `Check` is one
+sentence about savers and the function that tests it: it fails with ContractBrokenError or any other
+error that the saver raises, and is left out with NotOfferedError if the saver lacks an operation.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,24 +12,27 @@ from typing import Any, TypeVar
 import anyio
 
 from actorgraph.ports import Saver
-from actorgraph.testing.conformance.checks import NotOfferedError
 from actorgraph.testing.faults import FaultPlan, FaultySaver
 
 T = TypeVar("T")
 
 MakeSaver = Callable[[], Any]
-"""Makes a saver over the store; called again, what another process would make."""
+"""Makes a saver over the store; a second call makes one as another process would."""
 
 Place = Callable[[], AbstractAsyncContextManager[MakeSaver]]
-"""Makes an empty store, and removes it at the end of its block."""
+"""A context manager that makes an empty store, yields a `MakeSaver` and removes the store."""
+
+
+class NotOfferedError(Exception):
+    """The saver doesn't have an operation that a check needs; the check is left out."""
 
 
 class Bench:
-    """Savers over one store.
+    """Opens savers over one store.
 
     Args:
-        make: makes one. It may have a method `failing(plan)` that makes one whose storage asks
-            the `FaultPlan` at each operation.
+        make: makes a saver. It may have a method `failing(plan)` that makes a saver whose storage
+            consults the `FaultPlan` at each operation.
     """
 
     def __init__(self, make: MakeSaver) -> None:
@@ -32,9 +40,9 @@ class Bench:
 
     @asynccontextmanager
     async def public(self) -> AsyncGenerator["Public"]:
-        """A saver by LangGraph's methods, open inside of the block.
+        """A saver with LangGraph's methods, open during the block.
 
-        One that has the port's methods alone is opened by actors of this library.
+        A saver that has only the methods of `ports.Saver` is hosted by this library's actors.
         """
         made = self._make()
         bare = isinstance(made, Saver) and not hasattr(made, "aget_tuple")
@@ -47,22 +55,22 @@ class Bench:
 
     @asynccontextmanager
     async def port(self) -> AsyncGenerator[Saver]:
-        """A saver by `actorgraph.ports.Saver`, open inside of the block, without actors."""
+        """A saver with the methods of `ports.Saver`, open during the block, without actors."""
         async with opened(self._port(self._make())) as saver:
             yield saver
 
-    def lasts(self) -> None:
-        """For checks of what outlives a saver.
+    def require_durable(self) -> None:
+        """Skip the check unless the saver is durable.
 
-        Raises: NotOfferedError: what is stored ends with the process; its `durable` says so.
+        Raises: NotOfferedError: its `durable` is false.
         """
         if not getattr(self._make(), "durable", True):
-            raise NotOfferedError("what is stored ends with the process")
+            raise NotOfferedError("the saver is not durable")
 
     def failing(self, plan: FaultPlan) -> Saver:
-        """A port whose storage fails as a plan says.
+        """A saver whose storage fails as a plan says.
 
-        Raises: NotOfferedError: the place makes none.
+        Raises: NotOfferedError: the place can't make one.
         """
         make = getattr(self._make, "failing", None)
         if make is None:
@@ -71,13 +79,13 @@ class Bench:
 
     def _port(self, saver: Any) -> Saver:
         if not isinstance(saver, Saver):
-            raise NotOfferedError("it hasn't the methods of actorgraph.ports.Saver")
+            raise NotOfferedError("it doesn't have the methods of actorgraph.ports.Saver")
         return saver
 
 
 @asynccontextmanager
 async def opened(port: Saver) -> AsyncGenerator[Saver]:
-    """A port, open inside of the block, and closed also when the block is cancelled."""
+    """Open a saver for the block; close it also if the block is cancelled."""
     await port.open()
     try:
         yield port
@@ -87,7 +95,7 @@ async def opened(port: Saver) -> AsyncGenerator[Saver]:
 
 
 async def at_once(do: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
-    """Call a function for many items at once; the first failure is raised, as it was."""
+    """Call a function for all items concurrently; raise the first failure, without a group."""
     failures = list[Exception]()
 
     async def one(item: T) -> None:
@@ -104,23 +112,26 @@ async def at_once(do: Callable[[T], Awaitable[None]], items: Iterable[T]) -> Non
 
 
 class Public:
-    """A saver's methods by LangGraph's names; blocking ones where it has no others."""
+    """A saver's LangGraph methods; sync ones are called in a worker thread if async ones lack."""
 
     def __init__(self, saver: Any) -> None:
         self.saver = saver
 
-    def offers(self, *names: str) -> None:
-        """Raise NotOfferedError unless the saver has these methods."""
+    def require_methods(self, *names: str) -> None:
+        """Skip the check unless the saver has these methods, async or sync.
+
+        Raises: NotOfferedError: one is missing.
+        """
         for name in names:
             if not (hasattr(self.saver, f"a{name}") or hasattr(self.saver, name)):
                 raise NotOfferedError(f"it has no method {name}")
 
-    async def ask(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method, the blocking one in a worker thread.
+    async def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method: the async one, or the sync one in a worker thread.
 
-        Raises: NotOfferedError: it has neither.
+        Raises: NotOfferedError: the saver has neither.
         """
-        self.offers(name)
+        self.require_methods(name)
         if hasattr(self.saver, f"a{name}"):
             try:
                 return await getattr(self.saver, f"a{name}")(*arguments, **options)
@@ -141,26 +152,26 @@ class Public:
         metadata: Mapping[str, Any],
         versions: Mapping[str, Any] | None = None,
     ) -> Any:
-        """`aput`; without versions all channels are new."""
+        """Call `aput`; without `versions` all channels are new."""
         versions = checkpoint["channel_versions"] if versions is None else versions
-        return await self.ask("put", config, checkpoint, metadata, versions)
+        return await self.call("put", config, checkpoint, metadata, versions)
 
     async def put_writes(
         self, config: Mapping[str, Any], writes: Iterable[tuple[str, Any]], task: str
     ) -> None:
-        """`aput_writes`."""
-        await self.ask("put_writes", config, [*writes], task)
+        """Call `aput_writes`."""
+        await self.call("put_writes", config, [*writes], task)
 
     async def get(self, config: Mapping[str, Any]) -> Any:
-        """`aget_tuple`."""
-        return await self.ask("get_tuple", config)
+        """Call `aget_tuple`."""
+        return await self.call("get_tuple", config)
 
     async def list(self, config: Mapping[str, Any] | None, **options: Any) -> list[Any]:
-        """`alist`, as a list."""
+        """Call `alist`; return all that it yields."""
         if hasattr(self.saver, "alist"):
             try:
                 return [found async for found in self.saver.alist(config, **options)]
             except NotImplementedError:
                 pass
-        self.offers("list")
+        self.require_methods("list")
         return await anyio.to_thread.run_sync(lambda: [*self.saver.list(config, **options)])

@@ -1,17 +1,12 @@
-"""A check of the contract: one sentence about savers, and the program that tries it.
-
-A check fails with `ContractBrokenError`, or with whatever the saver raised that it may not raise.
-`NotOfferedError` says that the saver has no such operation; then the check is left out.
-"""
+"""Checks of the contract: each is one sentence about savers and the function that tests it."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio
 import msgspec
 
-if TYPE_CHECKING:
-    from actorgraph.testing.conformance.bench import Bench, Place
+from actorgraph.testing.conformance.bench import Bench, NotOfferedError, Place
 
 SECONDS_MAX = 60
 SHOWN_MAX = 300
@@ -30,24 +25,21 @@ Group = Literal[
     "deltas",
     "failures",
 ]
-Trial = Callable[["Bench"], Awaitable[None]]
+Trial = Callable[[Bench], Awaitable[None]]
 
 
 class ContractBrokenError(AssertionError):
-    """A saver does something else than its contract says."""
-
-
-class NotOfferedError(Exception):
-    """A saver doesn't have the operation that a check is about."""
+    """The saver breaks its contract."""
 
 
 class Check(msgspec.Struct, frozen=True):
     """One check. `await check(place)` tries it on a store of its own.
 
     Attributes:
-        group: what part of the contract it is about.
+        group: the part of the contract that it is about.
         name: unique among all checks.
-        sentence: what must be so.
+        sentence: the requirement.
+        trial: tests it with a `Bench`.
     """
 
     group: Group
@@ -56,21 +48,19 @@ class Check(msgspec.Struct, frozen=True):
     trial: Trial
 
     def __str__(self) -> str:
-        """The name, for ids of tests."""
+        """The name, for test ids."""
         return self.name
 
-    async def __call__(self, place: "Place") -> str | None:
-        """Try it.
+    async def __call__(self, place: Place) -> str | None:
+        """Run the check on an empty store.
 
         Args:
-            place: makes an empty store; see `check_saver`.
-        Returns: None if it holds; or why it doesn't concern this saver.
+            place: makes the store; see `check_saver`.
+        Returns: None if it passes; the reason if it is left out.
         Raises:
-            ContractBrokenError: it doesn't hold.
-            TimeoutError: it took longer than a minute.
+            ContractBrokenError: it fails.
+            TimeoutError: it took longer than 60 seconds.
         """
-        from actorgraph.testing.conformance.bench import Bench
-
         try:
             with anyio.fail_after(SECONDS_MAX):
                 async with place() as make:
@@ -85,7 +75,7 @@ CHECKS: list[Check] = []
 
 
 def check(group: Group) -> Callable[[Trial], Trial]:
-    """Add a check: its name is the function's, its sentence the docstring."""
+    """Decorate a function as a check, with the function's name and its docstring as sentence."""
 
     def add(trial: Trial) -> Trial:
         name = getattr(trial, "__name__", str(trial))
@@ -97,7 +87,7 @@ def check(group: Group) -> Callable[[Trial], Trial]:
 
 
 def same(found: Any, wanted: Any, what: str) -> None:
-    """Hold two values against each other.
+    """Require two values to be equal.
 
     Raises: ContractBrokenError: they differ.
     """
@@ -106,9 +96,11 @@ def same(found: Any, wanted: Any, what: str) -> None:
 
 
 def holds(condition: object, what: str) -> None:
-    """Say what is wrong, unless a condition holds.
+    """Require a condition to be true.
 
-    Raises: ContractBrokenError: it doesn't.
+    Args:
+        what: the text of the error.
+    Raises: ContractBrokenError: the condition is false.
     """
     if not condition:
         raise ContractBrokenError(what)

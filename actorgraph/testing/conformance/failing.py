@@ -1,4 +1,4 @@
-"""Checks of what a saver does when its storage fails at any operation."""
+"""Checks of crash safety: the storage fails at any operation."""
 
 from contextlib import suppress
 
@@ -6,7 +6,7 @@ from actorgraph.errors import SaverBrokenError, StorageError
 from actorgraph.ports import Saver
 from actorgraph.testing.conformance.bench import Bench, opened
 from actorgraph.testing.conformance.checks import check, holds, same
-from actorgraph.testing.conformance.rows import RUN, Ids, outside, page, stored
+from actorgraph.testing.conformance.rows import RUN, Ids, commit_batch, outside, page
 from actorgraph.testing.faults import FaultPlan, When
 from actorgraph.values.commits import Outcome
 from actorgraph.values.retention import DeleteThread
@@ -15,14 +15,14 @@ OPERATIONS_MAX = 400
 BATCH = 4
 
 
-async def _batches(port: Saver, ids: Ids, told: list[int]) -> None:
-    """Store three batches of four threads' checkpoints; note each that is acknowledged."""
+async def _batches(port: Saver, ids: Ids, acknowledged: list[int]) -> None:
+    """Store three batches, each with a checkpoint of four threads; note the acknowledged ones."""
     for number in range(3):
         parent = number - 1 if number else None
         batch = [outside(ids.point(number, parent), thread=f"t{n}") for n in range(BATCH)]
-        outcomes: list[Outcome] = await stored(port, *batch)
+        outcomes: list[Outcome] = await commit_batch(port, *batch)
         same(len(outcomes), BATCH, "outcomes of a batch")
-        told.append(number)
+        acknowledged.append(number)
 
 
 async def _left(port: Saver) -> list[list[int]]:
@@ -31,14 +31,14 @@ async def _left(port: Saver) -> list[list[int]]:
 
 
 async def _crash(bench: Bench, plan: FaultPlan, ids: Ids) -> list[int]:
-    """Store with a failing saver until it fails; the batches that were acknowledged."""
-    told = list[int]()
+    """Store with a failing saver until it fails; return the acknowledged batches."""
+    acknowledged = list[int]()
     try:
         async with opened(bench.failing(plan)) as port:
-            await _batches(port, ids, told)
+            await _batches(port, ids, acknowledged)
     except (StorageError, SaverBrokenError):
         pass
-    return told
+    return acknowledged
 
 
 async def _every_point(bench: Bench, when: When) -> None:
@@ -48,39 +48,47 @@ async def _every_point(bench: Bench, when: When) -> None:
     holds(0 < count < OPERATIONS_MAX, f"{count} operations were counted")
     for fail_at in range(1, count + 1):
         async with bench.port() as port:
-            await stored(port, *(DeleteThread(f"t{n}") for n in range(BATCH)))
+            await commit_batch(port, *(DeleteThread(f"t{n}") for n in range(BATCH)))
         plan = FaultPlan(fail_at, when)
-        told = await _crash(bench, plan, Ids())
+        acknowledged = await _crash(bench, plan, Ids())
         async with bench.port() as port:
             left = await _left(port)
         what = f"a fault {when} operation {fail_at} of {count}"
         same(left, [left[0]] * BATCH, f"{what}: each batch is whole, or nothing of it")
-        holds(left[0][: len(told)] == told, f"{what}: acknowledged {told}, there {left[0]}")
-        holds(len(left[0]) <= len(told) + 1, f"{what}: more is there than was stored: {left[0]}")
+        holds(
+            left[0][: len(acknowledged)] == acknowledged,
+            f"{what}: acknowledged {acknowledged}, there {left[0]}",
+        )
+        holds(
+            len(left[0]) <= len(acknowledged) + 1,
+            f"{what}: more is there than was stored: {left[0]}",
+        )
 
 
 @check("failures")
 async def before_each_operation(bench: Bench) -> None:
-    """Fails any operation of the storage, then each batch is stored whole or not at all."""
+    """If any operation fails before its effect, each batch is stored whole or not at all."""
     await _every_point(bench, "before")
 
 
 @check("failures")
 async def after_each_operation(bench: Bench) -> None:
-    """Fails it after its effect, then all that was told is there, and at most one batch more."""
+    """If it fails after its effect, all acknowledged batches are stored, and at most one more."""
     await _every_point(bench, "after")
 
 
 @check("failures")
 async def a_fault_that_passes(bench: Bench) -> None:
-    """After one failed operation a saver stores again: the same one, or one that is reopened."""
+    """After one failed operation a reopened saver can store again."""
     ids = Ids()
     found = FaultPlan()
     await _crash(bench, found, ids)
     for fail_at in range(1, len(found.operations) + 1, 3):
         with suppress(StorageError, SaverBrokenError):
             async with opened(bench.failing(FaultPlan(fail_at, lasting=False))) as port:
-                await stored(port, ids.claim(RUN, None, ids.point(1), thread_id=f"f{fail_at}"))
+                await commit_batch(
+                    port, ids.claim(RUN, None, ids.point(1), thread_id=f"f{fail_at}")
+                )
         async with bench.port() as port:
-            outcomes = await stored(port, outside(ids.point(2), thread=f"f{fail_at}"))
+            outcomes = await commit_batch(port, outside(ids.point(2), thread=f"f{fail_at}"))
             same([type(o).__name__ for o in outcomes], ["Stored"], "a save after the fault")

@@ -1,4 +1,4 @@
-"""Checks of hostile ids: each is refused, or is an address like any other and no one else's."""
+"""Checks of hostile ids: each is refused, or addresses its own checkpoints and no others."""
 
 from typing import Any
 
@@ -47,13 +47,13 @@ _NAMES = (
     *("x" * 255, "x" * 254 + "y", "漢" * 85, "漢" * 100, "x" * 256, "y" * 300, "z" * 100_000),
     *INJECTIONS,
 )
-"""Names that are none for a file, or are another name's in some file system or database."""
+"""Names that are invalid for files, or equal to another name in some file system or database."""
 
 IDS = tuple(dict.fromkeys(_NAMES))
 
 
 async def _stored(saver: Public, places: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Store a checkpoint at each place; number -> place of those that aren't refused."""
+    """Store a checkpoint at each config; return number -> config of those not refused."""
     kept = dict[int, dict[str, Any]]()
 
     async def store(item: tuple[int, dict[str, Any]]) -> None:
@@ -70,7 +70,7 @@ async def _stored(saver: Public, places: list[dict[str, Any]]) -> dict[int, dict
 
 @check("hostile ids")
 async def threads(bench: Bench) -> None:
-    """Each thread id is refused as a ValueError, or has what was stored under it alone."""
+    """Each thread id raises ValueError, or has exactly the checkpoints stored under it."""
     async with bench.public() as saver:
         kept = await _stored(saver, [at(name) for name in IDS])
         holds(len(kept) >= 20, "most of these ids are refused")
@@ -81,7 +81,7 @@ async def threads(bench: Bench) -> None:
 
         async def delete(config: dict[str, Any]) -> None:
             name = config["configurable"]["thread_id"]
-            await saver.ask("delete_thread", name)
+            await saver.call("delete_thread", name)
             same(await saver.get(config), None, f"the deleted thread {name!r:.80}")
 
         await at_once(delete, gone.values())
@@ -102,7 +102,7 @@ async def _all_there(saver: Public, kept: dict[int, dict[str, Any]]) -> None:
 
 @check("hostile ids")
 async def namespaces(bench: Bench) -> None:
-    """Each namespace is refused as a ValueError, or has what was stored in it alone."""
+    """Each namespace raises ValueError, or has exactly the checkpoints stored in it."""
     async with bench.public() as saver:
         await chain(saver, 1)
         kept = await _stored(saver, [at("t", name) for name in IDS if name])
@@ -119,7 +119,7 @@ async def namespaces(bench: Bench) -> None:
 
 @check("hostile ids")
 async def channels(bench: Bench) -> None:
-    """A channel of any name is stored, read and written beside, or refused as a ValueError."""
+    """A channel of any name is stored, with pending writes, or raises ValueError."""
 
     async def one(item: tuple[int, str]) -> None:
         number, name = item
@@ -138,7 +138,7 @@ async def channels(bench: Bench) -> None:
 
 @check("hostile ids")
 async def a_refused_id_leaves_nothing(bench: Bench) -> None:
-    """After ids that are no text a saver is as before."""
+    """Ids that are not text change nothing, whether they are refused or not."""
     async with bench.public() as saver:
         await chain(saver, 1)
         for wrong in ({"a": 1}, ["t"], b"t", 1.5, object(), "z" * 10_000_000):

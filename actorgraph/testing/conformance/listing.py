@@ -1,4 +1,4 @@
-"""Checks of lists: order, filter, before, limit, and what hostile text does to them."""
+"""Checks of lists: order, filter, before, limit, pages, hostile text in filters."""
 
 from contextlib import aclosing, suppress
 from itertools import product
@@ -31,14 +31,14 @@ INJECTIONS = (
     *("%", "_", "$", "$.a", "a.b", "a[0]", "a']", 'a"]', "a' || 'b", "--", "/*", "*/", ";", "?"),
     *(":x", "%s", "{}", "\n", "\r\n", "\t", " ", "", "#", "x\ny", "null", "true", "[]", "é", "😀"),
 )
-"""Text that means something to SQL, to JSON paths, to LIKE, to formats, or to lines of a file."""
+"""Text with a meaning in SQL, JSON paths, LIKE patterns, format strings or lines of a file."""
 
 SAFE = "plain"
 
 
 @check("filters")
 async def newest_first(bench: Bench) -> None:
-    """A list has the newest first; each of filter, before and limit narrows it, and all do."""
+    """A list has the newest first; `filter`, `before` and `limit` narrow it and combine."""
     async with bench.public() as saver:
         configs = list[dict[str, object]]()
         config = at()
@@ -57,7 +57,7 @@ async def newest_first(bench: Bench) -> None:
         same(
             await steps(saver, at(), filter=loop, before=configs[5], limit=1),
             [3],
-            "all of them: what the filter leaves out doesn't count",
+            "all of them: rows that the filter excludes don't count",
         )
         same(await steps(saver, at(), filter={"user": "nobody"}), [], "a filter of nothing")
 
@@ -75,10 +75,10 @@ async def every_thread(bench: Bench) -> None:
 
 @check("filters")
 async def a_list_may_be_left_early(bench: Bench) -> None:
-    """Whoever takes the first of a list and goes leaves the saver usable."""
+    """After reading only the first item of a list the saver is usable."""
     async with bench.public() as saver:
         await chain(saver, 5)
-        saver.offers("list")
+        saver.require_methods("list")
         if hasattr(saver.saver, "alist"):
             async with aclosing(saver.saver.alist(at())) as pages:
                 found = await anext(pages)
@@ -89,7 +89,7 @@ async def a_list_may_be_left_early(bench: Bench) -> None:
 
 @check("filters")
 async def hostile_keys_and_values(bench: Bench) -> None:
-    """A filter finds exactly the rows with its key and value, or is refused; it runs nothing."""
+    """A filter matches exactly its key and value, or is refused; no text is executed."""
     texts = INJECTIONS
     kept = dict[str, int]()
 
@@ -124,7 +124,7 @@ async def hostile_keys_and_values(bench: Bench) -> None:
 
 @check("filters")
 async def kinds_of_values_differ(bench: Bench) -> None:
-    """A filter compares values with their kind: 1 is not "1", and not true."""
+    """A filter compares values with their type: 1 is neither "1" nor true."""
     values = ["1", 1, True, None, "true", "null", 1.5, "1.5", 0, False]
     async with bench.public() as saver:
         for number, value in enumerate(values):

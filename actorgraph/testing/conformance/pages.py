@@ -1,11 +1,11 @@
-"""Checks of lists that are longer than a page: each page begins where the one before ended."""
+"""Checks of lists that are longer than a page: each page starts where the last one ended."""
 
 from typing import Any
 
 from actorgraph.testing.conformance.bench import Bench
 from actorgraph.testing.conformance.checks import check, same
 from actorgraph.testing.conformance.points import at, chain, steps
-from actorgraph.testing.conformance.rows import THREAD, Ids, outside, page, stored
+from actorgraph.testing.conformance.rows import THREAD, Ids, commit_batch, outside, page
 from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints
 
@@ -21,13 +21,13 @@ async def a_list_of_any_length(bench: Bench) -> None:
 
 
 @check("filters")
-async def pages_go_on_behind_a_place(bench: Bench) -> None:
-    """With `after` a page has what comes behind that row, also when the row itself is gone."""
+async def pages_start_after_a_position(bench: Bench) -> None:
+    """With `after` a page starts behind that row, also if the row was removed."""
     ids = Ids()
     async with bench.port() as port:
         for number in range(1, 9):
-            await stored(port, outside(ids.point(number, run=None)))
-        await stored(port, CopyThread("u", THREAD))
+            await commit_batch(port, outside(ids.point(number, run=None)))
+        await commit_batch(port, CopyThread("u", THREAD))
         for options in ({}, {"oldest_first": True}):
             order = [*range(1, 9)] if options else [*range(1, 9)][::-1]
             found = await _paged(port, THREAD, **options)
@@ -36,7 +36,7 @@ async def pages_go_on_behind_a_place(bench: Bench) -> None:
             wanted = [(step, thread) for step in order for thread in (THREAD, "u")]
             same([(f.row.step, f.thread_id) for f in found], wanted, f"of all threads {options}")
         last = (await page(port, limit=3))[-1]
-        await stored(port, DeleteCheckpoints(THREAD, "", frozenset([last.row.id])))
+        await commit_batch(port, DeleteCheckpoints(THREAD, "", frozenset([last.row.id])))
         rest = await page(port, limit=3, after=(last.row.id, THREAD, last.sequence))
         same([f.row.step for f in rest], [5, 4, 3], "the page behind a row that is gone")
 

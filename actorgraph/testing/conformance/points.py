@@ -1,4 +1,4 @@
-"""Checkpoints in LangGraph's shape, for checks."""
+"""Builders for checks: configs and checkpoints in LangGraph's form, rows and commits."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +17,12 @@ def at(thread_id: str = "t", namespace: str = "", **more: Any) -> Config:
 
 
 def whole(thread_id: str = "t") -> Config:
-    """The config of a thread with all of its namespaces, for lists."""
+    """The config of a thread with all its namespaces, for lists."""
     return {"configurable": {"thread_id": thread_id}}
 
 
 def new_id() -> str:
-    """A checkpoint id above all earlier ones."""
+    """A checkpoint id greater than all earlier ones."""
     return as_text(IDS.checkpoint(0, None))
 
 
@@ -49,12 +49,12 @@ def checkpoint(values: Mapping[str, Any], *, version: int = 1, named: str | None
 
 
 def metadata(step: int, source: str = "loop", **more: Any) -> dict[str, Any]:
-    """What stands beside a checkpoint."""
+    """The metadata of a checkpoint."""
     return {"source": source, "step": step, "parents": {}, **more}
 
 
 async def chain(saver: Public, count: int, start: Config | None = None, **more: Any) -> list[Any]:
-    """Store checkpoints, each the child of the one before; the value of `x` is its step.
+    """Store checkpoints, each the child of the previous one; the value of `x` is its step.
 
     Args:
         more: further metadata, the same for all.
@@ -75,10 +75,10 @@ def id_of(config: Mapping[str, Any]) -> str:
 
 
 def values_of(found: Any) -> Any:
-    """The values of a tuple that a saver returned; None for None."""
+    """The channel values of a checkpoint tuple; None for None."""
     return None if found is None else found.checkpoint["channel_values"]
 
 
 async def steps(saver: Public, config: Config | None, **options: Any) -> list[int]:
-    """The steps of a list, in its order."""
+    """The steps of the checkpoints of a list, in its order."""
     return [found.metadata["step"] for found in await saver.list(config, **options)]

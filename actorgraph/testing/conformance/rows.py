@@ -1,4 +1,4 @@
-"""Rows and commits for checks of the port."""
+"""Rows and commits for checks of `ports.Saver`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -29,7 +29,7 @@ THREAD = "t"
 
 
 class Ids:
-    """Checkpoint ids by small numbers, rising with them; the same number is the same id."""
+    """Checkpoint ids for small numbers, in their order; the same number gives the same id."""
 
     def __init__(self) -> None:
         self._made: dict[int, bytes] = {}
@@ -43,7 +43,7 @@ class Ids:
     def point(
         self, number: int, parent: int | None = None, record: Record | None = None, **columns: Any
     ) -> CheckpointRow:
-        """A checkpoint; without a record the value of `x` is its number, as text."""
+        """A checkpoint row; without a record the value of `x` is its number, as text."""
         blobs = (BlobRow("x", number, b"%d" % number),) if record is None else ()
         known = record or Record(channel_versions={"x": number}, blobs=["x"])
         columns = {"blobs": blobs, "run": RUN, "metadata": "{}", **columns}
@@ -78,7 +78,7 @@ def outside(
     head: bytes | None = None,
     strict: bool = False,
 ) -> Commit:
-    """A save of no run; a strict one names the head."""
+    """A commit without a run, as `update_state` makes it."""
     return Commit(thread, namespace, None, EPOCH_ANY, 0, head, checkpoints=points, strict=strict)
 
 
@@ -94,29 +94,29 @@ def items(start: int, texts: Iterable[bytes], lineage: int = 1, before: int = 0)
 
 
 def merge(start: int, end: int, lineage: int = 1) -> MergeRow:
-    """Put rows of the list `x` together."""
+    """Merge rows of the list `x`."""
     return MergeRow("x", lineage, start, end)
 
 
-async def stored(port: Saver, *requests: Request) -> list[Outcome]:
-    """Commit one batch."""
+async def commit_batch(port: Saver, *requests: Request) -> list[Outcome]:
+    """Commit requests as one batch."""
     return await port.commit(requests)
 
 
 async def load(
     port: Saver, wanted: bytes | None = None, *, ancestors: bool = False, thread: str = THREAD
 ) -> Loaded:
-    """Read the head, or one checkpoint."""
+    """Load the head, or the checkpoint with an id."""
     (found,) = await port.query([LoadCheckpoint(thread, "", wanted, ancestors)])
     return found
 
 
 async def page(port: Saver, thread: str | None = THREAD, **options: Any) -> list[StoredCheckpoint]:
-    """Read a list."""
+    """Read a page of checkpoints."""
     (found,) = await port.query([ListCheckpoints(thread, **options)])
     return found
 
 
 def texts_of(found: StoredCheckpoint, lineage: int = 1) -> bytes:
-    """The items of the list `x`, put together."""
+    """The items of the list `x`, joined."""
     return b"".join(part for row in found.ranges["x", lineage] for part in frames(row.payload))

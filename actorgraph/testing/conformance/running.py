@@ -1,4 +1,4 @@
-"""All checks of a saver from a script, and the report."""
+"""Run all checks on a saver and report the results."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -12,10 +12,10 @@ CheckOutcome = Literal["passed", "failed", "left out"]
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What came of one check.
+    """The result of one check.
 
     Attributes:
-        why: what was wrong, or why the check was left out; empty if it passed.
+        why: the error, or the reason why the check was left out; empty if it passed.
     """
 
     check: Check
@@ -24,22 +24,22 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 class SaverReport(msgspec.Struct, frozen=True):
-    """What came of all checks; `print(report)` shows it."""
+    """The results of all checks; `print(report)` shows them."""
 
     results: tuple[CheckResult, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether none failed."""
+        """Whether no check failed."""
         return not self.failures
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:
-        """Those that failed."""
+        """The results of checks that failed."""
         return tuple(r for r in self.results if r.outcome == "failed")
 
     def __str__(self) -> str:
-        """A line per check, and the sums."""
+        """One line per check, and the counts."""
         lines = [
             f"{r.outcome:<9} {r.check.name}" + (f"\n          {r.why}" if r.why else "")
             for r in self.results
@@ -51,7 +51,7 @@ class SaverReport(msgspec.Struct, frozen=True):
 
 
 async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) -> SaverReport:
-    """Try every check of the contract on a saver.
+    """Run the checks of the contract on a saver.
 
         @asynccontextmanager
         async def place():
@@ -62,13 +62,14 @@ async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) ->
         print(report)
         assert report.passed
 
-    What `place` yields makes savers over one store. The saver has the methods of
-    `actorgraph.ports.Saver`, or LangGraph's (`aput`, `aget_tuple` ...), or both; checks of what
-    it hasn't are left out.
+    `place` yields a function that makes savers over one store. They have the methods of
+    `actorgraph.ports.Saver`, or LangGraph's (`aput`, `aget_tuple` ...), or both; checks of
+    methods that they lack are left out.
 
     Args:
         place: makes an empty store; called once per check.
-        groups: only these groups of checks; default all.
+        groups: run only these groups of checks; default all.
+    Returns: the report; a failed check doesn't raise.
     """
     wanted = None if groups is None else set(groups)
     results = [
@@ -80,13 +81,13 @@ async def check_saver(place: Place, *, groups: Iterable[Group] | None = None) ->
 async def _tried(check: Check, place: Place) -> CheckResult:
     try:
         left_out = await check(place)
-    except Exception as error:  # noqa: BLE001 - whatever a saver raises is its result
+    except Exception as error:  # noqa: BLE001 - any error of a saver is a result
         return CheckResult(check, "failed", _message(error))
     return CheckResult(check, "left out" if left_out else "passed", left_out or "")
 
 
 def _message(error: Exception) -> str:
-    """What an error says; of several that came together the first."""
+    """The text of an error; of an exception group that of the first one."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Checks of what happens at once, and of what outlives a saver."""
+"""Checks of concurrent use, and of savers that are opened again over the same store."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ TASKS = 20
 
 @check("concurrent")
 async def many_threads_at_once(bench: Bench) -> None:
-    """Chains that are stored at once on many threads are all there, each in its order."""
+    """Chains stored concurrently on many threads are complete, each in its order."""
     async with bench.public() as saver:
         async with anyio.create_task_group() as group:
             for number in range(TASKS):
@@ -33,7 +33,7 @@ async def many_threads_at_once(bench: Bench) -> None:
 
 @check("concurrent")
 async def many_writes_beside_one_checkpoint(bench: Bench) -> None:
-    """Writes of many tasks at once are all there, each once."""
+    """Concurrent writes of many tasks are all stored, each once."""
     tasks = [new_task() for _ in range(TASKS)]
     async with bench.public() as saver:
         (config,) = await chain(saver, 1)
@@ -46,7 +46,7 @@ async def many_writes_beside_one_checkpoint(bench: Bench) -> None:
 
 @check("concurrent")
 async def readers_see_whole_checkpoints(bench: Bench) -> None:
-    """While checkpoints are stored every read gives one of them, whole, and never an older one."""
+    """While checkpoints are stored each read returns a whole one, never older than the last."""
     async with bench.public() as saver:
         done = anyio.Event()
 
@@ -70,10 +70,10 @@ async def readers_see_whole_checkpoints(bench: Bench) -> None:
 
 
 @check("concurrent")
-async def a_slow_reader_holds_up_nobody(bench: Bench) -> None:
-    """While a list is being read, with a pause in it, checkpoints are stored."""
+async def a_slow_reader_blocks_no_writer(bench: Bench) -> None:
+    """While a list is being read slowly, checkpoints can be stored."""
     async with bench.public() as saver:
-        saver.offers("alist")
+        saver.require_methods("alist")
         await chain(saver, 10)
         pages = saver.saver.alist(at())
         first = await anext(pages)
@@ -85,18 +85,18 @@ async def a_slow_reader_holds_up_nobody(bench: Bench) -> None:
 
 @check("concurrent")
 async def removals_while_others_store(bench: Bench) -> None:
-    """Removing from a thread loses nothing of others, nor what it has stored meanwhile."""
+    """Removals lose nothing of other threads, nor checkpoints that are stored meanwhile."""
     async with bench.public() as saver:
-        await saver.ask("delete_thread", "nothing")
-        await saver.ask("prune", ["nothing"], strategy="keep_latest")
+        await saver.call("delete_thread", "nothing")
+        await saver.call("prune", ["nothing"], strategy="keep_latest")
         await chain(saver, 10, at("t"))
         stored = anyio.Event()
 
         async def remove() -> None:
             while not stored.is_set():
-                await saver.ask("prune", ["t"], strategy="keep_latest")
+                await saver.call("prune", ["t"], strategy="keep_latest")
                 await anyio.lowlevel.checkpoint()
-            await saver.ask("delete_thread", "t")
+            await saver.call("delete_thread", "t")
 
         async def store() -> None:
             for turn in range(20):
@@ -117,10 +117,10 @@ async def removals_while_others_store(bench: Bench) -> None:
 
 
 @check("reopen")
-async def everything_is_there_again(bench: Bench) -> None:
-    """A new saver over the same store has checkpoints, writes, lineage and order."""
+async def everything_is_there_after_reopening(bench: Bench) -> None:
+    """A new saver over the same store reads the same checkpoints, writes, parents and order."""
     task = new_task()
-    bench.lasts()
+    bench.require_durable()
     async with bench.public() as saver:
         configs = await chain(saver, 3)
         await saver.put_writes(configs[1], [("x", {"deep": [b"1"]})], task)
@@ -135,9 +135,9 @@ async def everything_is_there_again(bench: Bench) -> None:
 
 
 @check("reopen")
-async def a_reopened_saver_goes_on(bench: Bench) -> None:
-    """What is stored after reopening is newer than what was there, whatever the ids."""
-    bench.lasts()
+async def a_reopened_saver_continues(bench: Bench) -> None:
+    """Checkpoints stored after reopening are newer than older ones, whatever their ids."""
+    bench.require_durable()
     for turn in range(3):
         async with bench.public() as saver:
             await chain(saver, 2, at(), turn=turn)
@@ -147,14 +147,14 @@ async def a_reopened_saver_goes_on(bench: Bench) -> None:
 
 
 @check("reopen")
-async def what_was_removed_stays_removed(bench: Bench) -> None:
-    """A deleted thread isn't there after reopening."""
-    bench.lasts()
+async def removed_threads_stay_removed(bench: Bench) -> None:
+    """A deleted thread is still deleted after reopening."""
+    bench.require_durable()
     async with bench.public() as saver:
-        saver.offers("delete_thread")
+        saver.require_methods("delete_thread")
         await chain(saver, 2)
         await chain(saver, 2, at("other"))
-        await saver.ask("delete_thread", "t")
+        await saver.call("delete_thread", "t")
     async with bench.public() as saver:
         await _only(saver, "other")
 

@@ -1,4 +1,4 @@
-"""Checks of the port: growing lists as ranges, values of DeltaChannels, shared rows."""
+"""Checks of `ports.Saver`: growing lists as ranges, values of DeltaChannels, shared rows."""
 
 from actorgraph.codec.records import Record
 from actorgraph.ports import Saver
@@ -6,13 +6,13 @@ from actorgraph.testing.conformance.bench import Bench
 from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.rows import (
     Ids,
+    commit_batch,
     grown,
     items,
     load,
     merge,
     outside,
     page,
-    stored,
     texts_of,
 )
 from actorgraph.values.commits import BlobRow, LedgerRow, StoredCheckpoint
@@ -26,7 +26,7 @@ from actorgraph.values.retention import (
 
 
 async def _grow(port: Saver, ids: Ids, count: int) -> None:
-    """Checkpoints 1 to `count`; the list `x` has as many items as the number says."""
+    """Store checkpoints 1 to `count`; the list `x` of number n has n items."""
     for number in range(1, count + 1):
         start = (number - 1) // 4 * 4
         before = number - 1 - start
@@ -35,7 +35,7 @@ async def _grow(port: Saver, ids: Ids, count: int) -> None:
         record = grown({"x": [(1, number)]}, number)
         parent = number - 1 or None
         point = ids.point(number, parent, record, ranges=(row,), merges=merges)
-        await stored(port, outside(point))
+        await commit_batch(port, outside(point))
 
 
 def _until(number: int) -> bytes:
@@ -55,7 +55,7 @@ async def _check_lists(port: Saver, thread: str, numbers: list[int]) -> None:
 
 @check("lists")
 async def rows_grow_and_merge(bench: Bench) -> None:
-    """Items are added behind those of their row; merged rows read the same at every length."""
+    """Items are appended to their row; merged rows read the same at every length."""
     ids = Ids()
     async with bench.port() as port:
         await _grow(port, ids, 10)
@@ -71,13 +71,13 @@ async def rows_grow_and_merge(bench: Bench) -> None:
 
 @check("lists")
 async def branches_have_lineages_of_their_own(bench: Bench) -> None:
-    """A branch's items stand in its own lineage, behind the part that it shares."""
+    """A branch's items are in a lineage of its own, after the part that it shares."""
     ids = Ids()
     async with bench.port() as port:
         await _grow(port, ids, 6)
         record = grown({"x": [(1, 3), (7, 4)]}, 7)
         row = items(3, [b"branch,"], lineage=7)
-        await stored(port, outside(ids.point(7, 3, record, ranges=(row,))))
+        await commit_batch(port, outside(ids.point(7, 3, record, ranges=(row,))))
         branch = (await load(port, ids(7))).checkpoint
         trunk = (await load(port, ids(6))).checkpoint
         same(branch and texts_of(branch, 7), b"branch,", "the branch's own items")
@@ -87,31 +87,33 @@ async def branches_have_lineages_of_their_own(bench: Bench) -> None:
 
 @check("lists")
 async def lists_outlive_removals_and_copies(bench: Bench) -> None:
-    """What is left after a removal, and a copy, has its lists whole; they go on growing."""
+    """Checkpoints left by a removal, and copies, have whole lists, which can grow on."""
     ids = Ids()
     async with bench.port() as port:
         await _grow(port, ids, 10)
-        await stored(port, CopyThread("copy", "t"))
+        await commit_batch(port, CopyThread("copy", "t"))
         gone = frozenset([ids(1), ids(5), ids(10)])
-        await stored(port, DeleteCheckpoints("t", "", gone), KeepLatest("copy"))
+        await commit_batch(port, DeleteCheckpoints("t", "", gone), KeepLatest("copy"))
         await _check_lists(port, "t", [2, 3, 4, 6, 7, 8, 9])
         await _check_lists(port, "copy", [10])
         row = items(8, [b"11,"], before=2)
         point = ids.point(11, 10, grown({"x": [(1, 11)]}, 11), ranges=(row,))
-        await stored(port, outside(point, thread="copy"))
+        await commit_batch(port, outside(point, thread="copy"))
         await _check_lists(port, "copy", [10, 11])
 
 
 @check("lists")
 async def values_are_shared_by_version(bench: Bench) -> None:
-    """A value that didn't change is read at its version; it stays while anyone names it."""
+    """An unchanged value is read at its version; it is kept while any checkpoint names it."""
     ids = Ids()
     async with bench.port() as port:
         for number in range(1, 6):
             blobs = (BlobRow("x", 1, b"big"),) if number == 1 else ()
             record = Record(channel_versions={"x": 1, "y": number}, blobs=["x"])
-            await stored(port, outside(ids.point(number, number - 1 or None, record, blobs=blobs)))
-        await stored(port, DeleteCheckpoints("t", "", frozenset([ids(1), ids(3)])))
+            await commit_batch(
+                port, outside(ids.point(number, number - 1 or None, record, blobs=blobs))
+            )
+        await commit_batch(port, DeleteCheckpoints("t", "", frozenset([ids(1), ids(3)])))
         found = await page(port)
         same(
             [(f.row.step, f.blobs) for f in found],
@@ -122,7 +124,7 @@ async def values_are_shared_by_version(bench: Bench) -> None:
 
 
 async def _fold(port: Saver, ids: Ids, count: int) -> None:
-    """Checkpoints 0 to `count`: `x` is whole in the first, folded from ledgers in the others."""
+    """Store checkpoints 0 to `count`: `x` is whole in the first, a delta in the others."""
     for number in range(count + 1):
         deltas = {} if number == 0 else {"x": (number, number)}
         record = Record(
@@ -133,10 +135,10 @@ async def _fold(port: Saver, ids: Ids, count: int) -> None:
         )
         blobs = () if number else (BlobRow("x", 1, b"whole"),)
         point = ids.point(number, number - 1 if number else None, record, blobs=blobs)
-        await stored(port, outside(point))
+        await commit_batch(port, outside(point))
         row = LedgerRow(ids(number), b"t" * 16, "", 0, 0, b"%d" % number)
         commit = outside()
-        await stored(port, type(commit)("t", "", None, 0, 0, None, ledger=(row,)))
+        await commit_batch(port, type(commit)("t", "", None, 0, 0, None, ledger=(row,)))
 
 
 def _chain(found: StoredCheckpoint | None) -> list[tuple[int, dict[str, bytes], list[bytes]]]:
@@ -145,8 +147,8 @@ def _chain(found: StoredCheckpoint | None) -> list[tuple[int, dict[str, bytes], 
 
 
 @check("deltas")
-async def ancestors_come_along(bench: Bench) -> None:
-    """A folded value is read with its ancestors, nearest first, up to the one that has it whole."""
+async def values_are_read_with_their_ancestors(bench: Bench) -> None:
+    """A delta is read with its ancestors, nearest first, up to the one with the whole value."""
     ids = Ids()
     async with bench.port() as port:
         await _fold(port, ids, 4)
@@ -178,19 +180,19 @@ async def ancestors_come_along(bench: Bench) -> None:
 
 
 @check("deltas")
-async def what_a_value_needs_stays(bench: Bench) -> None:
-    """No removal takes away what a value that is left is folded from; a copy has all of it."""
+async def removals_keep_needed_ancestors(bench: Bench) -> None:
+    """Removals keep the ancestors that remaining deltas need; a copy has them all."""
     ids = Ids()
     async with bench.port() as port:
         await _fold(port, ids, 4)
         whole = _chain((await load(port, ancestors=True)).checkpoint)
-        await stored(port, CopyThread("copy", "t"))
+        await commit_batch(port, CopyThread("copy", "t"))
         for removal in (
             DeleteCheckpoints("t", "", frozenset([ids(0), ids(2)])),
             KeepLatest("t"),
             KeepLast("t", 1),
         ):
-            await stored(port, removal)
+            await commit_batch(port, removal)
             same(_chain((await load(port, ancestors=True)).checkpoint), whole, f"after {removal}")
         same(
             _chain((await load(port, ancestors=True, thread="copy")).checkpoint), whole, "the copy"
@@ -198,12 +200,12 @@ async def what_a_value_needs_stays(bench: Bench) -> None:
 
 
 @check("deltas")
-async def a_value_that_is_held_whole_needs_none(bench: Bench) -> None:
-    """A checkpoint that got its value whole keeps it when its ancestors are removed."""
+async def whole_values_need_no_ancestors(bench: Bench) -> None:
+    """A checkpoint that holds its value whole keeps it when its ancestors are removed."""
     ids = Ids()
     async with bench.port() as port:
         await _fold(port, ids, 3)
-        await stored(port, HoldWhole("t", "", ids(3), {"x": b"all"}), KeepLatest("t"))
+        await commit_batch(port, HoldWhole("t", "", ids(3), {"x": b"all"}), KeepLatest("t"))
         found = (await load(port, ancestors=True)).checkpoint
         same(found and (found.blobs, found.ancestors), ({"x": b"all"}, ()), "the value")
         same(len(await page(port)), 1, "checkpoints")
