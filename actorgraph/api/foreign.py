@@ -11,7 +11,7 @@ from actorgraph.api.savers import HostedSaver
 from actorgraph.errors import ForeignSaverWarning, GraphBuildError
 from actorgraph.errors.replacing import overrides_sync
 from actorgraph.savers.foreign.backend import LIMITS, ForeignBackend
-from actorgraph.savers.foreign.calls import missing
+from actorgraph.savers.foreign.calls import missing_methods
 
 _WARNED: WeakSet[type] = WeakSet()
 _LOCK = threading.Lock()
@@ -39,7 +39,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
 
     def __init__(self, saver: Any) -> None:
         kind = type(saver).__name__
-        if absent := missing(saver):
+        if absent := missing_methods(saver):
             raise GraphBuildError(
                 f"{kind} can't be a checkpointer: it has no {', '.join(absent)}",
                 do="give the class these methods, or their async versions (aget_tuple, ...)",

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import SerializationError
-from actorgraph.stores.texts import fault, from_text, to_text
+from actorgraph.stores.texts import find_unstorable, from_text, to_text
 
 LIMIT = 10
 """Checkpoints that `list` returns by default."""
@@ -86,7 +86,10 @@ def as_json(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
         SerializationError: a value is not JSON; the text has its path. Also a TypeError.
     """
     found: Any = {} if value is None else dict(value) if isinstance(value, Mapping) else value
-    wrong = fault(found) if isinstance(found, dict) else ("", f"is a {type(value).__name__}")
+    if isinstance(found, dict):
+        wrong = find_unstorable(found)
+    else:
+        wrong = ("", f"is a {type(value).__name__}")
     if wrong:
         raise SerializationError(
             f"{what}{wrong[0]} {wrong[1]}, which JSON doesn't have",

@@ -1,4 +1,4 @@
-"""Stores: what outlives threads, by namespace and key. Nothing of a run is kept in one."""
+"""Stores: long-term memory of graphs, across threads: JSON values by namespace and key."""
 
 from actorgraph.stores.base import BaseStore
 from actorgraph.stores.batched import AsyncBatchedBaseStore

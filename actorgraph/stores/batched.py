@@ -1,4 +1,4 @@
-"""AsyncBatchedBaseStore: a store whose single operations travel together."""
+"""AsyncBatchedBaseStore: a store whose single operations are carried out in batches."""
 
 from typing import Any
 
@@ -6,28 +6,28 @@ import anyio.lowlevel
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.stores.base import BaseStore
-from actorgraph.stores.lanes import Lanes
+from actorgraph.stores.lanes import Batcher
 from actorgraph.stores.ops import GetOp, Op, PutOp, Result
 
 
 class AsyncBatchedBaseStore(BaseStore):
-    """A store of one's own for which one `abatch` of many operations is cheaper than many.
+    """Base class of stores for which one `abatch` of many operations is cheaper than many calls.
 
-    `aget`, `aput`, `asearch` and the others, called by tasks at the same moment, or while an
-    `abatch` is on its way, go to `abatch` together. A read that several ask for is done once; of
-    several puts of a key the last is. Override `batch` and `abatch`.
+    `aget`, `aput`, `asearch` and the others, called by tasks at the same moment or while an
+    `abatch` is running, go to `abatch` together. Equal reads are done once; of several puts of a
+    key only the last one. Override `batch` and `abatch`.
 
-    Its blocking methods can't be called in the event loop that it was made in.
+    The blocking methods can't be called in the event loop in which the store was created.
     """
 
-    __slots__ = ("_lanes", "_loop")
+    __slots__ = ("_batcher", "_loop")
 
     def __init__(self) -> None:
-        self._loop = _loop()
-        self._lanes: Lanes[Op, Result] = Lanes(self._together, gathers=True)
+        self._loop = _current_loop()
+        self._batcher: Batcher[Op, Result] = Batcher(self._carry_out_once, gathers=True)
 
     def _one(self, op: Op) -> Result:
-        if self._loop is not None and self._loop == _loop():
+        if self._loop is not None and self._loop == _current_loop():
             raise RunningLoopError(
                 f"Synchronous calls to {type(self).__name__} in the event loop it was made in",
                 do="use the async methods: `await store.aget(...)`, not `store.get(...)`",
@@ -35,17 +35,17 @@ class AsyncBatchedBaseStore(BaseStore):
         return super()._one(op)
 
     async def _aone(self, op: Op) -> Result:
-        return await self._lanes.run(op)
+        return await self._batcher.run(op)
 
-    async def _together(self, ops: list[Op]) -> list[Result]:
-        """The results of these operations, each carried out once."""
+    async def _carry_out_once(self, ops: list[Op]) -> list[Result]:
+        """Carry out operations, equal ones once; return the result of each, in order."""
         once: dict[Any, Op] = {_identity(op, number): op for number, op in enumerate(ops)}
         results = dict(zip(once, await self.abatch(list(once.values())), strict=True))
         return [results[_identity(op, number)] for number, op in enumerate(ops)]
 
 
 def _identity(op: Op, number: int) -> Any:
-    """What makes two operations one."""
+    """Return a key that is equal for operations that need to be carried out only once."""
     if isinstance(op, GetOp):
         return GetOp, op
     if isinstance(op, PutOp):
@@ -53,7 +53,7 @@ def _identity(op: Op, number: int) -> Any:
     return number
 
 
-def _loop() -> object:
+def _current_loop() -> object:
     try:
         return anyio.lowlevel.current_token()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What an operation must be, checked before anything of its batch is carried out."""
+"""Validation of operations, before anything of their batch is carried out."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,11 +12,11 @@ OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 
 def check_op(op: Any) -> None:
-    """Refuse an operation that can't be carried out.
+    """Refuse an invalid operation.
 
     Raises:
-        InvalidNamespaceError: a namespace can't be used.
-        InvalidStoreOperationError: something else can't, or this is no operation.
+        InvalidNamespaceError: a namespace is invalid.
+        InvalidStoreOperationError: another field is invalid, or the type is unknown.
     """
     match op:
         case GetOp():
@@ -41,10 +41,11 @@ def check_op(op: Any) -> None:
 
 
 def check_namespace(namespace: Any) -> None:
-    """Refuse a namespace that no item may stand in.
+    """Refuse a namespace in which no item can be stored.
 
     Raises:
-        InvalidNamespaceError: it is empty, or its root is "langgraph", or see `check_labels`.
+        InvalidNamespaceError: it is empty, its root is "langgraph", or a label is invalid (see
+            `check_labels`).
     """
     check_labels(namespace)
     if not namespace:
@@ -59,15 +60,15 @@ def check_namespace(namespace: Any) -> None:
 
 
 def check_labels(namespace: Any) -> None:
-    """Refuse labels that can't be part of a namespace.
+    """Refuse a namespace with invalid labels.
 
     Raises:
-        InvalidNamespaceError: it is no tuple, or a label is no text, is empty, has a period or a
-            NUL, or can't be written as UTF-8.
+        InvalidNamespaceError: it isn't a tuple or list, or a label isn't text, is empty, contains
+            a period or NUL, or can't be encoded as UTF-8.
     """
     if isinstance(namespace, str | bytes) or not isinstance(namespace, tuple | list):
         raise InvalidNamespaceError(
-            f"namespace {namespace!r} is a {type(namespace).__name__}",
+            f"namespace must be a tuple of labels, got {namespace!r}",
             do='use a tuple of labels, such as ("users", "ada")',
         )
     for label in namespace:
@@ -75,7 +76,7 @@ def check_labels(namespace: Any) -> None:
             continue
         raise InvalidNamespaceError(
             f"Invalid namespace label {label!r} found in {namespace!r}: {_what_is_wrong(label)}",
-            do="use labels of one or more characters without '.' and NUL",
+            do="use non-empty text without '.' and NUL",
         )
 
 
@@ -83,16 +84,17 @@ def check_key(key: Any) -> None:
     """Refuse a key that some store can't hold.
 
     Raises:
-        InvalidStoreOperationError: it is no text, has a NUL, or can't be written as UTF-8.
+        InvalidStoreOperationError: it isn't text, contains NUL, or can't be encoded as UTF-8.
     """
     if not isinstance(key, str) or not _is_text(key):
         raise InvalidStoreOperationError(
-            f"key {key!r} can't be stored", do="use text without NUL and lone surrogates"
+            f"key must be text without NUL and lone surrogates, got {key!r}",
+            do="encode other data as text, such as hexadecimal digits",
         )
 
 
-def whole_ops(ops: Iterable[Op]) -> list[Op]:
-    """The operations of a batch, each of them checked; LangGraph's as ours."""
+def checked_ops(ops: Iterable[Op]) -> list[Op]:
+    """Return the operations of a batch, validated; LangGraph's as ours."""
     found = [_ours(op) for op in ops]
     for op in found:
         check_op(op)
@@ -142,12 +144,16 @@ def _check_page(limit: Any, offset: Any) -> None:
 
 def _check_count(name: str, value: Any) -> None:
     if type(value) is not int or not 0 <= value <= INTEGER_MAX:
-        raise InvalidStoreOperationError(f"{name}={value!r}", do="use a whole number from 0 on")
+        raise InvalidStoreOperationError(
+            f"{name} must be an integer >= 0, got {value!r}", do="use a whole number from 0 on"
+        )
 
 
 def _check_query(query: Any) -> None:
     if query is not None and not isinstance(query, str):
-        raise InvalidStoreOperationError(f"query={query!r} is no text", do="pass text, or None")
+        raise InvalidStoreOperationError(
+            f"query must be text or None, got {query!r}", do="pass text, or None"
+        )
 
 
 def _check_ttl(ttl: Any) -> None:
@@ -155,7 +161,8 @@ def _check_ttl(ttl: Any) -> None:
         isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 <= ttl <= TTL_MAX
     ):
         raise InvalidStoreOperationError(
-            f"ttl={ttl!r}", do=f"use minutes from 0 to {TTL_MAX}, or None for ever"
+            f"ttl must be from 0 to {TTL_MAX} minutes or None, got {ttl!r}",
+            do="use None for items that live for ever",
         )
 
 
@@ -164,13 +171,14 @@ def _check_filter(wanted: Any) -> None:
         return
     if not isinstance(wanted, Mapping):
         raise InvalidStoreOperationError(
-            f"filter is a {type(wanted).__name__}", do='use a dict, such as {"kind": "note"}'
+            f"filter must be a dict, got {type(wanted).__name__}",
+            do='use a dict, such as {"kind": "note"}',
         )
     _check_fields(wanted)
 
 
 def _check_fields(wanted: Any) -> None:
-    """Operators are known ones, and stand where a field's value stands; keys are text."""
+    """Refuse unknown operators, operators mixed with fields, and keys that aren't text."""
     if isinstance(wanted, list | tuple):
         for part in wanted:
             _check_condition(part)
@@ -180,7 +188,7 @@ def _check_fields(wanted: Any) -> None:
     for name, condition in wanted.items():
         if not isinstance(name, str):
             raise InvalidStoreOperationError(
-                f"filter has the key {name!r}", do="use the names of fields, which are text"
+                f"keys of a filter must be text, got {name!r}", do="use names of fields"
             )
         _check_condition(condition)
 

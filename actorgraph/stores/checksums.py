@@ -1,8 +1,4 @@
-"""Checksums of stored items: what has changed on the disk is refused, and hides nothing else.
-
-An item's checksum is a CRC-32 of what one put says, plus the two times that later puts and reads
-keep or move, so that a database can go on with the sum by itself. Rows of older versions have none.
-"""
+"""Checksums of stored items and vectors."""
 
 import struct
 from contextlib import suppress
@@ -17,11 +13,16 @@ _FLOAT = struct.Struct(">d")
 def item_sum(
     where: tuple[str, str], text: str, ttl: float | None, times: tuple[int, int, int | None]
 ) -> int:
-    """The checksum of an item.
+    """Return the checksum of an item: CRC-32 of the data of one put, plus `created` and `expires`.
+
+    Later puts keep `created`, and reads move `expires`. As these two are added, the database can
+    update the sum in its own statements, without reading the item.
 
     Args:
         where: namespace as text, and key.
-        times: created, updated, expires.
+        text: value as JSON.
+        ttl: minutes to live.
+        times: created, updated, expires; microseconds since 1970.
     """
     created, updated, expires = times
     lived = b"" if ttl is None else _FLOAT.pack(float(ttl))
@@ -32,22 +33,24 @@ def item_sum(
 
 
 def vector_sum(where: tuple[str, str], path: str, vector: bytes) -> int:
-    """The checksum of a vector of one of an item's texts."""
+    """Return the checksum of the vector of one of an item's texts."""
     return crc32(vector, crc32("\n".join((*where, path)).encode()))
 
 
 def is_sound(where: tuple[str, str], path: str, vector: bytes, found: int | None) -> bool:
-    """Whether a vector is as it was stored; a damaged one is told, and finds nothing."""
+    """Whether a vector is as it was stored. A damaged one is logged, and searches skip it."""
     with suppress(TypeError, ValueError):
         if type(vector) is bytes and found in (None, vector_sum(where, path, vector)):
             return True
-    warn("item.damaged", error=str(damaged(*where, f"the vector of {path!r} has changed")))
+    warn("item.damaged", error=str(damaged_item(*where, f"the vector of {path!r} has changed")))
     return False
 
 
-def damaged(namespace: object, key: object, why: str = "its checksum is wrong") -> StorageError:
-    """The error of an item, or of one of its vectors, that is not as it was put."""
+def damaged_item(
+    namespace: object, key: object, why: str = "its checksum is wrong"
+) -> StorageError:
+    """Return the error of a damaged item or vector."""
     return StorageError(
         f"the item {key!r} in {namespace!r} is damaged: {why}",
-        do="put it again, delete it, or restore the store from a backup",
+        do="store it again, delete it, or restore the store from a backup",
     )

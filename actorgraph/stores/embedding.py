@@ -1,8 +1,4 @@
-"""How texts become vectors: by a function or an `Embeddings` object of the program's.
-
-A sync function called from async code runs in a worker thread; an async one called from blocking
-code runs in an event loop of its own, where none is running.
-"""
+"""Embedding of texts, by a function or an `Embeddings` object of the program."""
 
 import inspect
 from array import array
@@ -26,22 +22,25 @@ AEmbeddingsFunc = Callable[[Sequence[str]], Awaitable[Vectors]]
 
 @runtime_checkable
 class Embeddings(Protocol):
-    """What embeds texts; LangChain's objects are such."""
+    """An object that embeds texts, with the interface of LangChain's `Embeddings`."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector for each text."""
+        """Return one vector for each text, in order."""
         ...
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a text to search for."""
+        """Return the vector of a text to search for."""
         ...
 
 
 class FunctionEmbeddings:
     """An embedding function as an `Embeddings` object.
 
+    A sync function called from async code runs in a worker thread. An async one called from
+    blocking code runs in an event loop of its own, if none is running.
+
     Args:
-        function: from texts to one vector each; sync or async.
+        function: returns one vector for each text; sync or async.
     """
 
     def __init__(self, function: EmbeddingsFunc | AEmbeddingsFunc) -> None:
@@ -51,10 +50,10 @@ class FunctionEmbeddings:
         )
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector for each text.
+        """Return one vector for each text, in order.
 
         Raises:
-            RunningLoopError: the function is async, and an event loop runs here.
+            RunningLoopError: the function is async, and an event loop is running in this thread.
         """
         if not self._waits:
             return cast("Any", self._function)(texts)
@@ -67,7 +66,7 @@ class FunctionEmbeddings:
         return anyio.run(partial(self.aembed_documents, texts))
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a text."""
+        """Return the vector of a text to search for."""
         return self.embed_documents([text])[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -82,13 +81,13 @@ class FunctionEmbeddings:
 
 
 def ensure_embeddings(embed: Any) -> Any:
-    """An object with `embed_documents`, `embed_query` and their async twins where it has such.
+    """Return an object with `embed_documents` and `embed_query`, and maybe their async versions.
 
     Args:
-        embed: such an object, a function, or a name that LangChain's `init_embeddings` knows.
+        embed: such an object, a function, or a name for LangChain's `init_embeddings`.
     Raises:
         InvalidStoreOperationError: it is none of these.
-        MissingExtraError: a name, and LangChain is not installed.
+        MissingExtraError: it is a name, and LangChain is not installed.
     """
     if isinstance(embed, str):
         try:
@@ -111,27 +110,28 @@ def ensure_embeddings(embed: Any) -> Any:
 
 
 class Embedder:
-    """The index of a store: which texts of a value are embedded, and how.
+    """Embeds texts of items and queries, as a store's `index` says.
 
     Args:
         config: the store's `index`.
     Raises:
-        InvalidStoreOperationError: `dims` is missing or no whole number, or see
-            `ensure_embeddings`.
+        InvalidStoreOperationError: `dims` is not a positive integer, or `embed` is invalid.
+        MissingExtraError: `embed` is a name, and LangChain is not installed.
     """
 
     def __init__(self, config: IndexConfig) -> None:
         dims = config.get("dims")
         if type(dims) is not int or dims < 1:
             raise InvalidStoreOperationError(
-                f"index['dims'] is {dims!r}", do="pass the length of the vectors"
+                f"index['dims'] must be an integer >= 1, got {dims!r}",
+                do="pass the length of the vectors",
             )
         self.dims: int = dims
         self.embeddings = ensure_embeddings(config.get("embed"))
         self.fields = [(path, steps_of(path)) for path in config.get("fields") or ["$"]]
 
     def embed(self, texts: list[str], queries: list[str]) -> tuple[list[bytes], list[bytes]]:
-        """The vectors of texts to store, and of texts to search for."""
+        """Return the vectors of texts to store, and of texts to search for, as float32 bytes."""
         documents = self.embeddings.embed_documents(texts) if texts else []
         found = [self.embeddings.embed_query(query) for query in queries]
         return self._packed(texts, documents), self._packed(queries, found)
@@ -143,7 +143,10 @@ class Embedder:
         return self._packed(texts, documents), self._packed(queries, found)
 
     async def _call(self, name: str, argument: Any) -> Any:
-        """The object's async method; on trio LangChain's don't work, as they use asyncio."""
+        """Call a method without blocking: the async one, or the blocking one in a thread.
+
+        LangChain's async methods need asyncio, so on trio its blocking ones are called.
+        """
         waiting = getattr(self.embeddings, f"a{name}", None)
         ours = isinstance(self.embeddings, FunctionEmbeddings)
         if waiting is not None and (ours or not on_trio()):
@@ -154,7 +157,7 @@ class Embedder:
         found = list(vectors)
         if len(found) != len(texts):
             raise EmbeddingError(
-                f"the embedding function gave {len(found)} vectors for {len(texts)} texts",
+                f"the embedding function returned {len(found)} vectors for {len(texts)} texts",
                 do="return one vector for each text, in order",
             )
         return [self._pack(vector) for vector in found]
@@ -164,11 +167,12 @@ class Embedder:
             packed = array("f", map(float, vector))
         except (TypeError, ValueError, OverflowError) as error:
             raise EmbeddingError(
-                f"the embedding function gave no vector: {error}", do="return lists of numbers"
+                f"the embedding function returned an invalid vector: {error}",
+                do="return lists of numbers",
             ) from error
         if len(packed) != self.dims:
             raise EmbeddingError(
-                f"the embedding function gave a vector of {len(packed)} numbers, and "
+                f"the embedding function returned a vector of {len(packed)} numbers, but "
                 f"index['dims'] is {self.dims}",
                 do="set `dims` to the length of the function's vectors",
             )
@@ -176,5 +180,5 @@ class Embedder:
 
 
 def steps_of(path: str) -> str | list[str]:
-    """The steps of a path; `$` stays as it is."""
+    """Return the steps of a path; `$`, the whole value, stays as it is."""
     return path if path == "$" else tokenize_path(path)

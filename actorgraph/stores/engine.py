@@ -1,9 +1,9 @@
-"""What a batch means: one rule for every store, over the few things that a home can do.
+"""Batches of operations, the same for every store, over the `ItemTable` of each.
 
 Order   reads first, then the puts, of each key the last one. So reads see the state before the
         batch, whatever the order in it (LangGraph's rule, and that of its databases).
-Whole   `prepare` has refused what can't be carried out; a home carries a batch out in one
-        transaction.
+Atomic  `prepare` refuses invalid operations before anything is done; the store carries out a batch
+        in one transaction.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import msgspec
 
 from actorgraph.errors import StorageError
-from actorgraph.stores.checks import INTEGER_MAX, whole_ops
-from actorgraph.stores.checksums import damaged, item_sum
+from actorgraph.stores.checks import INTEGER_MAX, checked_ops
+from actorgraph.stores.checksums import damaged_item, item_sum
 from actorgraph.stores.embedding import Embedder, steps_of
 from actorgraph.stores.log import warn
-from actorgraph.stores.namespaces import joined, listed, plain_prefix
+from actorgraph.stores.namespaces import join_namespace, listed, plain_prefix
 from actorgraph.stores.ops import (
     GetOp,
     Item,
@@ -32,22 +32,25 @@ from actorgraph.stores.ops import (
     TTLConfig,
 )
 from actorgraph.stores.paths import get_text_at_path
-from actorgraph.stores.texts import from_text, plain, to_text
+from actorgraph.stores.texts import from_text, to_dict, to_text
 from actorgraph.stores.vectors import ranked
 
 Address = tuple[Namespace, str]
-Filter = Mapping[str, Any] | None
+ItemFilter = Mapping[str, Any] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = 60_000_000
 
 
-class Row(msgspec.Struct):
-    """An item as it is kept. Times are microseconds since 1970.
+class ItemRow(msgspec.Struct):
+    """An item as it is stored. Times are microseconds since 1970.
 
     Attributes:
         text: the value as JSON.
-        ttl: minutes to live; None for ever. expires: when that is over.
-        sum: its checksum; None for a row that has none.
+        created: time of the first put.
+        updated: time of the last put.
+        ttl: minutes to live; None for ever.
+        expires: time at which it expires; None for never.
+        sum: its checksum; None for a row of an older version.
     """
 
     namespace: Namespace
@@ -60,11 +63,14 @@ class Row(msgspec.Struct):
     sum: int | None = None
 
 
-class Put(msgspec.Struct):
-    """What to store under a key.
+class PreparedPut(msgspec.Struct):
+    """A put, ready to be stored.
 
     Attributes:
-        vectors: path -> float32 numbers; filled in once the texts are embedded.
+        text: the value as JSON.
+        ttl: minutes to live; None for ever.
+        texts: (path, text to embed).
+        vectors: (path, float32 numbers); set once the texts are embedded.
     """
 
     text: str
@@ -74,42 +80,45 @@ class Put(msgspec.Struct):
 
 
 class Batch(msgspec.Struct):
-    """Checked operations, ready to be carried out.
+    """Validated operations, ready to be carried out.
 
     Attributes:
-        puts: address -> what to store, or None to remove it.
-        queries: text -> its vector.
+        puts: address -> the last put of it; None to remove the item.
+        queries: text to search for -> its vector.
     """
 
     ops: list[Op]
-    puts: dict[Address, Put | None]
+    puts: dict[Address, PreparedPut | None]
     queries: dict[str, bytes]
 
 
-class Home(Protocol):
-    """Where items are. `visible_from`: leave out what has expired by then; None: nothing."""
+class ItemTable(Protocol):
+    """The items of a store, inside one transaction.
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """The row of an address."""
+    With `visible_from` items that have expired at that time are left out; None shows them too.
+    """
+
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """Return the row of an address."""
         ...
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """Rows below a prefix that fit a filter, in the store's order."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """Yield rows below a prefix that match a filter, in the store's order."""
         ...
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """The vectors of these rows."""
+        """Yield the vectors of rows below a prefix that match a filter."""
         ...
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """Every namespace below a prefix that has a row, once."""
+        """Return every namespace below a prefix that has a row, once."""
         ...
 
-    def put(self, address: Address, put: Put, now: int) -> None:
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
         """Store a row and its vectors."""
         ...
 
@@ -118,27 +127,31 @@ class Home(Protocol):
         ...
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """Let rows that have a time to live, live it anew."""
+        """Start the time to live of rows again, from now."""
         ...
 
 
 def prepare(ops: Iterable[Op], embedder: Embedder | None) -> Batch:
-    """Check operations and make text of their values.
+    """Validate operations and encode their values.
 
     Raises:
-        StoreError: an operation can't be carried out; none is.
+        StoreError: an operation is invalid; none is carried out.
     """
-    checked, puts, queries = whole_ops(ops), dict[Address, Put | None](), dict[str, bytes]()
+    checked, puts, queries = (
+        checked_ops(ops),
+        dict[Address, PreparedPut | None](),
+        dict[str, bytes](),
+    )
     for op in checked:
         if isinstance(op, PutOp):
-            puts[tuple(op.namespace), op.key] = _made(op, embedder)
+            puts[tuple(op.namespace), op.key] = _prepared_put(op, embedder)
         elif isinstance(op, SearchOp) and op.query and embedder is not None:
             queries[op.query] = b""
     return Batch(checked, puts, queries)
 
 
 def embed(batch: Batch, embedder: Embedder | None) -> None:
-    """Fill in the vectors of what a batch stores and searches for."""
+    """Compute the vectors of the texts that a batch stores and searches for."""
     texts, queries = _texts(batch), list(batch.queries)
     if embedder is not None and (texts or queries):
         _fill(batch, texts, *embedder.embed(texts, queries))
@@ -151,28 +164,28 @@ async def aembed(batch: Batch, embedder: Embedder | None) -> None:
         _fill(batch, texts, *await embedder.aembed(texts, queries))
 
 
-def carry_out(home: Home, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
-    """The results of a batch, which is then done.
+def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
+    """Carry out a batch; return the result of each operation, in order.
 
     Args:
         now: microseconds since 1970.
-        ttl: the store's settings.
+        ttl: the store's settings of the time to live.
     """
     visible_from = now if (ttl or {}).get("omit_expired", True) else None
     results, touched = list[Result](), list[Address]()
     for op in batch.ops:
         match op:
             case GetOp():
-                row = home.get((tuple(op.namespace), op.key), visible_from)
+                row = items.get((tuple(op.namespace), op.key), visible_from)
                 rows = [] if row is None else [row]
                 results.append(None if row is None else _item(row))
             case SearchOp():
-                found = _search(home, op, batch, visible_from)
+                found = _search(items, op, batch, visible_from)
                 rows = [row for row, _ in found]
-                results.append(list(_sound(found)))
+                results.append(list(_readable_items(found)))
             case ListNamespacesOp():
                 rows = []
-                there = home.namespaces(plain_prefix(op), visible_from)
+                there = items.namespaces(plain_prefix(op), visible_from)
                 results.append(listed(op, there))
             case PutOp():
                 rows = []
@@ -180,56 +193,56 @@ def carry_out(home: Home, batch: Batch, now: int, ttl: TTLConfig | None) -> list
         if getattr(op, "refresh_ttl", False) and (ttl or {}).get("refresh_on_read", True):
             touched += [(row.namespace, row.key) for row in rows if row.ttl is not None]
     if touched:
-        home.touch(dict.fromkeys(touched), now)
+        items.touch(dict.fromkeys(touched), now)
     for address, put in batch.puts.items():
-        home.delete(address) if put is None else home.put(address, put, now)
+        items.delete(address) if put is None else items.put(address, put, now)
     return results
 
 
 def expiry(ttl: float | None, now: int) -> int | None:
-    """When a time to live that begins now is over."""
+    """Return when a time to live of so many minutes ends that begins now; None for never."""
     return None if ttl is None else now + int(ttl * _MINUTE)
 
 
 def changes(batch: Batch) -> bool:
-    """Whether a batch writes, but for letting what it reads live anew."""
+    """Whether a batch has puts. Restarting the time to live of items that it reads is not one."""
     return bool(batch.puts)
 
 
 def _search(
-    home: Home, op: SearchOp, batch: Batch, visible_from: int | None
-) -> list[tuple[Row, float | None]]:
-    """The rows that a search finds, with scores."""
+    items: ItemTable, op: SearchOp, batch: Batch, visible_from: int | None
+) -> list[tuple[ItemRow, float | None]]:
+    """Return the rows that a search finds, with scores."""
     prefix, stop = tuple(op.namespace_prefix), min(op.offset + op.limit, INTEGER_MAX)
     query = batch.queries.get(op.query or "")
     if query is None:
-        rows = home.scan(prefix, op.filter, visible_from, stop)
+        rows = items.scan(prefix, op.filter, visible_from, stop)
         return [(row, None) for row in islice(rows, op.offset, None)]
-    ranking = ranked(query, home.vectors(prefix, op.filter, visible_from))
-    chosen = [(home.get(address, visible_from), score) for address, score in ranking[:stop]]
-    found: list[tuple[Row, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
+    ranking = ranked(query, items.vectors(prefix, op.filter, visible_from))
+    chosen = [(items.get(address, visible_from), score) for address, score in ranking[:stop]]
+    found: list[tuple[ItemRow, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
     if len(ranking) < stop:
-        # What has no vector comes last, as LangGraph fills its results up.
+        # ItemTable without a vector come last: LangGraph too fills up its results with them.
         scored, skipped = dict(ranking), max(0, op.offset - len(ranking))
-        every = home.scan(prefix, op.filter, visible_from, INTEGER_MAX)
+        every = items.scan(prefix, op.filter, visible_from, INTEGER_MAX)
         others = (row for row in every if (row.namespace, row.key) not in scored)
         found += [(r, None) for r in islice(others, skipped, skipped + op.limit - len(found))]
     return found
 
 
-def _made(op: PutOp, embedder: Embedder | None) -> Put | None:
+def _prepared_put(op: PutOp, embedder: Embedder | None) -> PreparedPut | None:
     if op.value is None:
         return None
-    value = plain(op.value)
+    value = to_dict(op.value)
     text = to_text(value, f"the value of {op.key!r} in {op.namespace!r}")
     if embedder is None or op.index is False:
-        return Put(text, op.ttl, [])
+        return PreparedPut(text, op.ttl, [])
     fields = embedder.fields if op.index is None else [(p, steps_of(p)) for p in op.index]
     texts: list[tuple[str, str]] = []
     for path, steps in fields:
         found = get_text_at_path(value, steps)
         texts += [(path if len(found) == 1 else f"{path}.{i}", t) for i, t in enumerate(found)]
-    return Put(text, op.ttl, texts)
+    return PreparedPut(text, op.ttl, texts)
 
 
 def _texts(batch: Batch) -> list[str]:
@@ -245,25 +258,27 @@ def _fill(batch: Batch, texts: list[str], vectors: list[bytes], queries: list[by
             put.vectors = [(path, made[text]) for path, text in put.texts]
 
 
-def _value(row: Row) -> Any:
-    """The value of a row that is as it was put.
+def _value(row: ItemRow) -> Any:
+    """Verify a row and decode its value.
 
-    Raises: StorageError.
+    Raises:
+        StorageError: the row is damaged.
     """
     try:
-        where, times = (joined(row.namespace), row.key), (row.created, row.updated, row.expires)
+        where = join_namespace(row.namespace), row.key
+        times = row.created, row.updated, row.expires
         if row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times):
             for time in (row.created, row.updated):
                 _moment(time)
             return from_text(row.text)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         why = f"{type(e).__name__}: {e}"
-        raise damaged(row.namespace, row.key, why) from e
-    raise damaged(row.namespace, row.key)
+        raise damaged_item(row.namespace, row.key, why) from e
+    raise damaged_item(row.namespace, row.key)
 
 
-def _sound(found: list[tuple[Row, float | None]]) -> Iterator[SearchItem]:
-    """What a search shows: a damaged row is told, and hides no other."""
+def _readable_items(found: list[tuple[ItemRow, float | None]]) -> Iterator[SearchItem]:
+    """Yield the items of a search; a damaged row is logged and left out."""
     for row, score in found:
         try:
             yield _search_item(row, score)
@@ -271,7 +286,7 @@ def _sound(found: list[tuple[Row, float | None]]) -> Iterator[SearchItem]:
             warn("item.damaged", error=str(error))
 
 
-def _item(row: Row) -> Item:
+def _item(row: ItemRow) -> Item:
     return Item(
         value=_value(row),
         key=row.key,
@@ -281,7 +296,7 @@ def _item(row: Row) -> Item:
     )
 
 
-def _search_item(row: Row, score: float | None) -> SearchItem:
+def _search_item(row: ItemRow, score: float | None) -> SearchItem:
     value = _value(row)
     moments = _moment(row.created), _moment(row.updated)
     return SearchItem(row.namespace, row.key, value, *moments, score)

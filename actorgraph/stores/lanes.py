@@ -1,8 +1,11 @@
-"""Lanes: how batches of one event loop reach a store's connection: together, one hop at a time.
+"""Batcher: jobs of one event loop are carried out together, one group at a time.
 
-What waits while a hop is away goes with the next one, in one transaction. So a thousand tasks
-need one worker thread, and one commit for many of them. A task that is cancelled while its batch
-is away waits for the outcome; one that waits for its turn takes its batch back.
+Groups     jobs that arrive while a group is being carried out form the next one, so a thousand
+           tasks need one worker thread, and one transaction for many of them
+Leaders    there is no task of its own: one of the waiting tasks carries out the group of all
+Cancelled  while its job is being carried out a task waits for the outcome; before that, it
+           withdraws the job
+Bounds     a group is at most 512 jobs
 """
 
 from collections import deque
@@ -20,8 +23,12 @@ ResultT = TypeVar("ResultT")
 JOBS_MAX = 512
 
 
-class _Waiting(Generic[JobT, ResultT]):
-    """A job, and what is known about it. `woken`: it is done, or its task is to lead."""
+class _PendingJob(Generic[JobT, ResultT]):
+    """A job and its outcome.
+
+    Attributes:
+        woken: set when the job is done, or its task is to lead.
+    """
 
     __slots__ = ("done", "error", "job", "result", "woken")
 
@@ -33,22 +40,23 @@ class _Waiting(Generic[JobT, ResultT]):
         self.error: BaseException | None = None
 
 
-class _Lane(Generic[JobT, ResultT]):
-    """Of one event loop: the jobs that wait, and whether a task leads."""
+class _LoopQueue(Generic[JobT, ResultT]):
+    """The waiting jobs of one event loop, and whether a task leads."""
 
-    __slots__ = ("led", "waiting")
+    __slots__ = ("has_leader", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[_Waiting[JobT, ResultT]] = deque()
-        self.led = False
+        self.waiting: deque[_PendingJob[JobT, ResultT]] = deque()
+        self.has_leader = False
 
 
-class Lanes(Generic[JobT, ResultT]):
-    """One lane for each event loop that the store is used in.
+class Batcher(Generic[JobT, ResultT]):
+    """One queue for each event loop that the store is used in.
 
     Args:
-        carry_out: the results of some jobs. What it raises, every caller of these jobs gets.
-        gathers: whether the first job waits for those that other tasks have at the same moment.
+        carry_out: returns the results of some jobs, in order. An exception of it is raised to the
+            caller of each of these jobs.
+        gathers: whether the first job waits one turn of the event loop for jobs of other tasks.
     """
 
     def __init__(
@@ -59,68 +67,74 @@ class Lanes(Generic[JobT, ResultT]):
     ) -> None:
         self._carry_out = carry_out
         self._gathers = gathers
-        self._lane: RunVar[_Lane[JobT, ResultT]] = RunVar(f"actorgraph-lane-{id(self)}")
+        self._queue: RunVar[_LoopQueue[JobT, ResultT]] = RunVar(f"actorgraph-queue-{id(self)}")
 
     async def run(self, job: JobT) -> ResultT:
-        """The result of a job."""
-        lane = self._lane.get(None)
-        if lane is None:
-            lane = _Lane[JobT, ResultT]()
-            self._lane.set(lane)
-        mine = _Waiting[JobT, ResultT](job)
-        lane.waiting.append(mine)
-        if lane.led:
-            await self._turn(lane, mine)
-        if not mine.done:
-            await self._lead(lane, mine)
-        if mine.error is not None:
-            raise mine.error
-        return mine.result
+        """Wait until a job is carried out; return its result."""
+        queue = self._queue.get(None)
+        if queue is None:
+            queue = _LoopQueue[JobT, ResultT]()
+            self._queue.set(queue)
+        pending = _PendingJob[JobT, ResultT](job)
+        queue.waiting.append(pending)
+        if queue.has_leader:
+            await self._wait_for_turn(queue, pending)
+        if not pending.done:
+            await self._lead(queue, pending)
+        if pending.error is not None:
+            raise pending.error
+        return pending.result
 
-    async def _turn(self, lane: _Lane[JobT, ResultT], mine: _Waiting[JobT, ResultT]) -> None:
-        """Wait until the job is done, or this task leads."""
+    async def _wait_for_turn(
+        self, queue: _LoopQueue[JobT, ResultT], pending: _PendingJob[JobT, ResultT]
+    ) -> None:
+        """Wait until the job is done, or this task is to lead."""
         try:
-            await mine.woken.wait()
+            await pending.woken.wait()
         except BaseException:
-            if mine in lane.waiting:
-                lane.waiting.remove(mine)
-                if mine.woken.is_set():
-                    _pass_on(lane)
+            # Still waiting: withdraw the job, and pass the lead on if it was just given to us.
+            # Otherwise the job is being carried out, and its outcome must be waited for.
+            if pending in queue.waiting:
+                queue.waiting.remove(pending)
+                if pending.woken.is_set():
+                    _wake_next(queue)
             else:
                 with anyio.CancelScope(shield=True):
-                    await mine.woken.wait()
+                    await pending.woken.wait()
             raise
 
-    async def _lead(self, lane: _Lane[JobT, ResultT], mine: _Waiting[JobT, ResultT]) -> None:
-        """Take along what waits; then the next one leads."""
-        lane.led = True
-        taken: list[_Waiting[JobT, ResultT]] = []
-        # Whatever ends this, the lane is led by another task, or free: no await is outside.
+    async def _lead(
+        self, queue: _LoopQueue[JobT, ResultT], pending: _PendingJob[JobT, ResultT]
+    ) -> None:
+        """Carry out the waiting jobs, up to `JOBS_MAX`; then let the next task lead."""
+        queue.has_leader = True
+        taken: list[_PendingJob[JobT, ResultT]] = []
+        # However this ends, `finally` passes the lead on; so no await is outside of the `try`.
         try:
             if self._gathers:
                 await cancel_shielded_checkpoint()
-            taken += (lane.waiting.popleft() for _ in range(min(len(lane.waiting), JOBS_MAX)))
-            await shielded(partial(self._hop, taken))
+            taken += (queue.waiting.popleft() for _ in range(min(len(queue.waiting), JOBS_MAX)))
+            await unbroken(partial(self._carry_out_all, taken))
         finally:
-            for one in taken:
-                one.done = True
-                one.woken.set()
-            if mine in lane.waiting:
-                lane.waiting.remove(mine)
-            _pass_on(lane)
+            for entry in taken:
+                entry.done = True
+                entry.woken.set()
+            if pending in queue.waiting:
+                queue.waiting.remove(pending)
+            _wake_next(queue)
 
-    async def _hop(self, taken: list[_Waiting[JobT, ResultT]]) -> None:
+    async def _carry_out_all(self, taken: list[_PendingJob[JobT, ResultT]]) -> None:
         try:
-            results = await self._carry_out([one.job for one in taken])
-            for one, result in zip(taken, results, strict=True):
-                one.result = result
+            results = await self._carry_out([entry.job for entry in taken])
+            for entry, result in zip(taken, results, strict=True):
+                entry.result = result
         except BaseException as error:  # noqa: BLE001 - every one of them gets it
-            for one in taken:
-                one.error = error
+            for entry in taken:
+                entry.error = error
 
 
-def _pass_on(lane: _Lane[JobT, ResultT]) -> None:
-    if lane.waiting:
-        lane.waiting[0].woken.set()
+def _wake_next(queue: _LoopQueue[JobT, ResultT]) -> None:
+    if queue.waiting:
+        queue.waiting[0].woken.set()
     else:
-        lane.led = False
+        queue.has_leader = False

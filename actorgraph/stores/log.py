@@ -1,11 +1,11 @@
-"""Warnings of threads that nobody waits for, through structlog."""
+"""Warnings through structlog, for problems that no caller can be told about."""
 
 import sys
 from typing import Any
 
 
 def warn(name: str, /, **fields: Any) -> None:
-    """Log a warning: to the application's log, or to standard error where there is none."""
+    """Log a warning, to structlog if the program has configured it, else to standard error."""
     import structlog
 
     if structlog.is_configured():

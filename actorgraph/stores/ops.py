@@ -1,4 +1,4 @@
-"""What one asks a store for, and what comes back: operations, items, settings."""
+"""Operations, items and settings of stores, and the validation of operations."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,18 +6,19 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 Namespace = tuple[str, ...]
 NamespacePath = tuple[str, ...]
-"""Labels of a namespace, where `"*"` stands for any one label."""
+"""Labels of a namespace, where `"*"` matches any one label."""
 NamespaceMatchType = Literal["prefix", "suffix"]
 
 
 class Item:
-    """A stored value, where it stands, and since when.
+    """A stored value with its key and times.
 
     Args:
-        value: a dict of what JSON has. A copy: changing it changes nothing in the store.
-        key: its name, unique in its namespace.
-        namespace: where it stands, from the root.
-        created_at, updated_at: of the first and of the last `put`, in UTC; ISO text is read too.
+        value: a dict of JSON values; a copy, so changing it changes nothing in the store.
+        key: unique in its namespace.
+        namespace: labels from the root.
+        created_at: time of the first `put`, in UTC; ISO text is accepted too.
+        updated_at: time of the last `put`, in UTC; ISO text is accepted too.
     """
 
     __slots__ = ("created_at", "key", "namespace", "updated_at", "value")
@@ -46,7 +47,7 @@ class Item:
         return hash((self.namespace, self.key))
 
     def dict(self) -> "dict[str, Any]":
-        """The item as plain data; times as ISO text."""
+        """Return the item as a dict of JSON values; times as ISO text."""
         return {
             "namespace": list(self.namespace),
             "key": self.key,
@@ -64,8 +65,8 @@ class SearchItem(Item):
     """An item that a search has found.
 
     Args:
-        score: how near its text is to the query: the cosine, 1 at best; None for an item without
-            an embedding, or a search without a query.
+        score: cosine similarity of its text and the query, at most 1; None for an item without an
+            embedding, or a search without a query.
     """
 
     __slots__ = ("score",)
@@ -89,12 +90,12 @@ class SearchItem(Item):
         self.score = score
 
     def dict(self) -> "dict[str, Any]":
-        """The item as plain data, with its score."""
+        """Return the item as a dict of JSON values, with its score."""
         return super().dict() | {"score": self.score}
 
 
 class GetOp(NamedTuple):
-    """Read one item. `refresh_ttl`: whether that lets it live anew."""
+    """Read one item. `refresh_ttl`: whether its time to live starts again."""
 
     namespace: Namespace
     key: str
@@ -107,9 +108,10 @@ class SearchOp(NamedTuple):
     Attributes:
         namespace_prefix: the labels that their namespaces begin with; () for all.
         filter: field -> value, or field -> `{"$gt": 3}`; see docs/stores.md.
-        limit: items at most. offset: items to skip.
-        query: text that the found ones are sorted by nearness to.
-        refresh_ttl: whether being found lets an item live anew.
+        limit: maximum number of items.
+        offset: number of items to skip.
+        query: text; the items are sorted by similarity to it.
+        refresh_ttl: whether the time to live of the found items starts again.
     """
 
     namespace_prefix: Namespace
@@ -121,7 +123,7 @@ class SearchOp(NamedTuple):
 
 
 class MatchCondition(NamedTuple):
-    """Namespaces that begin, or end, with these labels; `"*"` is any one label."""
+    """Match namespaces that begin, or end, with these labels; `"*"` is any one label."""
 
     match_type: NamespaceMatchType
     path: NamespacePath
@@ -131,9 +133,10 @@ class ListNamespacesOp(NamedTuple):
     """Find the namespaces that hold items.
 
     Attributes:
-        match_conditions: all of them hold.
-        max_depth: cut deeper namespaces to so many labels; those that become equal are one.
-        limit: namespaces at most. offset: namespaces to skip.
+        match_conditions: all of them must match.
+        max_depth: cut deeper namespaces to this many labels; equal results are listed once.
+        limit: maximum number of namespaces.
+        offset: number of namespaces to skip.
     """
 
     match_conditions: tuple[MatchCondition, ...] | None = None
@@ -146,9 +149,9 @@ class PutOp(NamedTuple):
     """Store an item, or remove it.
 
     Attributes:
-        value: replaces what stood there; None removes it.
-        index: the fields to embed for searches by text; None for the store's, False for none.
-        ttl: minutes to live from now, and from each read that refreshes; None for ever.
+        value: replaces the key's earlier one; None removes it.
+        index: paths of texts to embed; None for those of the store's index, False for none.
+        ttl: minutes to live, from now and from each read that refreshes it; None for ever.
     """
 
     namespace: Namespace
@@ -163,14 +166,15 @@ Result = Item | list[Item] | list[SearchItem] | list[Namespace] | None
 
 
 class TTLConfig(TypedDict, total=False):
-    """How long items live.
+    """Time to live of items.
 
     Attributes:
-        default_ttl: minutes, where `put` doesn't say; default for ever.
-        refresh_on_read: whether `get` and `search` let what they return live anew. Default True.
-        omit_expired: whether reads leave out what has expired and is not swept yet. Default True.
-        sweep_interval_minutes: how often `async with store` and `with store` remove what has
-            expired; default never.
+        default_ttl: minutes, for a `put` without `ttl`; default for ever.
+        refresh_on_read: whether the time to live of items that `get` and `search` return starts
+            again. Default True.
+        omit_expired: whether reads leave out expired items that are not swept yet. Default True.
+        sweep_interval_minutes: how often `async with store` and `with store` remove expired items;
+            default never.
     """
 
     refresh_on_read: bool
@@ -180,12 +184,12 @@ class TTLConfig(TypedDict, total=False):
 
 
 class IndexConfig(TypedDict, total=False):
-    """How the texts of items are embedded, for searches by text.
+    """Embedding of items' texts, for searches by text.
 
     Attributes:
-        dims: numbers in a vector.
-        embed: a function from texts to vectors, sync or async, or a LangChain `Embeddings` object
-            or its name, such as "openai:text-embedding-3-small".
+        dims: length of a vector.
+        embed: a function from texts to vectors, sync or async; a LangChain `Embeddings` object; or
+            the name of one, such as "openai:text-embedding-3-small".
         fields: paths of the texts in a value; default `["$"]`, the whole value as JSON.
     """
 
@@ -195,7 +199,7 @@ class IndexConfig(TypedDict, total=False):
 
 
 class NotProvided:
-    """The argument that was not given."""
+    """Type of `NOT_PROVIDED`, the default of arguments for which None has a meaning."""
 
     def __bool__(self) -> Literal[False]:
         return False

@@ -1,4 +1,10 @@
-"""Paths of texts inside of values: `title`, `a.b[*].c`, `tags[-1]`, `{name,about.city}`, `$`."""
+"""Search by text: which texts of a value are embedded, how, and which vectors are the nearest.
+
+Paths       of texts in a value: `title`, `a.b[*].c`, `tags[-1]`, `{name,about.city}`, `$`
+Embedding   by a function or an `Embeddings` object of the program, sync or async
+Ranking     by the cosine with every vector, without an index: below some 50,000 vectors numpy is
+            as fast as one; without numpy it is plain Python
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +14,7 @@ _CLOSING = {"[": "]", "{": "}"}
 
 
 def tokenize_path(path: str) -> list[str]:
-    """The steps of a path: names, `[0]`, `[*]`, `{a,b}`, `*`."""
+    """Split a path into steps: names, `[0]`, `[*]`, `{a,b}`, `*`."""
     steps, name, at = list[str](), "", 0
     while at < len(path):
         char = path[at]
@@ -28,13 +34,13 @@ def tokenize_path(path: str) -> list[str]:
 
 
 def get_text_at_path(obj: Any, path: str | list[str]) -> list[str]:
-    """The texts at a path.
+    """Return the texts at a path.
 
     Args:
         obj: a value.
         path: a path, or its steps from `tokenize_path`. `$` and "" are the whole value.
     Returns: text as it is, numbers and bools as Python writes them, lists and dicts as JSON with
-        sorted keys; nothing for None and for what isn't there.
+        sorted keys; nothing for None and for missing fields.
     """
     if isinstance(obj, Mapping):
         obj = dict(obj)
@@ -53,7 +59,7 @@ def _walk(obj: Any, steps: list[str]) -> Iterator[Any]:
 
 
 def _step(obj: Any, step: str) -> Iterator[Any]:
-    """What one step leads to."""
+    """Yield the values to which one step leads."""
     if step.startswith("[") and step.endswith("]"):
         if isinstance(obj, list):
             yield from _elements(obj, step[1:-1])
@@ -97,7 +103,7 @@ def _json(value: Any) -> str:
 
 
 def _end(path: str, start: int) -> int:
-    """Behind the bracket that closes the one at `start`, or the end."""
+    """Return the index behind the bracket that closes the one at `start`, or the path's end."""
     opening, closing, depth = path[start], _CLOSING[path[start]], 0
     for at in range(start, len(path)):
         depth += (path[at] == opening) - (path[at] == closing)

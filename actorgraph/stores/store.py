@@ -1,4 +1,4 @@
-"""OwnStore: what the stores of this package share: batches, time to live, the sweeper."""
+"""BuiltinStore: base class of this library's stores: batches, time to live, the sweeper."""
 
 import time
 from abc import abstractmethod
@@ -15,22 +15,22 @@ from actorgraph.stores.sweeper import Sweeper
 
 
 class Count(int):
-    """A number that may be awaited: a program written for LangGraph's async twin does so."""
+    """An integer that can be awaited, as programs for LangGraph's async stores do."""
 
     def __await__(self) -> Generator[Any, None, int]:
         return int(self)
         yield
 
 
-class OwnStore(BaseStore):
-    """A store whose batches the engine carries out.
+class BuiltinStore(BaseStore):
+    """Base class of this library's stores.
 
     Args:
-        index: how texts are embedded; None (default): `query=` of a search changes nothing.
+        index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
-        clock: seconds since 1970.
+        clock: returns seconds since 1970.
     Raises:
-        InvalidStoreOperationError: the index can't be used.
+        InvalidStoreOperationError: the index is invalid.
     """
 
     supports_ttl = True
@@ -51,16 +51,17 @@ class OwnStore(BaseStore):
 
     @property
     def embeddings(self) -> Any:
-        """What embeds texts, or None."""
+        """The object that embeds texts; None without an index."""
         return None if self.embedder is None else self.embedder.embeddings
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations, all or none; one result for each, in order.
+        """Carry out operations, all or none; return one result for each, in order.
 
-        In a running event loop this blocks it for as long as the storage takes.
+        Called in an event loop, it blocks the loop until the storage has answered.
 
         Raises:
-            StoreError: an operation can't be carried out. StorageError: the storage failed.
+            StoreError: an operation is invalid.
+            StorageError: the storage failed.
         """
         batch = prepare(ops, self.embedder)
         embed(batch, self.embedder)
@@ -73,14 +74,14 @@ class OwnStore(BaseStore):
         return await self._acarry_out(batch)
 
     def sweep_ttl(self) -> Count:
-        """Remove what has expired.
+        """Remove expired items.
 
-        Returns: how many items; the number may be awaited.
+        Returns: how many; the number can be awaited.
         """
         return Count(self._sweep(self._now()))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Count:
-        """Remove what has expired from time to time, in a thread; for one that isn't started yet.
+        """Start a thread that removes expired items; does nothing if it is running.
 
         Args:
             sweep_interval_minutes: default the setting of `ttl`, and 5 minutes without one.
@@ -91,20 +92,20 @@ class OwnStore(BaseStore):
         return Count(0)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> Count:
-        """End the thread of `start_ttl_sweeper`.
+        """Stop the thread of `start_ttl_sweeper`.
 
         Args:
-            timeout: seconds to wait for it; default until it has ended.
-        Returns: whether it has ended, 1 or 0.
+            timeout: seconds to wait for its end; default without limit.
+        Returns: 1 if it has ended, else 0.
         """
         return Count(self._sweeper.stop(timeout))
 
     def setup(self) -> Count:
-        """Nothing to do: a store makes its tables when it is first used. It may be awaited."""
+        """Do nothing: a store creates its tables when it is first used. Can be awaited."""
         return Count(0)
 
     def close(self) -> None:
-        """Stop the sweeper and release everything; the store opens again when it is used."""
+        """Stop the sweeper and close connections; the store opens again when it is used."""
         self._sweeper.stop(None)
         self._release()
 
@@ -133,7 +134,7 @@ class OwnStore(BaseStore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """See `close`; what runs is waited for, even when cancelled."""
+        """See `close`; waits for operations in progress, even when cancelled."""
         await in_thread(self.close)
 
     def _now(self) -> int:
@@ -149,7 +150,7 @@ class OwnStore(BaseStore):
 
     @abstractmethod
     def _sweep(self, now: int) -> int:
-        """Remove what has expired; how many items."""
+        """Remove expired items; return how many."""
 
     def _release(self) -> None:
-        """Release connections."""
+        """Close connections."""

@@ -1,6 +1,9 @@
-"""Sweeper: a thread that calls a function from time to time, until it is stopped.
+"""BuiltinStore and DatabaseStore: base classes of this library's stores.
 
-A thread, not a task: a store belongs to no event loop, and this works in all of them.
+Batches     are prepared and carried out as `batch` describes; those of async callers of a database
+            together, in one transaction
+Sweeper     removes expired items in a thread. Not in a task, because a store belongs to no event
+            loop: it is used from several ones and from plain threads
 """
 
 import threading
@@ -10,7 +13,7 @@ from actorgraph.stores.log import warn
 
 
 class Sweeper:
-    """At most one thread at a time."""
+    """Calls a function at intervals, in at most one thread, until it is stopped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,11 +22,11 @@ class Sweeper:
 
     @property
     def running(self) -> bool:
-        """Whether the thread is there."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, sweep: Callable[[], object], *, interval_s: float) -> None:
-        """Call `sweep` now and every `interval_s` seconds; nothing, if it runs already."""
+        """Call `sweep` now and every `interval_s` seconds; does nothing if it is running."""
         with self._lock:
             if self.running:
                 return
@@ -42,7 +45,11 @@ class Sweeper:
             self._thread.start()
 
     def stop(self, timeout_s: float | None) -> bool:
-        """End the thread; whether it has ended."""
+        """Stop the thread; return whether it has ended.
+
+        Args:
+            timeout_s: seconds to wait for its end; None without limit.
+        """
         with self._lock:
             self._stopped.set()
             thread, self._thread = self._thread, None

@@ -1,4 +1,4 @@
-"""TransactingStore: what the stores of a database share: batches in transactions, in threads."""
+"""DatabaseStore: base class of stores in databases: batches in transactions, in threads."""
 
 import time
 from abc import abstractmethod
@@ -8,27 +8,27 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio.to_thread
 
-from actorgraph.stores.engine import Batch, Home, carry_out, changes
-from actorgraph.stores.lanes import Lanes
+from actorgraph.stores.engine import Batch, ItemTable, carry_out, changes
+from actorgraph.stores.lanes import Batcher
 from actorgraph.stores.ops import IndexConfig, Result, TTLConfig
-from actorgraph.stores.store import OwnStore
+from actorgraph.stores.store import BuiltinStore
 
 T = TypeVar("T")
-HomeT = TypeVar("HomeT", bound="SweptHome")
+ItemTableT = TypeVar("ItemTableT", bound="SweptItemTable")
 
 
-class SweptHome(Home, Protocol):
-    """A home that finds what has expired."""
+class SweptItemTable(ItemTable, Protocol):
+    """ItemTable that can be swept."""
 
     @abstractmethod
     def sweep(self, now: int) -> int:
-        """Remove what has expired by now; how many items."""
+        """Remove items that have expired by now; return how many."""
 
 
-class TransactingStore(OwnStore, Generic[HomeT]):
-    """A store whose home is there for one transaction. What async callers ask travels together."""
+class DatabaseStore(BuiltinStore, Generic[ItemTableT]):
+    """A store in a database. Waiting batches of async callers share one transaction."""
 
-    __slots__ = ("_lanes",)
+    __slots__ = ("_batcher",)
 
     def __init__(
         self,
@@ -38,26 +38,26 @@ class TransactingStore(OwnStore, Generic[HomeT]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._lanes = Lanes(partial(anyio.to_thread.run_sync, self._carry_out_all))
+        self._batcher = Batcher(partial(anyio.to_thread.run_sync, self._carry_out_all))
 
     @abstractmethod
-    def _transact(self, work: Callable[[HomeT], T], *, writes: bool) -> T:
-        """The function's result, in one transaction."""
+    def _transact(self, work: Callable[[ItemTableT], T], *, writes: bool) -> T:
+        """Call a function with the items of one transaction; return its result."""
 
     def _carry_out(self, batch: Batch) -> list[Result]:
         return self._carry_out_all([batch])[0]
 
     async def _acarry_out(self, batch: Batch) -> list[Result]:
-        return await self._lanes.run(batch)
+        return await self._batcher.run(batch)
 
     def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
-        """Batches in one transaction, one after the other."""
+        """Carry out batches in one transaction, one after the other."""
 
-        def work(home: HomeT) -> list[list[Result]]:
+        def work(items: ItemTableT) -> list[list[Result]]:
             now = self._now()
-            return [carry_out(home, batch, now, self.ttl_config) for batch in batches]
+            return [carry_out(items, batch, now, self.ttl_config) for batch in batches]
 
         return self._transact(work, writes=any(map(changes, batches)))
 
     def _sweep(self, now: int) -> int:
-        return self._transact(lambda home: home.sweep(now), writes=True)
+        return self._transact(lambda items: items.sweep(now), writes=True)

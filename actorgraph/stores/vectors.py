@@ -1,7 +1,4 @@
-"""Which vectors are nearest to a query: by the cosine with each of them.
-
-No index: below some 50,000 vectors numpy is as fast as one. Without numpy it is plain Python.
-"""
+"""Ranking of vectors by their cosine with a query."""
 
 import math
 from array import array
@@ -12,10 +9,11 @@ AddressT = TypeVar("AddressT")
 
 
 def ranked(query: bytes, vectors: Iterable[tuple[AddressT, bytes]]) -> list[tuple[AddressT, float]]:
-    """Addresses with their best score, the best first; equal ones in the order they came.
+    """Return addresses with their best score, the best first; equal ones in the given order.
 
     Args:
-        query: float32 numbers. vectors: such of another length are left out.
+        query: float32 numbers.
+        vectors: (address, float32 numbers); vectors of another length than the query are left out.
     """
     fitting = [(address, vector) for address, vector in vectors if len(vector) == len(query)]
     best: dict[AddressT, float] = {}
@@ -39,7 +37,7 @@ def _numpy_cosines(np: Any, query: bytes, vectors: list[bytes]) -> list[float]:
     rows = np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1)
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(one)
     products = rows @ one
-    # A vector of nothing but zeros is near to nothing.
+    # The cosine with a vector of zeros is undefined: it scores 0.
     return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).tolist()
 
 

@@ -78,7 +78,7 @@ class TestUnopened:
         """
         graph = ab(SqliteSaver(tmp_path / "no" / "such" / "folder.db"))
 
-        with pytest.raises(StorageError, match="can't make the database file"):
+        with pytest.raises(StorageError, match="can't create the database file"):
             await graph.ainvoke({}, at())
 
     @pytest.mark.promise("S107")

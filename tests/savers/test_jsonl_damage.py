@@ -72,7 +72,7 @@ def test_a_cut_of_what_was_acknowledged_is_told(path):
     for size in [*range(0, len(whole) - 1, 7), *(m.end() for m in re.finditer(b"\n", whole))][:-1]:
         path.write_bytes(whole[:size])
         with Direct(path.parent) as direct:
-            assert f"{len(whole)} bytes of it were acknowledged" in str(listed(direct)), size
+            assert f"{len(whole)} bytes were acknowledged" in str(listed(direct)), size
             assert isinstance(direct.commit(put(9))[0], Refused)
             assert path.stat().st_size == size
     path.write_bytes(whole[:-1])

@@ -1,7 +1,11 @@
-"""What LangGraph's serializers and tools know by LangGraph's own classes, and back.
+"""Values and versions for savers with LangGraph's interface.
 
-Sends, questions and Overwrites become LangGraph's where the program has imported it, so that its
-tools read what is stored. Nothing is imported here.
+Classes    Send, Interrupt and Overwrite become LangGraph's, where the program has imported it, so
+           that LangGraph's serializers and tools can read them. Nothing is imported here
+Payloads   such a saver encodes values itself: here a payload is an empty one that carries a copy
+           of its value, so that later changes by a node don't change what was saved
+Versions   ours are integers; a saver may count with text or floats. LangGraph's text is the number,
+           a dot and a random part, so a version that the parent has keeps its text
 """
 
 import sys
@@ -15,14 +19,14 @@ from actorgraph.values.overwrite import Overwrite
 _TYPES = "langgraph.types"
 
 
-def outgoing(value: Any) -> Any:
-    """A value in LangGraph's classes: itself, or the items of a list or tuple."""
+def convert_to_langgraph(value: Any) -> Any:
+    """Convert a value, or the items of a list or tuple, to LangGraph's classes."""
     types = sys.modules.get(_TYPES)
     return value if types is None else _mapped(value, lambda item: _theirs(types, item))
 
 
-def incoming(value: Any) -> Any:
-    """A value in our classes."""
+def convert_from_langgraph(value: Any) -> Any:
+    """Convert a value, or the items of a list or tuple, to our classes."""
     return _mapped(value, _ours)
 
 

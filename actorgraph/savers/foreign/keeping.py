@@ -1,10 +1,10 @@
-"""What a saver with LangGraph's methods can do about whole threads; the rest it refuses."""
+"""Copies and removals of threads, by the saver's own methods; other requests are refused."""
 
 from typing import Any
 
 from actorgraph.errors import NotSupportedError
-from actorgraph.savers.foreign.calls import Calls
-from actorgraph.savers.foreign.reading import place_of
+from actorgraph.savers.foreign.calls import SaverMethods
+from actorgraph.savers.foreign.reading import address_of
 from actorgraph.savers.judge import refused_copy
 from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
@@ -17,8 +17,13 @@ from actorgraph.values.retention import (
 )
 
 
-async def keep(calls: Calls, request: Request) -> Outcome:
-    """Carry out a request about what a thread keeps, by the saver's own method for it."""
+async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
+    """Carry out a request that copies or removes, by the saver's own method for it.
+
+    Raises:
+        NotSupportedError: LangGraph's interface has no method for it.
+        StorageError: the saver's method failed.
+    """
     assert not isinstance(request, Commit)
     if isinstance(request, DeleteThread):
         await calls.call("delete_thread", request.thread_id)
@@ -33,19 +38,19 @@ async def keep(calls: Calls, request: Request) -> Outcome:
         await calls.call("copy_thread", request.source, request.thread_id)
     else:
         raise NotSupportedError(
-            f"{type(calls.saver).__name__} can't do this: LangGraph's savers know no "
-            f"{type(request).__name__}",
+            f"{type(calls.saver).__name__} doesn't support this: LangGraph's interface has no "
+            f"method for {type(request).__name__}",
             do="move its threads to one of actorgraph's savers; see docs/migrating.md",
         )
     return Stored()
 
 
-async def threads_with(calls: Calls, query: ListThreads) -> list[str]:
-    """The ids of the threads that a query asks for, sorted; reads every checkpoint."""
+async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
+    """Return the sorted ids of the threads that a query asks for; reads every checkpoint."""
     found: set[str] = set()
 
     def note(item: Any) -> bool:
-        thread_id, _, checkpoint = place_of(item)
+        thread_id, _, checkpoint = address_of(item)
         run = (item.metadata or {}).get("run_id")
         wanted = query.runs is None or str(run) in query.runs
         old = query.older is None or _created(checkpoint) < query.older

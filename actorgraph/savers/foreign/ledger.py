@@ -1,31 +1,33 @@
-"""The ledger as LangGraph's pending writes: `(task id, channel, value)` in a task's order.
+"""Rows of pending writes as LangGraph's: `(task id, channel, value)`, in each task's order.
 
-A finished task's writes are its own, ended by a `__no_writes__` that says which row they are;
-LangGraph takes that for a task that wrote nothing more. Errors, questions and answers stand under
-LangGraph's channels, where the newest counts; what else their rows say stands beside them, under
-the id of no task.
+Finished tasks  their writes, then one to `__no_writes__` that holds the row's key; LangGraph reads
+                that as a task without further writes
+Control         errors, interrupts and answers go to LangGraph's channels, where the newest counts.
+                The rest of their row is a note in a channel of ours, under an id that no task has
 """
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from actorgraph.savers.foreign.forms import incoming
-from actorgraph.savers.foreign.live import held, value_of
-from actorgraph.savers.foreign.versions import Style
+from actorgraph.savers.foreign.forms import convert_from_langgraph
+from actorgraph.savers.foreign.live import live_payload, value_of
+from actorgraph.savers.foreign.versions import SaverStyle
 from actorgraph.values.commits import LedgerRow
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES
 from actorgraph.values.ids import as_bytes, as_text
 
-NOTE = "__actorgraph__"
-"""The channel of what LangGraph has no place for."""
+NOTE_CHANNEL = "__actorgraph__"
+"""Channel of data for which LangGraph's format has no place."""
 
 PendingWrite = tuple[str, str, Any]
 _NAMED = {CONTROL_INDEX[name]: name for name in ("__error__", "__interrupt__", "__resume__")}
 
 
-def puts(row: LedgerRow, style: Style) -> list[tuple[str, list[tuple[str, Any]], str]]:
-    """The calls of `put_writes` that store a row: (task id, writes, task path)."""
+def put_writes_calls(
+    row: LedgerRow, style: SaverStyle
+) -> list[tuple[str, list[tuple[str, Any]], str]]:
+    """Return the calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
     writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
     mark = {"path": row.path, "index": row.index, "generation": row.generation}
@@ -34,10 +36,10 @@ def puts(row: LedgerRow, style: Style) -> list[tuple[str, list[tuple[str, Any]],
     if row.index in _NAMED:
         return [
             (task, writes, row.path),
-            (_note_id(row), [(NOTE, {"task": task, **mark})], row.path),
+            (_note_id(row), [(NOTE_CHANNEL, {"task": task, **mark})], row.path),
         ]
     note = {"task": task, **mark, "writes": [[channel, value] for channel, value in writes]}
-    return [(_note_id(row), [(NOTE, note)], row.path)]
+    return [(_note_id(row), [(NOTE_CHANNEL, note)], row.path)]
 
 
 def _note_id(row: LedgerRow) -> str:
@@ -45,8 +47,8 @@ def _note_id(row: LedgerRow) -> str:
     return as_text(blake2b(place, digest_size=16).digest())
 
 
-def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
-    """The rows that pending writes stand for; LangGraph's own ones have no path.
+def ledger_rows(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
+    """Return the rows of pending writes; those that LangGraph wrote have no task path.
 
     Args:
         pending: in LangGraph's order.
@@ -55,7 +57,7 @@ def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
     controls: dict[tuple[str, int], tuple[str, Any]] = {}
     notes: list[dict[str, Any]] = []
     for task, channel, value in pending:
-        if channel == NOTE:
+        if channel == NOTE_CHANNEL:
             notes.append(value)
         elif channel in CONTROL_INDEX:
             controls[task, CONTROL_INDEX[channel]] = (channel, value)
@@ -66,7 +68,7 @@ def rows_of(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow]:
 
 
 def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[LedgerRow]:
-    """A task's rows: each ends where its mark stands."""
+    """Split a task's writes into rows: each ends with its mark."""
     found: dict[tuple[int, int], LedgerRow] = {}
     begun: list[tuple[str, Any]] = []
     for channel, value in writes:
@@ -107,6 +109,6 @@ def _row(
     base: bytes, task: str, mark: tuple[str, int, int], writes: list[tuple[str, Any]]
 ) -> LedgerRow:
     path, index, generation = mark
-    payload = held([[channel, incoming(value)] for channel, value in writes])
+    payload = live_payload([[channel, convert_from_langgraph(value)] for channel, value in writes])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)

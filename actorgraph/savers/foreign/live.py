@@ -1,8 +1,4 @@
-"""Values on their way to a saver that encodes them itself: copied, not encoded.
-
-The rows of a commit hold bytes. Here each is an empty one that carries a copy of its value, so
-that what a node changes later doesn't change what was handed over.
-"""
+"""Payloads that carry values, for savers that encode them themselves."""
 
 from copy import deepcopy
 from typing import Any
@@ -12,40 +8,40 @@ from actorgraph.codec.places import NOWHERE, Place
 from actorgraph.errors import SerializationError
 
 
-class Held(bytes):
-    """A payload without bytes: the value itself."""
+class LivePayload(bytes):
+    """An empty payload that carries a value."""
 
     value: Any
 
-    def __radd__(self, head: bytes) -> "Held":
-        """A frame around it: there are no bytes to frame."""
+    def __radd__(self, head: bytes) -> "LivePayload":
+        """Return itself: the codec's frame is put around bytes, and here are none."""
         return self
 
 
-def held(value: Any) -> Held:
-    """A payload that carries this value, which from now on is its own."""
-    made = Held(b"")
+def live_payload(value: Any) -> LivePayload:
+    """Make a payload that carries a value; the caller must not change the value any more."""
+    made = LivePayload(b"")
     made.value = value
     return made
 
 
 def value_of(payload: bytes) -> Any:
-    """The value of a payload, not copied."""
-    assert isinstance(payload, Held)
+    """Return the value of a payload, not copied."""
+    assert isinstance(payload, LivePayload)
     return payload.value
 
 
 class LiveCodec(Codec):
-    """Copies values; the saver's own serializer makes bytes of them, and refuses what it can't."""
+    """Copies values instead of encoding them; the saver's own serializer encodes them."""
 
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
-        """A copy of the value.
+        """Return a payload that carries a copy of the value.
 
         Raises:
             SerializationError: it can't be copied.
         """
         try:
-            return held(deepcopy(value))
+            return live_payload(deepcopy(value))
         except Exception as error:
             raise SerializationError(
                 f"{path} can't be copied: {error}",
@@ -53,16 +49,18 @@ class LiveCodec(Codec):
             ) from error
 
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
-        """A copy of the value: the saver may have kept the one that it was given."""
+        """Return a copy of the value: the saver may keep the object that it was given."""
         return (
-            deepcopy(payload.value) if isinstance(payload, Held) else super().decode(payload, place)
+            deepcopy(payload.value)
+            if isinstance(payload, LivePayload)
+            else super().decode(payload, place)
         )
 
     def count(self, payload: bytes, place: Place = NOWHERE) -> int:
-        """How many items the list has."""
+        """Return the number of items of a list."""
         return len(value_of(payload))
 
     @property
     def at_rest(self) -> Codec:
-        """A codec that makes bytes, for caches."""
+        """A codec that encodes to bytes, for caches."""
         return Codec(self.types)

@@ -1,23 +1,19 @@
-"""Versions of channels in the type that a saver counts with: text, floats or integers.
-
-Ours are integers. LangGraph's text has the number in front of a dot and a random part behind,
-so a version that stood in the parent keeps its text.
-"""
+"""Versions of channels in the type that a saver counts with: text, floats or integers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from actorgraph.errors import SerializationError
-from actorgraph.savers.foreign.forms import outgoing
+from actorgraph.savers.foreign.forms import convert_to_langgraph
 
 Seen = Mapping[str, Mapping[str, Any]]
 
 
 def number_of(version: Any) -> int:
-    """The number of a version.
+    """Return the number with which a version begins.
 
     Raises:
-        SerializationError: it has none in front.
+        SerializationError: it doesn't begin with one.
     """
     if isinstance(version, (int, float)):
         return int(version)
@@ -26,34 +22,34 @@ def number_of(version: Any) -> int:
     except ValueError:
         raise SerializationError(
             f"version {version!r} of a channel doesn't begin with a number",
-            do="let the saver's get_next_version() count with numbers, or text that begins so",
+            do="let the saver's get_next_version() return numbers, or text that begins with one",
         ) from None
 
 
 def numbers_of(versions: Mapping[str, Any]) -> dict[str, int]:
-    """The number of each channel's version."""
+    """Return the number of each channel's version."""
     return {channel: number_of(version) for channel, version in versions.items()}
 
 
-class Style:
-    """How one saver writes versions, and in whose classes it gets values.
+class SaverStyle:
+    """The type of a saver's versions, and the classes in which it gets values.
 
     Attributes:
-        shown: makes LangGraph's of our Sends and questions; nothing for a saver of ours whose
-            class overrides some of its methods.
+        shown: converts values to LangGraph's classes; returns them unchanged for a saver of ours
+            whose class overrides some of its methods.
     """
 
     def __init__(self, saver: Any) -> None:
         ours = hasattr(saver, "close_blocking")
-        self.shown: Callable[[Any], Any] = _same if ours else outgoing
+        self.shown: Callable[[Any], Any] = _same if ours else convert_to_langgraph
         try:
             first = saver.get_next_version(None, None)
-        except Exception:  # noqa: BLE001 - any that can't say gets integers
+        except Exception:  # noqa: BLE001 - a saver without a working method gets integers
             first = 1
         self._type = type(first)
 
     def written(self, number: int) -> Any:
-        """A version that has not been stored before."""
+        """Return a new version in the saver's type."""
         if self._type is str:
             return f"{number:032}.{0:016}"
         return float(number) if self._type is float else number
@@ -63,14 +59,16 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Known:
-    """The versions that the parent has: they stay as they are written there.
+class ParentVersions:
+    """Versions of a parent checkpoint, which keep the form in which the saver has them.
 
     Args:
-        versions, seen: the parent's, as the saver has them.
+        style: for versions that the parent doesn't have.
+        versions: the parent's channel versions.
+        seen: the parent's versions seen, by node.
     """
 
-    def __init__(self, style: Style, versions: Mapping[str, Any], seen: Seen) -> None:
+    def __init__(self, style: SaverStyle, versions: Mapping[str, Any], seen: Seen) -> None:
         self._style = style
         self._known: dict[tuple[str, int], Any] = {}
         for channels in (*seen.values(), versions):
@@ -78,12 +76,12 @@ class Known:
                 self._known[channel, number_of(version)] = version
 
     def written(self, channel: str, number: int) -> Any:
-        """A channel's version as the saver has it."""
+        """Return a channel's version in the saver's form."""
         known = self._known.get((channel, number))
         return self._style.written(number) if known is None else known
 
     def all_written(self, versions: Mapping[str, int]) -> dict[str, Any]:
-        """The same for several channels."""
+        """Return several channels' versions in the saver's form."""
         return {channel: self.written(channel, number) for channel, number in versions.items()}
 
     def has(self, channel: str, number: int) -> bool:

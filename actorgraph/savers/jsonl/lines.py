@@ -1,9 +1,10 @@
-"""What a line holds: one save, or what removals have left of one, as a JSON object.
+"""Lines of a thread's file and of the file of runs, as JSON objects.
 
-`line` counts the lines of a file from 1, and `crc` is the CRC-32 of all that stands before it. So a
-line that was damaged, lost, doubled or moved shows, and a save is there whole or not at all.
-Values are the JSON text that the codec has made; other bytes (encrypted, compressed) are
-`{"$sealed": "<base64>"}`.
+A thread's line is one save, or what removals have left of it. A line of the file of runs is one
+request of an ActorSystem, or a note about one of its runs. Both have `line`, their number in the
+file from 1, and at the end `crc`, the CRC-32 of all bytes before it: a line that was damaged, lost,
+doubled or moved is detected, and a save is there completely or not at all. Values are the JSON text
+of the codec; other bytes (encrypted, compressed) are `{"$sealed": "<base64>"}`.
 """
 
 import zlib
@@ -27,7 +28,7 @@ _CRC_LENGTH = len(_CRC % 0)
 _SEALED = b'{"$sealed":"'
 
 
-class Value(msgspec.Struct, omit_defaults=True):
+class ValueEntry(msgspec.Struct, omit_defaults=True):
     """The value of a channel at a version."""
 
     channel: str
@@ -35,12 +36,15 @@ class Value(msgspec.Struct, omit_defaults=True):
     value: Raw
 
 
-class Part(msgspec.Struct, omit_defaults=True):
-    """Items added to a growing list; or, with `end`, its rows of `start <= s < end` become one.
+class ListEntry(msgspec.Struct, omit_defaults=True):
+    """Items added to a growing list; or, with `end`, a merge of its rows of `start <= s < end`.
 
     Attributes:
-        start: of the row. before: items that the row has already.
+        start: position of the row's first item in the list.
+        before: number of items that the row has already.
+        count: number of new items.
         items: lists of items, `count` altogether.
+        end: see above; 0 for items.
     """
 
     channel: str
@@ -53,17 +57,17 @@ class Part(msgspec.Struct, omit_defaults=True):
 
     @property
     def position(self) -> int:
-        """Of its first item in the list."""
+        """Position of the first new item in the list."""
         return self.start + self.before
 
     @property
     def payload(self) -> bytes:
-        """The items as the codec knows them: frames."""
+        """The items as frames, as the codec reads them."""
         return b"".join(frame(payload_of(raw)) for raw in self.items)
 
 
-class Writes(msgspec.Struct, omit_defaults=True):
-    """A row of the ledger."""
+class WritesEntry(msgspec.Struct, omit_defaults=True):
+    """Pending writes of one task."""
 
     base: str
     task: str
@@ -75,12 +79,12 @@ class Writes(msgspec.Struct, omit_defaults=True):
 
     @property
     def key(self) -> tuple[bytes, int, int]:
-        """What tells it from others beside its checkpoint."""
+        """Task, index and generation: unique beside a checkpoint."""
         return (as_bytes(self.task), self.index, self.generation)
 
     @property
     def row(self) -> LedgerRow:
-        """The row."""
+        """The row as readers get it."""
         return LedgerRow(
             base=as_bytes(self.base),
             task=as_bytes(self.task),
@@ -92,12 +96,13 @@ class Writes(msgspec.Struct, omit_defaults=True):
         )
 
 
-class Claimed(msgspec.Struct, omit_defaults=True):
+class ClaimEntry(msgspec.Struct, omit_defaults=True):
     """A run's claim.
 
     Attributes:
-        head: the checkpoint that it has begun with.
+        head: the checkpoint that the run begins with.
         input: of the run, in a list of one; empty where a checkpoint has it.
+        resumes: ids of the interrupts that the run answers, comma separated.
     """
 
     mode: str
@@ -106,7 +111,7 @@ class Claimed(msgspec.Struct, omit_defaults=True):
     resumes: str = ""
 
 
-class Point(msgspec.Struct, omit_defaults=True):
+class JsonCheckpoint(msgspec.Struct, omit_defaults=True):
     """A checkpoint."""
 
     id: str
@@ -121,7 +126,7 @@ class Point(msgspec.Struct, omit_defaults=True):
 
     @property
     def row(self) -> CheckpointRow:
-        """The row, without the values that are new with it."""
+        """The row as readers get it, without the values that are new with it."""
         return CheckpointRow(
             id=as_bytes(self.id),
             parent=_bytes(self.parent),
@@ -135,12 +140,15 @@ class Point(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """A line.
+    """A line of a thread's file.
 
     Attributes:
-        epoch: the thread's, at that time.
+        v: format of the line.
+        line: its number in the file, from 1.
+        epoch: the thread's epoch when it was stored.
+        run: the run that it belongs to; None for an operation from outside a run.
         number: the run's number of this save.
-        ends: the status with which the run leaves.
+        ends: the status with which the run ends; None while it goes on.
     """
 
     v: int
@@ -150,22 +158,22 @@ class Line(msgspec.Struct, omit_defaults=True):
     namespace: str = ""
     run: str | None = None
     number: int = 0
-    claim: Claimed | None = None
-    checkpoints: list[Point] = []
-    values: list[Value] = []
-    lists: list[Part] = []
-    ledger: list[Writes] = []
+    claim: ClaimEntry | None = None
+    checkpoints: list[JsonCheckpoint] = []
+    values: list[ValueEntry] = []
+    lists: list[ListEntry] = []
+    ledger: list[WritesEntry] = []
     ends: str | None = None
 
     @property
     def has_rows(self) -> bool:
-        """Whether it says anything."""
-        said = self.checkpoints or self.values or self.lists or self.ledger
-        return bool(said or self.claim or self.ends)
+        """Whether anything in it is to be stored."""
+        rows = self.checkpoints or self.values or self.lists or self.ledger
+        return bool(rows or self.claim or self.ends)
 
 
 class Heading(msgspec.Struct):
-    """What a list of threads needs of a line."""
+    """The fields of a line that listings of threads decode."""
 
     v: int
     thread_id: str
@@ -179,16 +187,16 @@ _HEADINGS = msgspec.json.Decoder(Heading)
 
 
 def encode_line(line: msgspec.Struct) -> bytes:
-    """The line's bytes, newline included."""
+    """Encode a line, with its checksum and a newline."""
     body = _ENCODER.encode(line)[:-1]
     return body + _CRC % zlib.crc32(body) + b"\n"
 
 
 def decode_line(text: bytes) -> Line:
-    """The line of some bytes.
+    """Verify and decode a line.
 
     Raises:
-        ValueError: they are damaged.
+        ValueError: it is damaged.
         FormatVersionError: a newer version of the library wrote them.
     """
     decode_heading(text)
@@ -199,11 +207,13 @@ def decode_line(text: bytes) -> Line:
 
 
 def decode_heading(text: bytes) -> Heading:
-    """What a list of threads needs of a line.
+    """Verify a line and decode its heading.
 
-    Raises: as `decode_line`.
+    Raises:
+        ValueError: it is damaged.
+        FormatVersionError: a newer version of the library wrote it.
     """
-    text = checked(text)
+    text = verified(text)
     try:
         heading = _HEADINGS.decode(text)
     except msgspec.MsgspecError as error:
@@ -211,17 +221,17 @@ def decode_heading(text: bytes) -> Heading:
     if heading.v > FORMAT:
         raise FormatVersionError(
             f"a line of thread {heading.thread_id!r} has format {heading.v}; this version reads "
-            f"{FORMAT}",
+            f"up to {FORMAT}",
             do="upgrade actorgraph",
         )
     return heading
 
 
-def checked(text: bytes) -> bytes:
-    """A line without what is behind it, if its checksum is right.
+def verified(text: bytes) -> bytes:
+    """Return a line without trailing whitespace, if its checksum is right.
 
     Raises:
-        ValueError: it isn't.
+        ValueError: the checksum is wrong.
     """
     text = text.rstrip(b"\r\n \t")
     if text[-_CRC_LENGTH:] != _CRC % zlib.crc32(text[:-_CRC_LENGTH]):
@@ -231,11 +241,12 @@ def checked(text: bytes) -> bytes:
 
 
 def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[LedgerRow]) -> Line:
-    """The line of a commit; its number comes later.
+    """Make the line of a commit; the caller sets its number.
 
     Args:
-        state: of the thread. sequence: of the first checkpoint.
-        ledger: the rows of the commit's ledger that are new.
+        state: of the thread, after the commit.
+        sequence: of the commit's first checkpoint.
+        ledger: the commit's pending writes that are not stored yet.
     """
     return Line(
         v=FORMAT,
@@ -250,7 +261,7 @@ def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[Ledg
             _point(row, sequence + offset) for offset, row in enumerate(commit.checkpoints)
         ],
         values=[
-            Value(b.channel, b.version, raw_of(b.payload))
+            ValueEntry(b.channel, b.version, raw_of(b.payload))
             for row in commit.checkpoints
             for b in row.blobs
         ],
@@ -260,17 +271,17 @@ def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[Ledg
     )
 
 
-def _claim(commit: Commit) -> Claimed | None:
+def _claim(commit: Commit) -> ClaimEntry | None:
     claim = commit.claim
     if claim is None:
         return None
     head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
     given = [] if claim.input is None else [raw_of(claim.input)]
-    return Claimed(claim.mode, _text(head), given, claim.resumes)
+    return ClaimEntry(claim.mode, _text(head), given, claim.resumes)
 
 
-def _point(row: CheckpointRow, sequence: int) -> Point:
-    return Point(
+def _point(row: CheckpointRow, sequence: int) -> JsonCheckpoint:
+    return JsonCheckpoint(
         id=as_text(row.id),
         sequence=sequence,
         step=row.step,
@@ -283,17 +294,17 @@ def _point(row: CheckpointRow, sequence: int) -> Point:
     )
 
 
-def _parts(row: CheckpointRow) -> Iterator[Part]:
+def _parts(row: CheckpointRow) -> Iterator[ListEntry]:
     for part in row.ranges:
         items = [raw_of(payload) for payload in frames(part.payload)]
         where = (part.channel, part.lineage, part.start)
-        yield Part(*where, part.before, part.count, items)
+        yield ListEntry(*where, part.before, part.count, items)
     for merge in row.merges:
-        yield Part(merge.channel, merge.lineage, merge.start, end=merge.end)
+        yield ListEntry(merge.channel, merge.lineage, merge.start, end=merge.end)
 
 
-def _writes(row: LedgerRow) -> Writes:
-    return Writes(
+def _writes(row: LedgerRow) -> WritesEntry:
+    return WritesEntry(
         base=as_text(row.base),
         task=as_text(row.task),
         path=row.path,
@@ -305,7 +316,7 @@ def _writes(row: LedgerRow) -> Writes:
 
 
 def raw_of(payload: bytes) -> Raw:
-    """A payload as JSON: itself, if it is that; a saver stores whatever bytes it is given."""
+    """Return a payload as JSON: itself if it is JSON text that survives decoding, else sealed."""
     if is_json(payload) and not payload.startswith(_SEALED):
         with suppress(msgspec.MsgspecError):
             if payload_of(_RAW.decode(payload)) == payload:
@@ -314,7 +325,7 @@ def raw_of(payload: bytes) -> Raw:
 
 
 def payload_of(raw: Raw) -> bytes:
-    """The inverse of `raw_of`."""
+    """Return the payload that `raw_of` encoded."""
     text = bytes(raw)
     if text.startswith(_SEALED):
         return b64decode(text[len(_SEALED) : -2])
@@ -322,12 +333,12 @@ def payload_of(raw: Raw) -> bytes:
 
 
 def raw_text(text: str) -> Raw:
-    """JSON text as it is."""
+    """Wrap JSON text."""
     return Raw(text.encode())
 
 
 def text_of(raw: Raw) -> str:
-    """The inverse of `raw_text`."""
+    """Return the JSON text that `raw_text` wrapped."""
     return bytes(raw).decode()
 
 

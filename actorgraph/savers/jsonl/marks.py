@@ -1,12 +1,4 @@
-"""How much of each file was acknowledged: what is shorter has lost something, and is no torn end.
-
-After a crash a file may end in the middle of a save that nobody was told of. A file that was cut by
-something else looks the same. So the folder's file of marks has, for each file of lines, how long
-it was when a save of it was last acknowledged: 32 bytes in place, written after the sync of the
-lines, and not synced. It survives the process; after a power cut a mark may be older, never newer
-than the lines. A mark holds for one file, by its inode: one that is written anew has none until its
-next save. Removing the marks gives up the check, and nothing else.
-"""
+"""Marks: the acknowledged size of each file, to detect files that were cut."""
 
 import os
 import struct
@@ -17,16 +9,26 @@ from zlib import crc32
 
 from actorgraph.errors import StorageError
 
-NAME = ".marks"
+MARKS_NAME = ".marks"
 _SLOT = struct.Struct(">QQQII")
 _KEYED = struct.Struct(">QQQ")
 
 
 class Marks:
-    """The marks of a folder. Used by the folder's one writer; its readers ask `size_of`."""
+    """Acknowledged sizes of a folder's files, to detect files that were cut.
+
+    After a crash a file may end in the middle of a save that was never acknowledged. A file that
+    was cut by something else looks the same. So the file of marks has for each file its size when
+    a save of it was last acknowledged: 32 bytes in place, written after the sync of the lines, and
+    not synced. It survives the process; after a power cut a mark may be older, never newer than
+    the lines. A mark belongs to one inode: a file that is rewritten has none until its next save.
+    Removing the marks gives up this check, and nothing else.
+
+    Changed by the folder's one writer; readers call `check`.
+    """
 
     def __init__(self, folder: str) -> None:
-        self._path = Path(folder, NAME)
+        self._path = Path(folder, MARKS_NAME)
         self._descriptor = -1
         self._slots: dict[int, int] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
@@ -41,7 +43,7 @@ class Marks:
                 self._sizes[key] = (inode, size)
 
     def put(self, name: str, inode: int, size: int) -> None:
-        """A file has so many bytes, and all of them are on the disk."""
+        """Mark the size of a file whose bytes are all on the disk."""
         key = _key_of(name)
         slot = self._slots.setdefault(key, len(self._slots))
         self._sizes[key] = (inode, size)
@@ -52,12 +54,12 @@ class Marks:
             os.pwrite(self._descriptor, body + struct.pack(">II", crc32(body), 0), slot * 32)
 
     def check(self, path: str, size: int) -> None:
-        """See that a file has all that was acknowledged.
+        """Check that a file is not shorter than its mark.
 
         Args:
-            size: where its last whole line ends.
+            size: where its last complete line ends, in bytes.
         Raises:
-            StorageError: it has lost some.
+            StorageError: it is shorter.
         """
         inode, marked = self._sizes.get(_key_of(Path(path).name), (0, 0))
         if size >= marked:
@@ -65,9 +67,9 @@ class Marks:
         with suppress(OSError):
             if os.stat(path).st_ino == inode:  # noqa: PTH116 - as wherever files are read
                 raise StorageError(
-                    f"{path!r} was cut: {marked} bytes of it were acknowledged, and its whole "
-                    f"lines end at byte {size}",
-                    do="restore the file from a backup; or, to go on from what is left, remove "
+                    f"{path!r} was cut: {marked} bytes were acknowledged, but its complete lines "
+                    f"end at byte {size}",
+                    do="restore the file from a backup; or, to continue with what is left, remove "
                     f"{str(self._path)!r} while the saver is closed",
                 )
 

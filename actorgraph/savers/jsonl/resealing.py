@@ -1,4 +1,8 @@
-"""The payloads of a line, made anew by a resealer."""
+"""Copies, removals and re-encryption: write a new file beside the old one, then rename it.
+
+Until the rename the old file is untouched, so a crash or a full disk changes nothing. The folder's
+one writer does it, so no save comes in between. A file that would have no line is removed.
+"""
 
 from actorgraph.codec.frames import frames
 from actorgraph.savers.jsonl.lines import Line, payload_of, raw_of
@@ -6,11 +10,11 @@ from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import Resealer
 
 
-def resealed(line: Line, resealer: Resealer) -> Line:
-    """The line, with other payloads.
+def resealed_line(line: Line, resealer: Resealer) -> Line:
+    """Re-encrypt the payloads of a line, in place; return it.
 
     Raises:
-        EncryptionError: one of them can't be read.
+        EncryptionError: a payload can't be decrypted.
     """
     namespace = line.namespace
     for value in line.values:

@@ -1,9 +1,4 @@
-"""Copies and removals: a file is written anew beside the old one, and takes its name at the end.
-
-Until the rename the old file is untouched, so a crash or a full disk changes nothing. The one
-writer of the folder does it, so no save comes in between. A file that would have no line is
-removed.
-"""
+"""Copies and removals of threads, by rewriting files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,8 +12,8 @@ from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import TEMPORARY, Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, Value, encode_line, raw_of, raw_text, text_of
-from actorgraph.savers.jsonl.resealing import resealed
+from actorgraph.savers.jsonl.lines import Line, ValueEntry, encode_line, raw_of, raw_text, text_of
+from actorgraph.savers.jsonl.resealing import resealed_line
 from actorgraph.savers.judge import refused_copy
 from actorgraph.savers.retention import CheckpointSummary, RemovalPlan, held_whole, plan_removal
 from actorgraph.values.commits import Outcome, Refused, Stored
@@ -36,17 +31,18 @@ _CHUNK = 1 << 20
 Change = Callable[[Line], Line]
 
 
-def keep(
+def apply_retention(
     folder: Folder,
     files: Files,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
 ) -> Outcome:
-    """Carry out a request about what a thread keeps.
+    """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Raises:
         StorageError: nothing has changed: the file is damaged, or there is no space.
         SaverBrokenError: the outcome is unknown.
     """
+    # Rewritten files hold no deleted rows already; only the epochs of deleted threads are left.
     if isinstance(request, Vacuum):
         folder.epochs.clear()
         folder.forget()
@@ -63,12 +59,12 @@ def keep(
         if isinstance(request, HoldWhole):
             return _hold(folder, files, request, index)
         if isinstance(request, Reseal):
-            _rewrite(folder, files, index, partial(resealed, resealer=request.resealer))
+            _rewrite(folder, files, index, partial(resealed_line, resealer=request.resealer))
             return Stored()
         return _remove(folder, files, request, index)
     except StorageError:
         raise
-    except CheckpointError as error:  # a payload that can't be made anew
+    except CheckpointError as error:  # the resealer can't decrypt a payload
         return Refused(error)
 
 
@@ -76,7 +72,7 @@ def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
     with folder.reading:
         try:
             index = folder.index(request.thread_id)
-        except StorageError:  # a damaged file can be deleted too
+        except StorageError:  # a damaged file can be deleted without reading it
             path = folder.file(request.thread_id)
             index = ThreadIndex(request.thread_id, path, folder.epochs.get(request.thread_id, 1))
     if index.starts or Path(index.path).exists():
@@ -95,7 +91,7 @@ def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
 
     def change(line: Line) -> Line:
         if request.resealer is not None:
-            line = resealed(line, request.resealer)
+            line = resealed_line(line, request.resealer)
         return msgspec.structs.replace(
             line, thread_id=request.thread_id, epoch=epoch, claim=None, ends=None
         )
@@ -118,7 +114,7 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
             return line
         text, blobs = held
         point.record = raw_text(text)
-        line.values.extend(Value(b.channel, b.version, raw_of(b.payload)) for b in blobs)
+        line.values.extend(ValueEntry(b.channel, b.version, raw_of(b.payload)) for b in blobs)
         return line
 
     _rewrite(folder, files, index, change)
@@ -137,7 +133,7 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
         if line.claim is not None and (run is None or line.line != index.run_line):
             line.claim = None
         line.epoch = epoch
-        return _left(line, found, index, going_on=run is not None) if found.clears else line
+        return _trimmed(line, found, index, going_on=run is not None) if found.clears else line
 
     made = _rewrite(folder, files, index, change, epoch=epoch)
     freed = index.row_count - made.row_count if found.kept is not None else 0
@@ -154,8 +150,12 @@ def _points(index: ThreadIndex) -> Iterator[CheckpointSummary]:
             )
 
 
-def _left(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool) -> Line:
-    """What is left of a line; it says that no run leaves any more, as its claim is gone."""
+def _trimmed(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool) -> Line:
+    """Remove rows from a line, in place; return it.
+
+    Args:
+        going_on: whether the thread's open run keeps its claim.
+    """
     namespace = line.namespace
     gone = {point.sequence for point in found.gone if point.namespace == namespace}
     parents = {p.sequence: parent for p, parent in found.parents if p.namespace == namespace}
@@ -165,7 +165,8 @@ def _left(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool)
             parent = parents[point.sequence]
             point.parent = None if parent is None else as_text(parent)
     line.values = [v for v in line.values if (namespace, v.channel, v.version) in found.blobs]
-    if not going_on:  # a run may go on with a list that only it remembers
+    # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
+    if not going_on:
         line.lists = [
             part
             for part in line.lists
@@ -178,6 +179,8 @@ def _left(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool)
         for entry, key in zip(line.ledger, keys, strict=True)
         if key not in found.ledgers and (found.kept is None or key in found.kept)
     ]
+    # The claim is gone, so the run's end goes too. With an open run the ends of earlier ones stay:
+    # they precede its claim, so they don't end it.
     if line.claim is None and not going_on:
         line.ends = None
     return line
@@ -192,13 +195,17 @@ def _rewrite(
     *,
     epoch: int = 0,
 ) -> ThreadIndex:
-    """Write a file of changed lines, and let it take the place of the target's, default the source.
+    """Write a file of changed lines, and replace a thread's file by it.
 
     Args:
-        epoch: of the thread, in case that no line is left; default the target's.
+        source: index of the file to read.
+        change: returns a changed line; lines without rows are left out.
+        target: index of the file to replace; default `source`.
+        epoch: the thread's epoch if no line is left; default the target's.
     Returns: the new index.
     Raises:
-        StorageError: the target is as it was. SaverBrokenError: the outcome is unknown.
+        StorageError: the target is unchanged.
+        SaverBrokenError: the outcome is unknown.
     """
     target = target or source
     made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
@@ -210,10 +217,12 @@ def _rewrite(
             files.remove(temporary)
             _remove_file(folder, files, target, made.state.epoch)
             return made
-        with folder.reading:  # who reads has an index and the file that it is of
+        # One lock around the rename and the new index: readers never combine the index of one
+        # file with the lines of the other.
+        with folder.reading:
             files.rename(temporary, target.path)
             folder.remember(made)
-            if not target.starts:  # a new thread is there when its name is durable
+            if not target.starts:  # a new thread becomes visible when its name is durable
                 folder.unsynced = {target.thread_id: target}
     except OSError as error:
         with suppress(OSError):
@@ -253,7 +262,7 @@ def _write(
         files.sync(descriptor)
     finally:
         os.close(descriptor)
-    # Those that are gone keep their numbers, as long as the file is remembered.
+    # Sequence numbers of removed checkpoints are not given again while the index is in memory.
     if made.thread_id == source.thread_id:
         made.state.next_seq = source.state.next_seq
 
@@ -271,7 +280,11 @@ def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -
 
 
 def _sync_names(folder: Folder, files: Files) -> None:
-    """A file has a new name, or none: make that last."""
+    """Make a renamed or removed name durable.
+
+    Raises:
+        SaverBrokenError: the sync failed.
+    """
     try:
         files.sync_folder(folder.path)
     except OSError as error:

@@ -1,8 +1,9 @@
-"""How a batch reaches SQLite: one hop into one thread, whichever event loop runs.
+"""SQLite connections in a thread: run a function over one, from asyncio or trio.
 
 On asyncio the thread is aiosqlite's; on trio, where aiosqlite can't run, a worker thread of
-ours. Both run the same plain function over a `sqlite3.Connection`. Nothing that a caller
-cancels reaches the thread: the persistence actor is the only caller, and it shields the hop.
+anyio. Both run the same plain function over a `sqlite3.Connection`, one hop for a whole batch.
+Cancellation doesn't reach the thread: the persistence actor is the only caller, and it shields
+the hop.
 """
 
 import sqlite3
@@ -22,7 +23,7 @@ class Driver(Protocol):
     """Runs functions over one connection, one at a time, in one thread."""
 
     async def run(self, work: Work[T]) -> T:
-        """The function's result; its exception is raised here."""
+        """Run a function over the connection; return its result, or raise its exception."""
         ...
 
     async def close(self) -> None:
@@ -39,7 +40,7 @@ def _on_trio() -> bool:
 
 
 class _Hop(Generic[T]):
-    """A function on its way to the connection's thread, and its result on the way back."""
+    """A function for the connection's thread, and its result."""
 
     __slots__ = ("result", "work")
 
@@ -49,9 +50,9 @@ class _Hop(Generic[T]):
 
 
 class HopConnection(sqlite3.Connection):
-    """A connection whose `executescript` also takes a hop.
+    """A connection whose `executescript` also runs a `_Hop`.
 
-    aiosqlite hands the arguments of its public methods to the connection, in its thread. So a
+    aiosqlite passes the arguments of its public methods to the connection, in its thread. So a
     whole batch goes through one of them at the cost of one statement.
     """
 
@@ -63,13 +64,15 @@ class HopConnection(sqlite3.Connection):
         return super().executescript(script)
 
 
-class Target(msgspec.Struct, frozen=True):
-    """What to connect to, and how.
+class ConnectionSettings(msgspec.Struct, frozen=True):
+    """How to open a connection.
 
     Attributes:
+        path: a file, or a URI.
+        uri: whether `path` is a URI.
         timeout_s: seconds to wait for another process's lock.
-        connection: the class of the connection; tests give one that fails on purpose.
-        prepare: run over the new connection, in its thread.
+        connection: class of the connection; tests pass one that injects failures.
+        prepare: called with the new connection, in its thread.
     """
 
     path: str
@@ -79,49 +82,50 @@ class Target(msgspec.Struct, frozen=True):
     prepare: Work[None]
 
 
-async def open_driver(target: Target) -> Driver:
-    """The driver for the running event loop, connected and prepared."""
+async def open_driver(settings: ConnectionSettings) -> Driver:
+    """Open a connection with the driver of the running event loop, and prepare it."""
     kind = ThreadDriver if _on_trio() else AiosqliteDriver
-    return await kind.open(target)
+    return await kind.open(settings)
 
 
 class AiosqliteDriver:
-    """The thread of an aiosqlite connection; asyncio only."""
+    """Runs functions in the thread of an aiosqlite connection; asyncio only."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     @classmethod
-    async def open(cls, target: Target) -> "AiosqliteDriver":
+    async def open(cls, settings: ConnectionSettings) -> "AiosqliteDriver":
         """Connect and prepare the connection, both in its thread."""
         import aiosqlite
 
         failures: list[sqlite3.Error] = []
 
         def connected(_: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
-            # After a failed connect aiosqlite doesn't wait for its thread, which would then look
-            # for an event loop that has ended. So it connects to something, and is closed.
+            # After a failed connect aiosqlite doesn't wait for its thread, which may then call
+            # into an event loop that has ended. So connect to a database in memory instead, and
+            # close that connection below, which does wait.
             try:
-                return target.connection(target.path, *arguments, **options)
+                return settings.connection(settings.path, *arguments, **options)
             except sqlite3.Error as error:
                 failures.append(error)
-                return target.connection(":memory:", *arguments, **options)
+                return settings.connection(":memory:", *arguments, **options)
 
         connection: Any = None
         with anyio.CancelScope(shield=True):
             connection = await aiosqlite.connect(
-                target.path,
+                settings.path,
                 factory=connected,
                 isolation_level=None,
-                uri=target.uri,
-                timeout=target.timeout_s,
+                uri=settings.uri,
+                timeout=settings.timeout_s,
                 cached_statements=256,
             )
         driver = cls(connection)
         try:
             if failures:
                 raise failures[0]
-            await driver.run(target.prepare)
+            await driver.run(settings.prepare)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await driver.close()
@@ -140,28 +144,28 @@ class AiosqliteDriver:
 
 
 class ThreadDriver:
-    """A worker thread at a time, by anyio; trio, and any other loop."""
+    """Runs functions in a worker thread of anyio, one at a time; trio, and any other loop."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._limiter = anyio.CapacityLimiter(1)
 
     @classmethod
-    async def open(cls, target: Target) -> "ThreadDriver":
+    async def open(cls, settings: ConnectionSettings) -> "ThreadDriver":
         """Connect and prepare the connection, both in a worker thread."""
 
         def connect() -> sqlite3.Connection:
             connection = sqlite3.connect(
-                target.path,
-                factory=target.connection,
+                settings.path,
+                factory=settings.connection,
                 isolation_level=None,
-                uri=target.uri,
-                timeout=target.timeout_s,
+                uri=settings.uri,
+                timeout=settings.timeout_s,
                 cached_statements=256,
                 check_same_thread=False,
             )
             try:
-                target.prepare(connection)
+                settings.prepare(connection)
             except BaseException:
                 connection.close()
                 raise

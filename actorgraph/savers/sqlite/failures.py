@@ -1,4 +1,4 @@
-"""SQLite's errors by kind: what the caller may do differs, so the types do.
+"""SQLite's errors for savers, by what the caller can do about them.
 
 Source: https://www.sqlite.org/rescode.html. A failed COMMIT or an I/O error leaves the outcome
 unknown (PostgreSQL's fsync experience of 2018): the saver stops instead of trying again.
@@ -13,13 +13,13 @@ _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM
 _BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def is_undecoded(error: sqlite3.Error) -> bool:
-    """Whether a row has text that is no UTF-8."""
+def is_invalid_utf8(error: sqlite3.Error) -> bool:
+    """Whether a row could not be read because its text is not valid UTF-8."""
     return "Could not decode to UTF-8" in str(error)
 
 
 def file_damaged(error: sqlite3.Error) -> StorageError:
-    """The error of a read that the file doesn't allow."""
+    """Return the error of a query that failed because the file is damaged."""
     found = StorageError(
         f"SQLite can't read the rows: {error}",
         do="check the file with `PRAGMA integrity_check`, or restore it from a backup",
@@ -28,11 +28,11 @@ def file_damaged(error: sqlite3.Error) -> StorageError:
     return found
 
 
-def translate(error: sqlite3.Error, *, committing: bool) -> StorageError:
-    """The error that callers see.
+def translate_for_saver(error: sqlite3.Error, *, committing: bool) -> StorageError:
+    """Translate SQLite's error to the one that the caller of a saver sees.
 
     Args:
-        committing: whether the COMMIT itself failed.
+        committing: whether COMMIT itself failed, so that the outcome is unknown.
     """
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
@@ -54,7 +54,7 @@ def translate(error: sqlite3.Error, *, committing: bool) -> StorageError:
     if primary in _CLOSED:
         return StorageError(
             f"the database can't be written: {error}",
-            do="check the permissions of the file and of its folder, where SQLite writes beside "
-            "it, and that the disk isn't mounted read-only; nothing of this save was stored",
+            do="check the permissions of the file and of its folder, where SQLite keeps its log, "
+            "and that the disk isn't mounted read-only; nothing of this save was stored",
         )
     return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")

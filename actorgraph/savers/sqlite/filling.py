@@ -1,4 +1,4 @@
-"""A new database file out of the rows of another kind of store: all of them, or no file."""
+"""Create a database file from the rows of another kind of saver: all of them, or no file."""
 
 import sqlite3
 from collections.abc import Generator, Iterable
@@ -9,8 +9,8 @@ from typing import Any
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.sqlite import schema, system_schema
-from actorgraph.savers.sqlite.backup import check_free, make_private, sync_folder
-from actorgraph.savers.sqlite.failures import translate
+from actorgraph.savers.sqlite.failures import translate_for_saver
+from actorgraph.savers.sqlite.whereabouts import check_free, make_private, sync_folder
 
 ROWS_AT_ONCE = 200
 
@@ -38,29 +38,30 @@ INSERTS = {
     "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
     "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
 }
-"""Leases are left out: whoever has them has no part in the copy. `crc` comes with the rows."""
+"""Table -> statement. Leases are not copied: their owners don't use the copy. Rows bring their
+own `crc`."""
 
 
-class Filler:
-    """Takes the rows of tables, in the order of `INSERTS`'s columns."""
+class DatabaseFiller:
+    """Inserts rows of tables, with the columns of `INSERTS`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows, some at a time."""
+        """Insert rows, `ROWS_AT_ONCE` at a time."""
         left = iter(rows)
         while some := list(islice(left, ROWS_AT_ONCE)):
             self._connection.executemany(INSERTS[table], some)
 
 
 @contextmanager
-def new_database(dest: str) -> Generator[Filler]:
-    """Make a database at `dest`; it has its name once it is whole and on the disk.
+def new_database(dest: str) -> Generator[DatabaseFiller]:
+    """Create a database at `dest`; it gets its name when it is complete and synced.
 
     Raises:
-        InvalidConfigError: there is something at `dest`.
-        StorageError: it can't be written; nothing is left of it.
+        InvalidConfigError: `dest` exists.
+        StorageError: it can't be written; the partial file is removed.
     """
     check_free(dest)
     part = Path(f"{dest}.part")
@@ -72,7 +73,7 @@ def new_database(dest: str) -> Generator[Filler]:
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
             connection.execute("BEGIN")
-            yield Filler(connection)
+            yield DatabaseFiller(connection)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -81,7 +82,7 @@ def new_database(dest: str) -> Generator[Filler]:
         part.unlink(missing_ok=True)
         Path(f"{part}-journal").unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error):
-            raise translate(error, committing=False) from error
+            raise translate_for_saver(error, committing=False) from error
         if isinstance(error, OSError):
             raise StorageError(
                 f"can't write the backup {dest!r}: {error}",

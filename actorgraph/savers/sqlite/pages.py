@@ -1,6 +1,11 @@
-"""Pages of checkpoints: the values and ledgers of all of them in one statement.
+"""Queries, as plain functions over a `sqlite3.Connection` of their own.
 
-What several checkpoints share, such as the rows of a growing list, is read once.
+Consistent  each list of queries runs inside one read transaction, so that the rows of a checkpoint
+            belong together whatever is written meanwhile
+Short       the transaction ends before the answers are used: a slow reader blocks nothing
+Pages       the values and pending writes of a page of checkpoints are read with one statement, and
+            what several checkpoints share, such as the rows of a growing list, once
+Damage      fails only the query that meets it; a page of all threads leaves such rows out
 """
 
 import sqlite3
@@ -15,22 +20,22 @@ from actorgraph.values.commits import CheckpointRow, LedgerRow, StoredCheckpoint
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 
 Place = tuple[int, str]
-"""The store's key of a thread, and a namespace."""
+"""The integer key of a thread, and a namespace."""
 
 
-def place_and_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
-    """What a row of `checkpoints` says.
+def checked_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+    """Parse a row of `checkpoints` and verify its checksum.
 
     Raises:
         StorageError: it is damaged.
     """
-    place, row = taken(columns)
+    place, row = parsed_row(columns)
     check_point(columns[1], place[1], columns[3], row, columns[-1])
     return place, row
 
 
-def taken(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
-    """The same, whatever it says."""
+def parsed_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+    """Parse a row of `checkpoints` without verifying it."""
     key, _, namespace, _, identifier, parent, step, source, run, following, *more = columns
     metadata, text, _ = more
     row = CheckpointRow(
@@ -47,7 +52,7 @@ def taken(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
 
 
 def ledger_row(thread_id: str, namespace: str, entry: tuple[Any, ...]) -> LedgerRow:
-    """What a row of `writes` says.
+    """Parse a row of `writes` and verify its checksum.
 
     Raises:
         StorageError: it is damaged.
@@ -58,11 +63,11 @@ def ledger_row(thread_id: str, namespace: str, entry: tuple[Any, ...]) -> Ledger
     return check_writes(thread_id, namespace, row, crc)
 
 
-class _Values:
-    """What a page's checkpoints hold, by place.
+class _PageValues:
+    """Values and pending writes of a page's checkpoints, by place.
 
     Args:
-        threads: the store's key of a thread -> its id.
+        threads: integer key of a thread -> its id.
     """
 
     def __init__(self, threads: dict[int, str]) -> None:
@@ -73,7 +78,11 @@ class _Values:
         self.ledgers: dict[tuple[Place, bytes], list[LedgerRow]] = {}
 
     def read(self, connection: sqlite3.Connection, needs: dict[str, str]) -> None:
-        """Read the rows that are needed."""
+        """Read rows.
+
+        Args:
+            needs: keys of the rows, as JSON: "ledgers", "blobs" and "lists".
+        """
         for kind, thread, namespace, *columns in connection.execute(sql.SELECT_VALUES, needs):
             place, named = (thread, namespace), self._threads[thread]
             if kind == sql.OF_LEDGER:
@@ -90,8 +99,8 @@ class _Values:
             self.ends[place, channel, number] = end
 
     def checkpoint(self, columns: tuple[Any, ...], record: Record) -> StoredCheckpoint:
-        """One checkpoint, whose row was checked, with what it holds of them."""
-        place, row = taken(columns)
+        """Put one checkpoint together, from its row, which was verified, and these values."""
+        place, row = parsed_row(columns)
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
         keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
         found = StoredCheckpoint(
@@ -113,17 +122,17 @@ class _Values:
         return whole(found, record)
 
 
-def read_whole(
+def read_checkpoints(
     connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
 ) -> list[StoredCheckpoint]:
-    """Checkpoints with their values and ledgers, without ancestors.
+    """Read checkpoints with their values and pending writes, without ancestors.
 
     Args:
         rows: of `checkpoints`, as `schema.CHECKPOINT_COLUMNS` has them.
     """
     if not rows:
         return []
-    points = [(columns, decode_record(place_and_row(columns)[1].record)) for columns in rows]
+    points = [(columns, decode_record(checked_row(columns)[1].record)) for columns in rows]
     ledgers: list[list[Any]] = []
     blobs: dict[tuple[Any, ...], None] = {}
     lists: dict[tuple[Any, ...], int] = {}
@@ -135,7 +144,7 @@ def read_whole(
             for lineage, end in chain:
                 key = (*place, channel, lineage)
                 lists[key] = max(end, lists.get(key, 0))
-    values = _Values({columns[0]: columns[1] for columns in rows})
+    values = _PageValues({columns[0]: columns[1] for columns in rows})
     needs = {
         "ledgers": ledgers,
         "blobs": [*blobs],

@@ -1,9 +1,4 @@
-"""Reads, as plain functions over a `sqlite3.Connection` of their own.
-
-Each list of queries runs inside one read transaction, so that the rows of a checkpoint belong
-together whatever is being written meanwhile; it ends before the answer is used, so a reader
-that pauses holds nothing.
-"""
+"""Queries, as plain functions over a `sqlite3.Connection` of their own."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -23,9 +18,9 @@ from actorgraph.savers.soundness import (
 )
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
-from actorgraph.savers.sqlite.failures import file_damaged, is_undecoded, translate
-from actorgraph.savers.sqlite.pages import ledger_row, place_and_row, read_whole, taken
-from actorgraph.savers.sqlite.retention import count, threads
+from actorgraph.savers.sqlite.failures import file_damaged, is_invalid_utf8, translate_for_saver
+from actorgraph.savers.sqlite.pages import checked_row, ledger_row, parsed_row, read_checkpoints
+from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -49,12 +44,12 @@ _COLUMNS = frozenset({"source", "step"})
 def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[Any]:
     """Answer the queries, in order, from one state of the database.
 
-    Rows are fetched before they are looked at: an error about one of them holds the frames that
-    it went through, and an unread cursor there would hold this state for all queries to come.
-
     Raises:
-        StorageError: the database refused.
+        StorageError: the database failed. An error of one row is returned as its query's answer.
     """
+    # All functions below fetch rows before they look at them. An error keeps its traceback's
+    # frames alive, and an unread cursor in one of them would hold this read transaction open, so
+    # that later queries on the connection would see its old state.
     try:
         connection.execute("BEGIN")
         try:
@@ -62,33 +57,35 @@ def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> lis
         finally:
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise translate(error, committing=False) from error
+        raise translate_for_saver(error, committing=False) from error
 
 
 def _answer_or_error(connection: sqlite3.Connection, query: Query) -> Any:
-    """The answer, or the error that this query alone deserves: its batch is other people's."""
+    """Return the answer, or the error of this query: other callers' queries share the batch."""
     try:
         return _answer(connection, query)
     except sqlite3.OperationalError as error:
-        if not is_undecoded(error):
+        if not is_invalid_utf8(error):
             raise
     except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
-        return _own(query, error)
-    connection.text_factory = _text_of
+        return _query_error(query, error)
+    # Text that isn't UTF-8 fails before sqlite3 returns the row. Read again leniently: then the
+    # row's verification fails, with an error about that row.
+    connection.text_factory = _lenient_text
     try:
         return _answer(connection, query)
     except Exception as error:  # noqa: BLE001 - as above
-        return _own(query, error)
+        return _query_error(query, error)
     finally:
         connection.text_factory = str
 
 
-def _text_of(raw: bytes) -> str:
-    """Text, or what shows that it is none."""
+def _lenient_text(raw: bytes) -> str:
+    """Decode text; invalid bytes become lone surrogates."""
     return raw.decode(errors="surrogateescape")
 
 
-def _own(query: Query, error: Exception) -> Exception:
+def _query_error(query: Query, error: Exception) -> Exception:
     if isinstance(error, sqlite3.DatabaseError):
         error = file_damaged(error)
     return unreadable(getattr(query, "thread_id", None), error)
@@ -98,9 +95,9 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
     if isinstance(query, LoadCheckpoint):
         return _load(connection, query)
     if isinstance(query, ListThreads):
-        return threads(connection, query)
+        return list_threads(connection, query)
     if isinstance(query, CountCheckpoints):
-        return count(connection, query)
+        return count_checkpoints(connection, query)
     if isinstance(query, ListRuns | ReadEvents):
         return systems.answer(connection, query)
     return _page(connection, query)
@@ -132,32 +129,32 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
         checkpoint=_loaded(connection, row, query) if row else None,
         head=head,
         open_run=_open_run(connection, query.thread_id, run) if run else None,
-        version_floor=decode_record(place_and_row(newest)[1].record).floor if newest else 0,
+        version_floor=decode_record(checked_row(newest)[1].record).floor if newest else 0,
     )
 
 
 def _loaded(
     connection: sqlite3.Connection, columns: tuple[Any, ...], query: LoadCheckpoint
 ) -> StoredCheckpoint:
-    """A checkpoint with what the query asks for besides."""
+    """Read a checkpoint, with ancestors and its parent's pending writes if asked for."""
     stored = _whole(connection, columns, ancestors=query.ancestors)
     if not query.parent:
         return stored
-    _, row = place_and_row(columns)
+    _, row = checked_row(columns)
     return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, columns, row.parent))
 
 
 def _ledger(
     connection: sqlite3.Connection, columns: tuple[Any, ...], point: bytes | None
 ) -> tuple[LedgerRow, ...]:
-    """The rows beside a checkpoint of the thread of `columns`; nothing for None."""
+    """Read the pending writes beside a checkpoint of the thread of `columns`; () for None."""
     key, thread_id, namespace = columns[:3]
     found = connection.execute(sql.SELECT_WRITES, (key, namespace, point)).fetchall()
     return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
 
 
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> OpenRun | None:
-    """The run that a thread's row names, unless it has ended."""
+    """Read the run that a thread's row names; None if it has ended."""
     claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
     return open_run(thread_id, run, claim)
 
@@ -165,8 +162,8 @@ def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> Ope
 def _whole(
     connection: sqlite3.Connection, columns: tuple[Any, ...], *, ancestors: bool
 ) -> StoredCheckpoint:
-    """A checkpoint with its ledger and, if asked for, the ancestors that its deltas need."""
-    _, row = place_and_row(columns)
+    """Read a checkpoint with its pending writes and, if asked for, its deltas' ancestors."""
+    _, row = checked_row(columns)
     record = decode_record(row.record)
     ledger = _ledger(connection, columns, row.id)
     above = _ancestors(connection, columns, row, record) if ancestors and record.deltas else ()
@@ -185,7 +182,7 @@ def _ancestors(
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
     for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
-        _, above = place_and_row(columns)
+        _, above = checked_row(columns)
         whole = decode_record(above.record)
         ends = left.difference(whole.deltas)
         left -= ends
@@ -201,8 +198,8 @@ def _checkpoint(
     ledger: tuple[LedgerRow, ...],
     ancestors: tuple[StoredCheckpoint, ...] = (),
 ) -> StoredCheckpoint:
-    """A checkpoint, whose row was checked, with the values that a record names."""
-    place, row = taken(columns)
+    """Put a checkpoint together from its row, which was verified, and a record's values."""
+    place, row = parsed_row(columns)
     whose = (columns[1], place[1])
     versions = [[channel, record.version_of(channel)] for channel in record.blobs]
     blobs: dict[str, bytes] = {}
@@ -249,37 +246,37 @@ def _page(connection: sqlite3.Connection, query: ListCheckpoints) -> list[Stored
         statement = sql.SELECT_PAGE_OF_ALL if query.namespace is None else sql.SELECT_PAGE
     rows = connection.execute(statement[query.oldest_first], _values(query)).fetchall()
     try:
-        return _shown(connection, rows, query)
+        return _read_page(connection, rows, query)
     except sqlite3.OperationalError:
         raise
     except Exception:
         if query.thread_id is not None:
             raise
-    return _shown_apart(connection, rows, query)
+    return _read_page_row_by_row(connection, rows, query)
 
 
-def _shown(
+def _read_page(
     connection: sqlite3.Connection, rows: list[tuple[Any, ...]], query: ListCheckpoints
 ) -> list[StoredCheckpoint]:
-    """The checkpoints of a page's rows."""
+    """Read the checkpoints of a page's rows."""
     if query.bare:
         for row in rows:
-            place_and_row(row)
+            checked_row(row)
         return [_checkpoint(connection, row, Record(), ()) for row in rows]
     if query.ancestors and any('"deltas"' in row[-2] for row in rows):
         return [_whole(connection, row, ancestors=True) for row in rows]
-    return read_whole(connection, rows)
+    return read_checkpoints(connection, rows)
 
 
-def _shown_apart(
+def _read_page_row_by_row(
     connection: sqlite3.Connection, rows: list[tuple[Any, ...]], query: ListCheckpoints
 ) -> list[StoredCheckpoint]:
-    """A page of all threads without those of its rows that can't be read."""
+    """Read a page of all threads row by row, leaving out rows that can't be read."""
     found: list[StoredCheckpoint] = []
     errors: list[Exception] = []
     for row in rows:
         try:
-            found += _shown(connection, [row], query)
+            found += _read_page(connection, [row], query)
         except sqlite3.OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
@@ -289,7 +286,7 @@ def _shown_apart(
 
 
 def _values(query: ListCheckpoints) -> dict[str, Any]:
-    """What the statement of a page compares with."""
+    """Return the parameters of a page's statement."""
     where = dict(query.where)
     metadata = {k: v for k, v in where.items() if k not in _COLUMNS}
     identifier, named, seq = query.after or (None, None, None)

@@ -1,4 +1,8 @@
-"""The payloads of a thread's rows, made anew by a resealer, inside the transaction of a batch."""
+"""Copies, removals and re-encryption of threads, inside the transaction of a batch.
+
+`savers.retention` decides which rows go; here are the statements that do it. Re-encryption
+(`Reseal`, or a copy with a resealer) reads and verifies every row before it changes the first one.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -33,16 +37,20 @@ WHERE thread = ?1 AND namespace = ?4 AND checkpoint = ?5 AND task = ?6 AND idx =
 _SET_INPUT = "UPDATE runs SET input = ?, crc = ? WHERE run = ?"
 
 Changes = list[tuple[str, Sequence[tuple[object, ...]]]]
-"""Statements, each with the rows that it is executed for."""
+"""Statements, each with the parameter rows to execute it with."""
 
 
-def resealed(
+def resealed_rows(
     connection: sqlite3.Connection, source: ThreadState, target: ThreadState, resealer: Resealer
 ) -> Changes:
-    """What gives each row of `target` the payload for the one of `source` that it is a copy of.
+    """Return the changes that re-encrypt a thread's rows; nothing is written yet.
 
-    Raises: what the resealer raises.
+    Args:
+        source: the thread whose payloads are read.
+        target: the thread whose rows get the new payloads: `source`, or a copy of it.
+    Raises:
         StorageError: a row is damaged.
+        EncryptionError: the resealer can't read a payload.
     """
     remaking = Remaking(resealer, source.thread_id, target.thread_id)
     found: Changes = [
@@ -65,7 +73,7 @@ def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[obje
     return [(thread.row, *row) for row in rows]
 
 
-def carry_out(connection: sqlite3.Connection, changes: Changes) -> None:
-    """Execute what `resealed` found."""
+def execute_changes(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Execute the changes that `resealed_rows` returned."""
     for statement, rows in changes:
         connection.executemany(statement, rows)

@@ -1,4 +1,4 @@
-"""Copies and removals over one connection, inside the transaction of a batch."""
+"""Copies and removals of threads, inside the transaction of a batch."""
 
 import sqlite3
 from typing import Any
@@ -17,8 +17,8 @@ from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.soundness import check_head, sound_points, sound_threads, unreadable
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
-from actorgraph.savers.sqlite.failures import is_undecoded
-from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
+from actorgraph.savers.sqlite.failures import is_invalid_utf8
+from actorgraph.savers.sqlite.resealing import Changes, execute_changes, resealed_rows
 from actorgraph.values.commits import Outcome, Refused, Stored
 from actorgraph.values.retention import (
     CopyThread,
@@ -34,15 +34,15 @@ from actorgraph.values.retention import (
 _UUID_CHARS = 36
 
 
-def keep(
+def apply_retention(
     connection: sqlite3.Connection,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
     thread: ThreadState,
 ) -> Outcome:
-    """Carry out a request about what a thread keeps.
+    """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Args:
-        thread: the request's; changed to what is stored then.
+        thread: the request's thread; updated to the state that is stored.
     """
     if isinstance(request, DeleteThread):
         return _delete(connection, thread)
@@ -52,19 +52,19 @@ def keep(
         return _hold(connection, request, thread)
     if isinstance(request, Reseal):
         return _reseal(connection, request, thread)
-    if isinstance(request, Vacuum):  # its work is done after the batch: see `vacuum`
+    if isinstance(request, Vacuum):  # carried out after the batch's transaction: see `vacuum`
         return Stored()
     return _remove(connection, request, thread)
 
 
-def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
-    """The answer to `ListThreads`."""
+def list_threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
+    """Answer `ListThreads`."""
     if query.older is not None:
         found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
         old = [thread_id for (thread_id,) in found]
         if query.runs is None or not old:
             return old
-        named = threads(connection, ListThreads(query.runs))
+        named = list_threads(connection, ListThreads(query.runs))
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
@@ -79,9 +79,11 @@ def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
     for statement in system_schema.DELETE_THREAD:
         connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
+    # The thread's row stays, with a higher epoch: a run that is still going on is refused instead
+    # of bringing the thread back.
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=counts[0])  # the first statement's: the checkpoints
+    return Stored(removed=counts[0])  # the first statement deletes the checkpoints
 
 
 def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadState) -> Outcome:
@@ -97,14 +99,15 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
         check_head((request.source, epoch, run, next_seq, head), crc)
         if request.resealer is not None:
             where = ThreadState(request.source, source)
-            changes = resealed(connection, where, thread, request.resealer)
+            changes = resealed_rows(connection, where, thread, request.resealer)
     except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
         return _refused(request.source, error)
+    # Checksums cover the thread id, combined by exclusive or: the statements exchange that part.
     other = thread_sum(request.source) ^ thread_sum(request.thread_id)
     for statement in sql.COPY_THREAD:
         named = {"source": source, "target": thread.row, "other": other}
         connection.execute(statement, named)
-    carry_out(connection, changes)
+    execute_changes(connection, changes)
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
@@ -112,8 +115,8 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
 
 
 def _refused(thread_id: str, error: Exception) -> Outcome:
-    """The outcome of a request whose thread has a row that can't be read."""
-    if isinstance(error, sqlite3.Error) and not is_undecoded(error):
+    """Refuse a request because a row of its thread can't be read."""
+    if isinstance(error, sqlite3.Error) and not is_invalid_utf8(error):
         raise error
     return Refused(unreadable(thread_id, error))
 
@@ -121,10 +124,10 @@ def _refused(thread_id: str, error: Exception) -> Outcome:
 def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
     if thread.row is not None:
         try:
-            changes = resealed(connection, thread, thread, request.resealer)
+            changes = resealed_rows(connection, thread, thread, request.resealer)
         except Exception as error:  # noqa: BLE001 - as above
             return _refused(thread.thread_id, error)
-        carry_out(connection, changes)
+        execute_changes(connection, changes)
     return Stored()
 
 
@@ -146,26 +149,26 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
     return Stored()
 
 
-def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
-    """The answer to `CountCheckpoints`."""
+def count_checkpoints(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
+    """Answer `CountCheckpoints`."""
     where = {"thread": query.thread_id, "namespace": query.namespace}
     return connection.execute(sql.COUNT_CHECKPOINTS, where).fetchone()[0]
 
 
 def vacuum(connection: sqlite3.Connection) -> None:
-    """Rewrite the file without what was removed, and empty its log; outside of transactions.
+    """Rewrite the file without deleted rows, and empty its log; outside of transactions.
 
     Raises:
-        StorageBusyError: another process has been reading for too long, so that the log, which
-            still has what was removed, can't be emptied.
+        StorageBusyError: another process is reading, so that the log, which still holds deleted
+            rows, can't be emptied.
     """
     connection.execute(sql.FORGET_DELETED)
     connection.execute("VACUUM")
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise StorageBusyError(
-            "another process is reading the database: its log still has what was removed",
-            do="call vacuum() again when nobody reads for long",
+            "another process is reading the database: its log still holds deleted rows",
+            do="call vacuum() again when no process has a long read transaction open",
         )
 
 
@@ -174,9 +177,9 @@ def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:
 
 
 def head_row(thread: ThreadState) -> tuple[object, ...]:
-    """The parameters of `schema.UPDATE_THREAD`."""
-    said = (thread.next_seq, thread.heads.get(""), thread.run)
-    return (*said, head_sum(thread.thread_id, *said), thread.row)
+    """Return the parameters of `schema.UPDATE_THREAD`."""
+    columns = (thread.next_seq, thread.heads.get(""), thread.run)
+    return (*columns, head_sum(thread.thread_id, *columns), thread.row)
 
 
 def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
@@ -192,7 +195,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
         thread.run = None
     freed = 0
     if found.clears:
-        freed = _take_out(connection, thread, found)
+        freed = _delete_rows(connection, thread, found)
         thread.heads = {}
         head = connection.execute(sql.SELECT_HEAD, (thread.row, "")).fetchone()
         thread.heads[""] = head[0] if head else None
@@ -202,8 +205,11 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:
-    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:
+    """Delete the rows of a removal.
+
+    Returns: how many rows of values, and of writes without a checkpoint, were deleted.
+    """
     row, writes = thread.row, 0
     connection.executemany(
         sql.DELETE_CHECKPOINT, [(row, point.namespace, point.sequence) for point in found.gone]
@@ -225,7 +231,8 @@ def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Remova
     if found.kept is not None:
         writes = connection.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
-    if thread.run is None:  # a run may go on with a list that only it remembers
+    # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
+    if thread.run is None:
         ranges = connection.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [(row, *key) for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         connection.executemany(sql.DELETE_RANGE, beyond)

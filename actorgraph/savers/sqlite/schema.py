@@ -1,9 +1,15 @@
-"""The tables, as SQL text. `PRAGMA user_version` holds the schema's version.
+"""Tables of checkpoints and every statement over them; upgrades of older files.
 
-`threads` and `runs` are what a commit is judged by. `checkpoints` has one row per superstep,
-its `record` JSON; values are in `blobs` and `ranges`; `writes` is the append-only ledger beside
-the checkpoints. `thread` is the key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
-`savers.checksums`; rows that version 1 has written have none.
+threads      epoch, head and open run of each thread: `judge` decides by them
+runs         claims of runs, with inputs that no checkpoint holds
+checkpoints  one row per superstep; `record` is JSON, see `codec.records`
+blobs        values of channels, one row per version
+ranges       items of growing lists, several per row
+writes       pending writes of tasks beside a checkpoint; append-only
+events       events of ActorSystems' runs; their other tables are in `system_schema`
+
+`thread` is the integer key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
+`savers.checksums`; rows that version 1 wrote have none. `PRAGMA user_version` holds the version.
 """
 
 SCHEMA_VERSION = 2
@@ -164,7 +170,8 @@ DELETE_THREAD = (
     """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, removed = 1,
         crc = NULL WHERE thread = ?""",
 )
-# Exclusive or, which SQLite has no operator for. NULL stays NULL.
+# Exclusive or, for which SQLite has no operator: exchanges one part of a checksum for another
+# without reading the row's values. NULL stays NULL.
 _OTHER = "(crc | :other) - (crc & :other)"
 COPY_THREAD = (
     f"""INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
@@ -239,8 +246,8 @@ WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread)
     OR EXISTS (SELECT 1 FROM runs r WHERE r.thread = t.thread AND r.input IS NOT NULL)
 ORDER BY thread_id
 """
-# A thread's first row is its oldest, so it is most often the only one read. An index on `created`
-# would make each insert of a checkpoint a third slower, for a query that is asked once an hour.
+# A thread's first row is its oldest, so usually only one row per thread is read. An index on
+# `created` would make each insert of a checkpoint a third slower, for a query of once an hour.
 SELECT_THREADS_OLDER = """
 SELECT thread_id FROM threads t WHERE EXISTS (
     SELECT 1 FROM checkpoints c WHERE c.thread = t.thread AND c.created < ?) ORDER BY thread_id
@@ -348,9 +355,11 @@ _ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMI
 SELECT_PAGE = {oldest: f"{_PAGE} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_ALL = {oldest: f"{_PAGE_OF_ALL} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BEHIND.items()}
-"""Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
+"""Oldest first? -> statement of a page of one namespace, of one thread, of all threads."""
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
+# One statement for all values of a page. CROSS JOIN fixes the order of the loops in SQLite: the few
+# keys of `json_each` outside, index lookups inside.
 SELECT_VALUES = f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
     w.payload, w.crc

@@ -1,6 +1,7 @@
-"""Runs, events and owners of ActorSystems, over one connection, inside a batch's transaction.
+"""Runs, events and leases of ActorSystems, over one connection, inside a batch's transaction.
 
-A lease ends by the database's clock: SQLite's own, in seconds since 1970.
+Leases expire by SQLite's clock, in seconds since 1970: processes that share the file compare one
+clock, not their own.
 """
 
 import sqlite3
@@ -35,22 +36,23 @@ from actorgraph.values.systems import (
 )
 
 
-class Owned:
-    """What the runs of a batch have said, and is not written yet.
+class BatchSystemRuns:
+    """Runs of ActorSystems as a batch changes them, before its rows are written.
 
     Attributes:
-        rows: of new runs. begun: runs whose own saves have claimed their threads. left: those
-            whose own saves say how they have left.
+        rows: rows of new runs.
+        begun: runs whose own saves have claimed their threads.
+        finished: runs whose own saves have ended them.
     """
 
     def __init__(self) -> None:
         self.rows: list[tuple[object, ...]] = []
         self.begun: set[bytes | None] = set()
-        self.left: set[bytes | None] = set()
+        self.finished: set[bytes | None] = set()
         self._put: dict[str, dict[bytes, RunRow]] = {}
 
     def put(self, connection: sqlite3.Connection, request: PutRun) -> Outcome:
-        """Take the row of a new run, unless its thread is busy."""
+        """Accept a new run, or refuse it with `if_busy="reject"` where its thread is busy."""
         if request.if_busy == "reject":
             refused = refused_row(request, self._open_runs(connection, request.thread_id))
             if refused is not None:
@@ -63,10 +65,11 @@ class Owned:
     def before_claim(
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
     ) -> LeaseLostError | ThreadBusyError | None:
-        """Note who owns a thread, and whether it is leased; why a system's run may not begin."""
+        """Set the thread's owner and lease for `judge`; return why a system's run may not begin."""
         found = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
         thread.owner = found[0] if found else None
         if commit.owner is None and thread.owner is None:
+            # Graphs that run without an ActorSystem pay for no further query.
             thread.leased = False
             return None
         others = self._open_runs(connection, thread.thread_id)
@@ -94,18 +97,18 @@ class Owned:
         return [
             OpenRun(run, owner, bool(claimed) or run in self.begun, bool(alive))
             for run, owner, claimed, alive in rows
-            if run not in self.left
+            if run not in self.finished
         ]
 
 
-def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
-    """Note the epoch that a thread has now."""
+def reload_epoch(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
+    """Read a thread's epoch again, after a request that may have raised it."""
     if thread is not None:
         (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
 
 
 def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
-    """Carry out a request; `PutRun` is `Owned.put`'s."""
+    """Carry out a request; `PutRun` goes to `BatchSystemRuns.put`."""
     match request:
         case RenewOwner(owner, lease_s):
             connection.execute(sql.RENEW, (owner, lease_s))
@@ -135,6 +138,7 @@ def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> N
     found = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
     if found is not None:
         graph, created, metadata = found
+        # The checksum covers only columns that never change, so the others may be anything here.
         where = (request.run, request.thread_id, graph, "", 0, False, None)
         crc = system_sum(RunRow(*where, created, metadata, payload))
         connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
@@ -160,7 +164,7 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
 
 
 def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
-    """Answer a read."""
+    """Answer `ListRuns` or `ReadEvents`."""
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit)).fetchall()

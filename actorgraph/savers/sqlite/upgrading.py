@@ -1,4 +1,4 @@
-"""Bringing a file of an older version to this one, in one transaction; its rows stay."""
+"""Upgrade a database of an older schema version, in one transaction and without rewriting rows."""
 
 import sqlite3
 
@@ -34,28 +34,29 @@ CHECKSUM_COLUMNS = (
         "ALTER TABLE system_runs ADD COLUMN crc INTEGER",
     ),
 )
-"""What version 1 lacks: how to see whether it is there, and how to add it."""
+"""For each table: the pragma that lists its columns, and the statement that adds `crc`."""
 SET_VERSION = "PRAGMA user_version = 2"
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Add the columns that version 1 didn't have, and shut it out; no row is rewritten.
+    """Upgrade from version 1: add its missing columns, and lock out processes that still use it.
 
     Args:
         connection: in autocommit mode.
     Raises:
-        sqlite3.Error: nothing has changed.
+        sqlite3.Error: nothing was changed, once the caller has rolled back.
     """
     if _version(connection) == SCHEMA_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
-    if _version(connection) == 1:  # nobody was faster
+    # Read again under the write lock: another process may have upgraded the file since.
+    if _version(connection) == 1:
         for columns, statement in CHECKSUM_COLUMNS:
             there = {name for _, name, *_ in connection.execute(columns)}
             if there and "crc" not in there:
                 connection.execute(statement)
-        # A saver of version 1 that is open still would change rows and not their checksums, so a
-        # column that each of its commits names gets another name.
+        # A process that still has the file open with version 1 would change rows and not their
+        # checksums. Renaming a column that each of its commits uses makes those commits fail.
         if "deleted" in {name for _, name, *_ in connection.execute(CHECKSUM_COLUMNS[0][0])}:
             connection.execute("ALTER TABLE threads RENAME COLUMN deleted TO removed")
         connection.execute(SET_VERSION)

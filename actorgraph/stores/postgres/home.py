@@ -1,7 +1,7 @@
-"""Items in PostgreSQL: rows of one transaction (see `engine.Home`).
+"""PostgresItemTable: items in PostgreSQL, inside one transaction.
 
-A filter is applied here, by the function that all stores share. What it can't do without is also
-sent, as one bound parameter, so that the database leaves most others out (`necessary`).
+A filter is applied here, by the function that all stores share. Its necessary conditions are also
+sent, as one bound parameter, so that the database leaves out most other rows (`necessary`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,9 +10,9 @@ from typing import Any
 
 from actorgraph.stores.checks import INTEGER_MAX
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import may_match
-from actorgraph.stores.namespaces import joined, parted, text_range
+from actorgraph.stores.namespaces import join_namespace, split_namespace, text_range
 from actorgraph.stores.ops import Namespace
 from actorgraph.stores.postgres import schema
 from actorgraph.stores.texts import to_text
@@ -21,23 +21,23 @@ ROWS_AT_ONCE = 500
 _EXACT_MAX = 2**53
 
 
-class PostgresHome:
-    """The rows of one connection, in a transaction."""
+class PostgresItemTable:
+    """Rows of one connection, inside a transaction; implements `ItemTable`."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """See `Home.get`."""
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """See `ItemTable.get`."""
         namespace, key = address
-        where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
+        where = {"namespace": join_namespace(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
         return None if found is None else _row(found)
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """See `Home.scan`; what was put last comes first."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """See `ItemTable.scan`; rows that were put last come first."""
         where = _where(prefix, wanted, visible_from)
         if not wanted:
             rows = self._connection.execute(schema.SELECT_BELOW, where | {"rows_max": rows_max})
@@ -52,26 +52,26 @@ class PostgresHome:
         yield from islice(fitting, rows_max)
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Home.vectors`."""
+        """See `ItemTable.vectors`."""
         where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
         for namespace, key, *entry, text in self._in_pages(schema.SELECT_VECTORS, where):
             vector, path, crc = bytes(entry[0]), *entry[1:]
             if not is_sound((namespace, key), path, vector, crc):
                 continue
             if not wanted or may_match(text, wanted):
-                yield (parted(namespace), key), vector
+                yield (split_namespace(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Home.namespaces`."""
+        """See `ItemTable.namespaces`."""
         where = _where(prefix, None, visible_from)
         rows = self._connection.execute(schema.SELECT_NAMESPACES, where)
-        return [parted(namespace) for (namespace,) in rows]
+        return [split_namespace(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: Put, now: int) -> None:
-        """See `Home.put`."""
-        where = joined(address[0]), address[1]
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
+        """See `ItemTable.put`."""
+        where = join_namespace(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
         crc = item_sum(where, put.text, put.ttl, (now, now, expires))
@@ -83,32 +83,33 @@ class PostgresHome:
             self._connection.execute(schema.PUT_VECTOR, (*where, *entry, crc))
 
     def delete(self, address: Address) -> None:
-        """See `Home.delete`; its vectors go with it."""
-        self._connection.execute(schema.DELETE_ITEM, (joined(address[0]), address[1]))
+        """See `ItemTable.delete`; a foreign key deletes the vectors."""
+        self._connection.execute(schema.DELETE_ITEM, (join_namespace(address[0]), address[1]))
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Home.touch`."""
+        """See `ItemTable.touch`."""
         for namespace, key in addresses:
-            where = {"namespace": joined(namespace), "key": key, "now": now}
+            where = {"namespace": join_namespace(namespace), "key": key, "now": now}
             self._connection.execute(schema.UPDATE_EXPIRY, where)
 
     def sweep(self, now: int) -> int:
-        """Remove what has expired; how many rows."""
+        """Remove expired rows; return how many."""
         return self._connection.execute(schema.DELETE_EXPIRED, (now,)).rowcount
 
     def _in_pages(self, statement: str, where: dict[str, Any]) -> Iterator[Any]:
-        """Rows through a cursor of the server: those that nobody asks for don't travel."""
+        """Yield rows through a server-side cursor, so that rows beyond a limit are not sent."""
         with self._connection.cursor(name="actorgraph_rows") as cursor:
             cursor.itersize = ROWS_AT_ONCE
             cursor.execute(statement, where)
             yield from cursor
 
 
-def necessary(wanted: Filter) -> dict[str, Any]:
-    """What a value contains if it fits a filter, in the words of jsonb's `@>`.
+def necessary(wanted: ItemFilter) -> dict[str, Any]:
+    """Return an object that every matching value contains, for jsonb's operator `@>`.
 
-    Equal texts, bools and numbers that a float holds exactly. What PostgreSQL might see otherwise
-    than JSON does is left out: None, which a missing field is too, lists, orders.
+    It has texts, bools and numbers that a float holds exactly, where the filter wants them equal.
+    Conditions that PostgreSQL might judge differently are left out: None, which also matches a
+    missing field, lists, and comparisons of order.
     """
     found: dict[str, Any] = {}
     for name, condition in (wanted or {}).items():
@@ -130,7 +131,7 @@ def _plain(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) <= _EXACT_MAX
 
 
-def _where(prefix: Namespace, wanted: Filter, visible_from: int | None) -> dict[str, Any]:
+def _where(prefix: Namespace, wanted: ItemFilter, visible_from: int | None) -> dict[str, Any]:
     text, first, end = text_range(prefix)
     contains = necessary(wanted)
     return {
@@ -142,5 +143,5 @@ def _where(prefix: Namespace, wanted: Filter, visible_from: int | None) -> dict[
     }
 
 
-def _row(found: tuple[Any, ...]) -> Row:
-    return Row(parted(found[0]), *found[1:])
+def _row(found: tuple[Any, ...]) -> ItemRow:
+    return ItemRow(split_namespace(found[0]), *found[1:])

@@ -1,4 +1,4 @@
-"""Transactions of a store, over synchronous psycopg: begun, carried out, and carried out again."""
+"""Transactions of a store over synchronous psycopg, repeated after failures that allow it."""
 
 from collections.abc import Callable
 from typing import Any, LiteralString, TypeVar
@@ -24,7 +24,8 @@ class Transactions:
 
     Args:
         conn: an address, a `psycopg.Connection`, or a pool of these.
-        schema: where the tables are; made before the first transaction.
+        schema: schema of the tables, which are created before the first transaction.
+        limits: timeouts.
     Raises:
         InvalidConfigError: `conn` is none of these.
     """
@@ -48,10 +49,13 @@ class Transactions:
         self._source.close()
 
     def run(self, work: Callable[[Connection[Any]], T], *, writes: bool) -> T:
-        """The function's result, in one transaction; again after one that was lost.
+        """Call a function inside a transaction; repeat both if the transaction fails.
 
+        Args:
+            work: gets the connection; may be called several times.
+            writes: whether it writes.
         Raises:
-            StorageError: nothing is stored, or a transaction whose COMMIT got no answer is.
+            StorageError: nothing was stored; or the server stored it, and its answer was lost.
         """
         lock: LiteralString = sql.LOCK_SHARED if writes else ""
         attempts = Attempts(
@@ -87,7 +91,7 @@ class Transactions:
             return work(connection)
 
     def _prepare(self, connection: Any) -> None:
-        """Make the tables; of several stores that do so one after the other."""
+        """Create or upgrade the tables; a lock makes several stores do so one after the other."""
         connection.execute(USE_SCHEMA, self._begin)
         connection.execute(sql.LOCK)
         if connection.execute(sql.SELECT_TABLES).fetchone()[0]:
@@ -95,7 +99,7 @@ class Transactions:
             if version > sql.SCHEMA_VERSION:
                 raise FormatVersionError(
                     f"the store in schema {self._schema!r} has version {version}; this version of "
-                    f"actorgraph knows {sql.SCHEMA_VERSION}",
+                    f"actorgraph supports up to {sql.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
             for statement in sql.UPGRADE if version < sql.SCHEMA_VERSION else ():

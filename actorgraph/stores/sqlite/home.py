@@ -1,7 +1,7 @@
-"""Items in SQLite: rows of one connection (see `engine.Home`).
+"""SqliteItemTable: items in SQLite, inside one transaction.
 
-A filter reaches SQLite as one bound parameter, JSON text; a function of ours compares it with the
-row's value. So no part of it is ever SQL, and it means the same as in every other store.
+A filter is passed to SQLite as one bound parameter, JSON text; a Python function compares it with
+the row's value. So no part of it is ever SQL, and it means the same as in every other store.
 """
 
 import sqlite3
@@ -10,19 +10,20 @@ from functools import lru_cache
 from typing import Any
 
 from actorgraph.stores.checksums import is_sound, item_sum, vector_sum
-from actorgraph.stores.engine import Address, Filter, Put, Row, expiry
+from actorgraph.stores.engine import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import matches
-from actorgraph.stores.namespaces import joined, parted, text_range
+from actorgraph.stores.namespaces import join_namespace, split_namespace, text_range
 from actorgraph.stores.ops import Namespace
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.texts import from_text, to_text
 
 
-class SqliteHome:
-    """The rows of one connection, for one transaction.
+class SqliteItemTable:
+    """Rows of one connection, inside a transaction; implements `ItemTable`.
 
     Args:
-        writes: whether the transaction may write; else `touched` says what is to live anew.
+        writes: whether the transaction may write. If not, `touched` has the rows whose time to
+            live starts again, for a second transaction.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, writes: bool) -> None:
@@ -30,17 +31,17 @@ class SqliteHome:
         self._writes = writes
         self.touched: list[Address] = []
 
-    def get(self, address: Address, visible_from: int | None) -> Row | None:
-        """See `Home.get`."""
+    def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
+        """See `ItemTable.get`."""
         namespace, key = address
-        where = {"namespace": joined(namespace), "key": key, "visible": visible_from}
+        where = {"namespace": join_namespace(namespace), "key": key, "visible": visible_from}
         found = self._connection.execute(schema.SELECT_ITEM, where).fetchone()
         return None if found is None else _row(found)
 
     def scan(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None, rows_max: int
-    ) -> Iterator[Row]:
-        """See `Home.scan`; what was put last comes first."""
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
+    ) -> Iterator[ItemRow]:
+        """See `ItemTable.scan`; rows that were put last come first."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted), "rows_max": rows_max}
         for found in self._connection.execute(
             schema.SELECT_BELOW if prefix else schema.SELECT_ALL, where
@@ -48,23 +49,23 @@ class SqliteHome:
             yield _row(found)
 
     def vectors(
-        self, prefix: Namespace, wanted: Filter, visible_from: int | None
+        self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
-        """See `Home.vectors`."""
+        """See `ItemTable.vectors`."""
         where = _where(prefix, visible_from) | {"filter": _text(wanted)}
         for namespace, key, *entry in self._connection.execute(schema.SELECT_VECTORS, where):
             vector, path, crc = entry
             if is_sound((namespace, key), path, vector, crc):
-                yield (parted(namespace), key), vector
+                yield (split_namespace(namespace), key), vector
 
     def namespaces(self, prefix: Namespace, visible_from: int | None) -> Iterable[Namespace]:
-        """See `Home.namespaces`."""
+        """See `ItemTable.namespaces`."""
         rows = self._connection.execute(schema.SELECT_NAMESPACES, _where(prefix, visible_from))
-        return [parted(namespace) for (namespace,) in rows]
+        return [split_namespace(namespace) for (namespace,) in rows]
 
-    def put(self, address: Address, put: Put, now: int) -> None:
-        """See `Home.put`."""
-        where = joined(address[0]), address[1]
+    def put(self, address: Address, put: PreparedPut, now: int) -> None:
+        """See `ItemTable.put`."""
+        where = join_namespace(address[0]), address[1]
         values = {"namespace": where[0], "key": where[1], "value": put.text, "now": now}
         expires = expiry(put.ttl, now)
         crc = item_sum(where, put.text, put.ttl, (now, now, expires))
@@ -76,32 +77,32 @@ class SqliteHome:
         )
 
     def delete(self, address: Address) -> None:
-        """See `Home.delete`."""
-        where = joined(address[0]), address[1]
+        """See `ItemTable.delete`."""
+        where = join_namespace(address[0]), address[1]
         self._connection.execute(schema.DELETE_ITEM, where)
         self._connection.execute(schema.DELETE_VECTORS, where)
 
     def touch(self, addresses: Iterable[Address], now: int) -> None:
-        """See `Home.touch`."""
+        """See `ItemTable.touch`."""
         self.touched += addresses
         if self._writes:
             self.touch_now(now)
 
     def touch_now(self, now: int) -> None:
-        """Let the rows live anew that a transaction which only reads has found."""
+        """Start the time to live of the rows in `touched` again."""
         for namespace, key in self.touched:
-            where = {"namespace": joined(namespace), "key": key, "now": now}
+            where = {"namespace": join_namespace(namespace), "key": key, "now": now}
             self._connection.execute(schema.UPDATE_EXPIRY, where)
         self.touched.clear()
 
     def sweep(self, now: int) -> int:
-        """Remove what has expired; how many rows."""
+        """Remove expired rows; return how many."""
         self._connection.execute(schema.DELETE_EXPIRED_VECTORS, (now,))
         return self._connection.execute(schema.DELETE_EXPIRED, (now,)).rowcount
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Give a connection what the statements above call."""
+    """Register the Python functions that the statements call."""
     connection.create_function("actorgraph_matches", 9, _matches, deterministic=True)
 
 
@@ -130,5 +131,5 @@ def _where(prefix: Namespace, visible_from: int | None) -> dict[str, Any]:
     return {"prefix": text, "first": first, "end": end, "visible": visible_from}
 
 
-def _row(found: tuple[Any, ...]) -> Row:
-    return Row(parted(str(found[0])), *found[1:])
+def _row(found: tuple[Any, ...]) -> ItemRow:
+    return ItemRow(split_namespace(str(found[0])), *found[1:])

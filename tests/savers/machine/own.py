@@ -276,11 +276,11 @@ _MEMORY = {
 _JSONL = {
     "a lost last line": ("folder", "load", _last_line_lost),
     "a stale index": ("folder", "Folder.remember", _stale_index),
-    "dangling parents": ("rewriting", "_left", _no_parents),
+    "dangling parents": ("rewriting", "_trimmed", _no_parents),
     "one task's writes": ("index", "ThreadIndex.add", _ledger_of_a_file_once),
     "any namespace": ("index", "ThreadIndex.add", _ids_of_a_file),
-    "lists read backwards": ("reading", "_Reader._list", _backwards),
-    "items read backwards": ("reading", "_Reader._list", _items_backwards),
+    "lists read backwards": ("reading", "_ThreadReader._list", _backwards),
+    "items read backwards": ("reading", "_ThreadReader._list", _items_backwards),
 }
 
 OWN = [
