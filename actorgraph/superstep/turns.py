@@ -1,7 +1,9 @@
-"""Whose turn it is on a thread: what a thread's mailbox decides when runs come and go.
+"""Scheduling of an ActorSystem: the queue of runs of each thread, and takeover of orphaned runs.
 
-A thread has one run at a time. The functions here take the lane of a thread and give it as it
-is then, with what is to be done, in order.
+A thread has one run at a time. Each function takes the lane of a thread, its queue, and returns
+the new lane with the steps to carry out, in order.
+
+A run whose process has died is taken over, parked, or left to another system (`taken_over`).
 """
 
 from typing import Literal, assert_never
@@ -13,13 +15,13 @@ from actorgraph.values.systems import IfBusy, OpenRun, RunRow
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """The runs of one thread.
+    """The queue of one thread.
 
     Attributes:
         active: the run that has the thread; None if it is free.
-        ending: whether that was told to end, so that another one may have its place.
-        rollback: whether what it stored is removed when it has left.
-        erasing: whether it has left, and what it stored is being removed.
+        ending: whether the active run is being cancelled for another one.
+        rollback: whether the rows of the active run are removed when it has left.
+        erasing: whether it has left, and its rows are being removed.
         waiting: the runs that come after it, in order.
         held: whether the active run waits, because another system has the thread.
     """
@@ -33,27 +35,35 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """The run has the thread."""
+    """Begin the run: it has the thread now."""
 
     run: bytes
 
 
 class End(msgspec.Struct, frozen=True):
-    """Cancel the run, which goes on; what it has done is stored."""
+    """Cancel the active run; its finished work is stored.
+
+    Attributes:
+        by: the run that takes its place.
+    """
 
     run: bytes
     by: bytes
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """The run has waited in vain: it never begins."""
+    """Cancel a waiting run: it never begins.
+
+    Attributes:
+        by: the run that takes its place.
+    """
 
     run: bytes
     by: bytes
 
 
 class Erase(msgspec.Struct, frozen=True):
-    """Remove what the run, which has left, stored; the next one begins after `erased`."""
+    """Remove the rows of a run that has left; the next one begins after `erased`."""
 
     run: bytes
 
@@ -65,7 +75,11 @@ class Busy(msgspec.Struct, frozen=True):
 
 
 class Full(msgspec.Struct, frozen=True):
-    """Refuse the run: as many wait already as may."""
+    """Refuse the run: the queue is full.
+
+    Attributes:
+        waiting: how many runs wait.
+    """
 
     waiting: int
 
@@ -77,9 +91,10 @@ FREE = Lane()
 
 
 def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
-    """A run asks for the thread.
+    """Handle a new run of the thread.
 
     Args:
+        if_busy: what to do if another run has the thread; see `IfBusy`.
         waiting_max: runs that may wait for one thread.
     """
     active = lane.active
@@ -104,19 +119,19 @@ def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
 
 
 def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
-    """The run takes the place of all that have come before it."""
+    """Let a run take the place of all that came before it."""
     dropped = tuple(Drop(waiting, run) for waiting in lane.waiting)
     end = () if lane.ending else (End(active, run),)
-    # Who was promised to go on from before the active run's checkpoints still does.
+    # An earlier "rollback" still holds, also if this run asks for "interrupt" only.
     rollback = rollback or lane.rollback
     then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
     return then, (*dropped, *end)
 
 
 def taken_up(lane: Lane, run: bytes) -> Turn:
-    """A run of another system, which has died or left it, is this system's now.
+    """Handle a run taken over from another system, which has died or given it back.
 
-    It was accepted before, so it is never refused, and it takes the place that its id gives it.
+    It was accepted before, so it is never refused, and its id gives its place in the queue.
     """
     active = lane.active
     if active is None:
@@ -128,22 +143,25 @@ def taken_up(lane: Lane, run: bytes) -> Turn:
 
 
 def held(lane: Lane) -> Lane:
-    """The active run could not have the thread, which another system has; it has its slot back."""
+    """Note that the active run could not begin, because another system has the thread."""
     return msgspec.structs.replace(lane, held=True)
 
 
 def freed(lane: Lane) -> Turn:
-    """No other system has the thread any more."""
+    """Begin the active run if it was held: no other system has the thread any more."""
     if not lane.held or lane.active is None:
         return lane, ()
     return msgspec.structs.replace(lane, held=False), (Begin(lane.active),)
 
 
 def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
-    """Whether an open run has its turn on their thread before `run`, which is `owner`'s.
+    """Whether an open run of another system comes before `run` on their thread.
 
-    Ids grow with time, so that all processes see the runs of a thread in one order. A younger
-    run that goes on elsewhere has the thread all the same. What one system has it orders itself.
+    Ids grow with time, so all processes see the runs of a thread in one order. A younger run that
+    is running elsewhere has the thread all the same. A system orders its own runs by its lanes.
+
+    Args:
+        owner: the system of `run`.
     """
     if other.owner == owner or other.run == run:
         return False
@@ -151,10 +169,10 @@ def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
 
 
 def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
-    """What is done about a run of another system that is ahead of one that waits.
+    """Choose what to do about a run of another system that is ahead of a waiting one.
 
-    "end" asks the system that has it to cancel it, or cancels it where no system lives that has
-    it; "take_up" has it go on here, as nobody else may ever take it up.
+    "end" asks its system to cancel it, or cancels it if that system is dead; "take_up" continues
+    it here, because no other system may ever do so.
     """
     if other.cancel is not None:
         return "wait" if other.alive else "end"
@@ -164,12 +182,12 @@ def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"
 
 
 def replaced_by(run: bytes) -> str:
-    """The reason of runs that were ended so that this one may have their thread."""
+    """Make the reason stored with runs that were cancelled in favour of this one."""
     return f"run {as_text(run)} took its place"
 
 
 def left(lane: Lane, run: bytes) -> Turn:
-    """A run has left the thread, or does not wait for it any more."""
+    """Handle a run that has left the thread, or does not wait for it any more."""
     if lane.active != run:
         waiting = tuple(other for other in lane.waiting if other != run)
         return msgspec.structs.replace(lane, waiting=waiting), ()
@@ -179,7 +197,7 @@ def left(lane: Lane, run: bytes) -> Turn:
 
 
 def erased(lane: Lane) -> Turn:
-    """What the run that had the thread stored is removed, or can't be."""
+    """Handle the completion of a rollback, whether it succeeded or failed."""
     return _following(lane)
 
 

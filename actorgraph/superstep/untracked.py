@@ -1,8 +1,8 @@
-"""What of a run's values may be stored: everything but those of UntrackedValue channels.
+"""Removal of the values of UntrackedValue channels from everything that is stored.
 
-Such a value may stand in more places than its cell: among the writes of a task, in the input, in
-the argument of a Send, in a chunk. Whatever is stored is stripped here first. The run itself goes
-on with the values as they are.
+Such a value may be in more places than its cell: in the writes of a task, in the input, in the
+argument of a Send, in a chunk. All of these are stripped here before they are stored. The run
+itself goes on with the values as they are.
 
 A finished task whose writes were all of that kind still counts as finished: see `NO_WRITES`.
 """
@@ -24,7 +24,7 @@ Names = AbstractSet[str]
 
 
 def storable_save(names: Names, save: Save) -> Save:
-    """A save without the values of these channels."""
+    """Strip a save of the values of these channels."""
     claim = save.claim
     if claim is not None and claim.has_input:
         claim = msgspec.structs.replace(claim, input=storable_update(names, claim.input))
@@ -37,17 +37,17 @@ def storable_save(names: Names, save: Save) -> Save:
 
 
 def storable_writes(names: Names, writes: Iterable[Write]) -> tuple[Write, ...]:
-    """Writes without those to these channels, and without their values in Sends and inputs."""
+    """Strip writes of those to these channels, and of their values in Sends and inputs."""
     return tuple((c, _storable_cell(names, c, v)) for c, v in writes if c not in names)
 
 
 def is_storable(names: Names, writes: Iterable[Write]) -> bool:
-    """Whether writes have no value of these channels in them."""
+    """Whether writes contain no value of these channels."""
     return all(c not in names and _storable_cell(names, c, v) is v for c, v in writes)
 
 
 def storable_update(names: Names, given: Any) -> Any:
-    """An input, an update or a state without these keys; an object with one becomes a dict."""
+    """Strip an input, an update or a state of these keys; an object with one becomes a dict."""
     if isinstance(given, Command):
         given = cast("Command[Any]", given)
         if not names:
@@ -68,7 +68,7 @@ def storable_update(names: Names, given: Any) -> Any:
 
 
 def storable_send(names: Names, send: Send) -> Send:
-    """A Send whose argument lacks these keys; fields of an object have their defaults, or None."""
+    """Strip a Send's argument of these keys; an object's fields get their defaults, or None."""
     arg = send.arg
     kept = _emptied(names, arg)
     if isinstance(arg, Mapping):
@@ -78,7 +78,7 @@ def storable_send(names: Names, send: Send) -> Send:
 
 
 def storable_chunk(names: Names, mode: str, chunk: Any) -> Any:
-    """A chunk of a stream that is stored, without the values of these channels."""
+    """Strip a chunk of a stored stream of the values of these channels."""
     match mode:
         case "values":
             return storable_update(names, chunk)
@@ -121,7 +121,7 @@ def _storable_cell(names: Names, channel: str, value: Any) -> Any:
 
 
 def _storable_parts(names: Names, update: Any) -> Any:
-    """What one task wrote, as a chunk shows it: a dict, or one per write of a repeated key."""
+    """Strip a task's update in a chunk: a dict, or a list of them if a key repeats."""
     if isinstance(update, list):
         parts = (storable_update(names, part) for part in cast("list[Any]", update))
         return [part for part in parts if part != {}]
@@ -146,7 +146,7 @@ def _is_pair_of(names: Names, part: Any) -> bool:
 
 
 def _emptied(names: Names, thing: Any) -> Any:
-    """A copy of an object of a state's class with these fields at their defaults, or None."""
+    """Copy an object of a state's class with these fields at their defaults, or None."""
     pairs = fields_of(thing)
     held = [key for key, _ in pairs if key in names] if pairs else []
     if not held:

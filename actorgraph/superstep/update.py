@@ -1,7 +1,8 @@
-"""update_state: supersteps from outside, as if nodes that didn't run had returned values.
+"""update_state and fork_state: checkpoints made from outside of a run.
 
-The base checkpoint stays as it is; each superstep makes a child of the one before. `as_node`
-says whose update it is; three names that no node has are operations of their own:
+update_state makes supersteps as if nodes had returned values. The base checkpoint stays as it is;
+each superstep makes a child of the one before. `as_node` names the author of an update; three
+reserved names are operations of their own:
 
 | `as_node`     | what it does                                                                   |
 |---------------|--------------------------------------------------------------------------------|
@@ -10,6 +11,13 @@ says whose update it is; three names that no node has are operations of their ow
 | `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
 | `"__input__"` | an input on top: what is due stays due                                         |
 | `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
+
+Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
+wrote last, if exactly one did; else there is none, and what is due stays due.
+
+fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
+depends on nothing of its origin; it has no parent and no pending writes: what was due is due again,
+under new ids.
 
 Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
 SIGMOD 2010.
@@ -48,7 +56,7 @@ class Updating:
 
     Args:
         state: at the base; moves on with each superstep.
-        known: what the base's ledger says of its tasks.
+        known: the attempts in the base's ledger, by task id.
         superseded: whether the base has other children, which its ledger belongs to.
     """
 
@@ -86,7 +94,7 @@ class Updating:
     def copy(self) -> None:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
         parent = self.state.parent
-        # Its parent's ledger leads to the base, not to it.
+        # The parent's ledger leads to the base, not to the copy.
         self.state.whole.update(self.state.plan.deltas)
         self._end("fork", set(), as_node=COPY)
         self.state.parent = parent
@@ -104,7 +112,8 @@ class Updating:
             if update.node is None:
                 ran.append(Ran(INPUT, (), tuple(writes)))
                 continue
-            # The trigger that no channel has: everybody else's edges age and are not taken.
+            # A trigger makes ephemeral cells age, so that the edges of other tasks are dropped.
+            # INTERRUPT is no channel, so it marks nothing as seen or consumed.
             ran.append(Ran(update.node.name, (INTERRUPT,), tuple(writes)))
             if self._beside:
                 self._ledger.append(self._entry(update, place, prepared, tuple(writes)))
@@ -132,7 +141,7 @@ class Updating:
         prepared: dict[str, list[Task]],
         writes: tuple[Write, ...],
     ) -> LedgerEntry:
-        """An update's row beside the base, as the result of a task that was due if there is one."""
+        """Make an update's row beside the base: the result of a due task, if there is one."""
         assert update.node is not None
         name, state = update.node.name, self.state
         waiting = prepared.get(name, [])
@@ -147,7 +156,7 @@ class Updating:
 
     def _end(self, source: str, changed: set[str], **metadata: Any) -> None:
         state = self.state
-        # An input begins a thread at -1; any other first superstep is the one after.
+        # The step of a thread's first checkpoint is -1 for an input, else 0.
         state.step = max(state.step, -1) if source != "input" else state.step
         new_superstep(state, source, changed)
         state.updated = None
@@ -158,7 +167,7 @@ class Updating:
         self._known, self._beside = {}, True
 
     def save(self) -> Save:
-        """Everything in one save: claim, checkpoints and end."""
+        """Make one save of everything: claim, checkpoints and final status."""
         state = self.state
         state.head = self._head
         return save(

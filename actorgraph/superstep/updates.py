@@ -1,8 +1,4 @@
-"""Updates from outside as they are asked for: their forms, whose they are, what they write.
-
-Whose update it is, when nobody says: the task's that its id names, else the node's that wrote
-last, if exactly one did. Otherwise nobody's: then what is due stays due.
-"""
+"""The arguments of update_state and bulk_update_state: their forms, authors and writes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +28,10 @@ class Update(msgspec.Struct, frozen=True):
     """One update of a superstep, checked.
 
     Attributes:
-        node: None keeps what is due.
-        task: the id under which its writes are kept beside the base; None: one is found.
-        inferred: whether nobody said whose it is.
+        node: its author; None keeps what is due.
+        values: as given.
+        task: the id under which its writes are kept beside the base; None: one is chosen.
+        inferred: whether no `as_node` was given.
     """
 
     node: NodePlan | None
@@ -44,13 +41,13 @@ class Update(msgspec.Struct, frozen=True):
 
 
 def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) -> list[Update]:
-    """The updates of one superstep of nodes.
+    """Check the updates of one superstep and find their authors.
 
     Args:
-        strict: refuse an update that no single node is known to be the author of.
+        strict: refuse an update without `as_node` unless exactly one node wrote last.
     Raises:
-        MissingNodeError: an `as_node` is no node.
-        InvalidUpdateError: several updates and one has none; a task id that is none.
+        MissingNodeError: an `as_node` is not a node of the graph.
+        InvalidUpdateError: one of several updates has no `as_node`, or a task id is not a UUID.
     """
     special = [u.as_node for u in updates if u.as_node in (INPUT, COPY) or clears(u)]
     if special and len(updates) > 1:
@@ -86,14 +83,14 @@ def _task_id(text: str) -> TaskId:
         as_bytes(text)
     except (ValueError, AttributeError):
         raise InvalidUpdateError(
-            f"task_id={text!r} is no task's id",
+            f"task_id must be the id of a task, got {text!r}",
             do="take it from get_state(config).tasks[i].id, or leave it out",
         ) from None
     return TaskId(text)
 
 
 def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodePlan | None:
-    """The node as which to update; None to keep what is due."""
+    """Find the author of an update; None to keep what is due."""
     plan = state.plan
     if as_node is not None:
         if as_node not in plan.nodes:
@@ -106,7 +103,7 @@ def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodeP
     for due in due_tasks(state, None) if task is not None else ():
         if due.id == task:
             return plan.nodes[due.name]
-    if len(plan.nodes) == 1:  # a graph declared by its channels, without a START: an entrypoint
+    if len(plan.nodes) == 1:  # an entrypoint: a graph declared by its channels, without a START
         return next(iter(plan.nodes.values()))
     return _last_updater(plan, state) if state.versions else plan.start
 
@@ -124,10 +121,12 @@ def _last_updater(plan: Plan, state: RunState) -> NodePlan | None:
 
 
 def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]:
-    """The writes of an update, without conditional edges (those are user code).
+    """Make the writes of an update, without those of conditional edges (which are user code).
 
+    Args:
+        node: its author, or None.
     Raises:
-        InvalidUpdateError: a value or key can't be taken.
+        InvalidUpdateError: the values are not an update, or a key is unknown.
     """
     if node is None:
         return _only_known(plan, values)
@@ -149,13 +148,13 @@ def _only_known(plan: Plan, values: Any) -> list[Write]:
 
 
 def supersteps_of(given: Any) -> list[list[StateUpdate]]:
-    """A bulk of updates as supersteps.
+    """Read the argument of `bulk_update_state` as supersteps.
 
     Args:
         given: a list of supersteps, each a list of updates; or a flat list of updates, each of
             which is a superstep. An update is a `StateUpdate` or `(values, as_node, task_id)`.
     Raises:
-        InvalidConfigError: it, or a superstep, is empty or no list of updates.
+        InvalidConfigError: the list or a superstep is empty, or an update has another form.
     """
     steps = [[_one(item)] if _is_update(item) else [_one(u) for u in item] for item in given]
     if not steps or not all(steps):
@@ -180,5 +179,6 @@ def _one(item: Any) -> StateUpdate:
     if isinstance(item, (tuple, list)) and 1 <= len(item) <= 3:
         return StateUpdate(*item)
     raise InvalidConfigError(
-        f"{item!r} is no update", do="use StateUpdate(values, as_node) or (values, as_node)"
+        f"Expected an update, got {item!r}",
+        do="use StateUpdate(values, as_node) or (values, as_node)",
     )
