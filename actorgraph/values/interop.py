@@ -1,6 +1,6 @@
-"""LangGraph's own objects, taken for ours: in a program that uses both, either may turn up.
+"""Conversion of LangGraph's objects to ours, for programs that use both libraries.
 
-Nothing of LangGraph is imported for that: where its module isn't loaded, no object can be its.
+LangGraph is never imported here: while its module isn't loaded, no object can be of its classes.
 """
 
 import sys
@@ -15,9 +15,9 @@ _NO_ID = "placeholder-id"
 
 
 def own(thing: Any) -> Any:
-    """Ours for a Command, Send, Interrupt, Overwrite or policy of LangGraph's; also in a list.
+    """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
 
-    Anything else stays as it is.
+    Anything else is returned as it is.
     """
     theirs = sys.modules.get(_TYPES)
     if theirs is None:
@@ -34,7 +34,7 @@ def is_their_command(kind: Any) -> bool:
 
 
 def is_their_question(thing: Any) -> bool:
-    """Whether something is LangGraph's Interrupt, or a list with one."""
+    """Whether a value is LangGraph's Interrupt, or a list with one."""
     kind = _named(sys.modules.get(_TYPES), "Interrupt")
     parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
     return kind is not None and any(isinstance(part, kind) for part in parts)
@@ -100,4 +100,4 @@ _MAKERS = {
     "CachePolicy": _cache,
     "TimeoutPolicy": _timeout,
 }
-"""LangGraph's class -> what makes ours of its object."""
+"""Name of LangGraph's class -> the function that converts its objects."""
