@@ -1,7 +1,7 @@
-"""A graph declared by its channels: nodes subscribe to channels and write to channels.
+"""Compilation of a graph declared by its channels: `Pregel` and `NodeBuilder`.
 
-`StateGraph` makes such a plan from edges; here the program does. There is no START node: an
-input is written to the input channels at once.
+Nodes subscribe to channels and write to channels. `StateGraph` makes such a plan from edges; here
+the program declares it. There is no START node: an input is written to the input channels at once.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from actorgraph.plan import calls
 from actorgraph.plan.graph import NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, stored_types
-from actorgraph.plan.stored_names import check_channel
+from actorgraph.plan.stored_names import check_channel_name
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START, TAG_HIDDEN, TASKS
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.run import Write
 
 PASSTHROUGH: Final = object()
-"""The value of a `ChannelWriteEntry` that writes what the node returned."""
+"""The value of a `ChannelWriteEntry` that writes the node's return value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class ChannelWriteEntry:
     """One write of a node that is declared by its channels.
 
     Attributes:
-        channel: where to.
-        value: what; default what the node returned.
-        skip_none: write nothing when the value is None.
-        mapper: a function of the value, whose result is written instead.
+        channel: the channel to write.
+        value: the value to write; default the node's return value.
+        skip_none: write nothing if the value is None.
+        mapper: a function of the value; its result is written instead.
     """
 
     channel: str
@@ -44,12 +44,12 @@ class ChannelWriteEntry:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What a node's return value becomes: one write for each entry, in their order."""
+    """Makes the writes of a node's return value: one for each entry, in their order."""
 
     entries: tuple[ChannelWriteEntry, ...]
 
     def __call__(self, returned: Any) -> list[Write]:
-        """The writes of one return value."""
+        """Make the writes of one return value."""
         made: list[Write] = []
         for entry in self.entries:
             value = returned if entry.value is PASSTHROUGH else entry.value
@@ -62,7 +62,7 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class _Only:
-    """The input of a node that subscribes to one channel: its value, without the name."""
+    """Makes the input of a node that subscribes to one channel: the value without the name."""
 
     channel: str
 
@@ -75,7 +75,8 @@ class RawNode:
     """A node as `NodeBuilder` declares it.
 
     Attributes:
-        triggers: the channels whose change makes it run; reads: those that it gets.
+        triggers: the channels whose change makes it run.
+        reads: the channels whose values it gets.
         only: whether it gets the value of its one channel, without the name.
     """
 
@@ -96,7 +97,11 @@ Keys = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class RawGraph:
-    """What `Pregel` is given. A name alone means the bare value of that channel."""
+    """The arguments of `Pregel`. One name instead of a sequence means that channel's bare value.
+
+    Attributes:
+        shown: the channels that snapshots and streams show; None for all.
+    """
 
     nodes: Mapping[str, RawNode]
     channels: Mapping[str, Channel[Any]]
@@ -110,11 +115,11 @@ class RawGraph:
 
 
 def make_raw_plan(graph: RawGraph) -> Plan:
-    """The tables of a graph that is declared by its channels.
+    """Make the tables of a graph declared by its channels.
 
     Raises:
-        GraphBuildError: a channel that is named isn't there, no node subscribes to any input,
-            or an interrupt names no node.
+        GraphBuildError: a channel or an interrupt node is unknown, a node subscribes to no
+            channel, or no node subscribes to an input channel.
     """
     _check(graph)
     edges = {BRANCH_TO + name: EphemeralValue(Any, guard=False) for name in graph.nodes}
@@ -142,7 +147,7 @@ def _graph_id(graph: RawGraph) -> str:
 
 
 def _entry(inputs: Keys) -> NodePlan:
-    """How an input becomes writes of the input channels."""
+    """Make the node that turns an input into writes of the input channels."""
     bare = isinstance(inputs, str)
     node = NodePlan(
         name=START,
@@ -191,7 +196,7 @@ def _check(graph: RawGraph) -> None:
     for name in graph.channels:
         if name in RESERVED_CHANNELS or name == ROOT or name.startswith(BRANCH_TO):
             raise GraphBuildError(f"channel {name!r} is reserved", do="choose another name")
-        check_channel(name)
+        check_channel_name(name)
     for name, node in graph.nodes.items():
         if not node.triggers:
             raise GraphBuildError(

@@ -13,7 +13,7 @@ class PregelTask(NamedTuple):
         path: its place in the superstep.
         error: the text of its error, or None.
         interrupts: its questions; in a live view only the open ones.
-        state: the config of its subgraph's state, or None.
+        state: the config of its subgraph's state, with `subgraphs=True` its snapshot; or None.
         result: key -> value that it wrote, once it has finished; else None.
     """
 
