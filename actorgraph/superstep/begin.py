@@ -198,5 +198,5 @@ def _nothing(state: RunState) -> EmptyInputError:
     where = f" for thread {state.thread_id!r}, which has no checkpoint" if state.thread_id else ""
     return EmptyInputError(
         f"Received no input{where}",
-        do="pass an input the first time; None goes on where a thread stands",
+        do="pass an input the first time; None goes on from a thread's newest checkpoint",
     )

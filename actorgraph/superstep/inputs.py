@@ -35,21 +35,21 @@ def about_input(state: RunState, error: BaseException) -> BaseException:
         return error
     if state.nested is not None and state.nested.claims:
         return error
-    told = _copied(error)
+    advised = _copied(error)
     if state.nested is None and not state.durable:
         nothing = isinstance(error, _NOTHING_STORED) and not isinstance(error, SaverBrokenError)
-        told.input_stored = False if nothing else None
+        advised.input_stored = False if nothing else None
     elif isinstance(error, LeaseLostError):
-        told.input_stored = True
+        advised.input_stored = True
     elif not isinstance(error, ConflictError) or error.do == ONE_AT_A_TIME:
-        told.input_stored, told.do = True, f"{error.do}; then {GO_ON}"
+        advised.input_stored, advised.do = True, f"{error.do}; then {GO_ON}"
     elif state.policy.durability is Durability.EXIT:
         # The input is stored with the claim only: the run that took the thread over has used it
         # if its own input was None.
-        told.input_stored, told.do = None, LOOK
+        advised.input_stored, advised.do = None, LOOK
     else:
-        told.input_stored, told.do = True, GO_ON
-    return told
+        advised.input_stored, advised.do = True, GO_ON
+    return advised
 
 
 def of_this_run(state: RunState, error: BaseException) -> None:
@@ -72,10 +72,10 @@ def may_begin_again(error: BaseException | None) -> bool:
 def _copied(error: CheckpointError) -> CheckpointError:
     """A copy with notes of its own, made without the constructor: a saver's class may have any."""
     kind = type(error)
-    told = kind.__new__(kind, *error.args)
-    vars(told).update(vars(error))
+    made = kind.__new__(kind, *error.args)
+    vars(made).update(vars(error))
     if hasattr(error, "__notes__"):
-        told.__notes__ = [*error.__notes__]
-    told.__cause__, told.__context__ = error.__cause__, error.__context__
-    told.__suppress_context__ = error.__suppress_context__
-    return told
+        made.__notes__ = [*error.__notes__]
+    made.__cause__, made.__context__ = error.__cause__, error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made

@@ -113,7 +113,7 @@ class Updating:
                 ran.append(Ran(INPUT, (), tuple(writes)))
                 continue
             # A trigger makes ephemeral cells age, so that the edges of other tasks are dropped.
-            # INTERRUPT is no channel, so it marks nothing as seen or consumed.
+            # INTERRUPT is not a channel, so it marks nothing as seen or consumed.
             ran.append(Ran(update.node.name, (INTERRUPT,), tuple(writes)))
             if self._beside:
                 self._ledger.append(self._entry(update, place, prepared, tuple(writes)))

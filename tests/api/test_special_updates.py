@@ -185,7 +185,7 @@ class TestWhoseItIs:
         graph = ab(saver)
         await graph.ainvoke({}, at())
 
-        with pytest.raises(InvalidUpdateError, match="'nonsense' is no task's id"):
+        with pytest.raises(InvalidUpdateError, match="must be the id of a task, got 'nonsense'"):
             await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
 
     async def test_an_old_checkpoints_history_is_not_touched(self, saver):

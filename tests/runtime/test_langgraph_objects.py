@@ -271,7 +271,7 @@ class TestAgents:
 
         graph = graph_of(by_hand)
 
-        with pytest.raises(InvalidUpdateError, match=r"returned what a graph .* asks: 'one\?'"):
+        with pytest.raises(InvalidUpdateError, match=r"returned an interrupt of .* graph: 'one\?'"):
             await graph.ainvoke({"log": []}, at())
         assert (await graph.aget_state(at())).next == ("n",)
 
