@@ -200,7 +200,7 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     if number <= state.durable:
         return []  # an earlier save was refused, and this one was given up then
     error = state.failure = about_input(state, error)
-    state.farewell = False  # it would be refused too
+    state.final_save_due = False  # it would be refused too
     if isinstance(state.outcome, Failed):
         note(error, f"before that, the run had failed with {shown(state.outcome.error)}")
     state.outcome = Failed(error)
@@ -330,7 +330,7 @@ def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Eff
     gone = abandon(state) if state.calls is not None else []
     # A root run that has sent nothing has stored no claim, so there is no status to end.
     some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
-    state.farewell = state.has_saver and not saved and some
+    state.final_save_due = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
     return gone + effects + go_on(state)
 
@@ -348,8 +348,8 @@ def go_on(state: RunState) -> list[Effect]:
         elif not state.running and state.results and len(state.results) == len(state.tasks):
             return _finish_restored(state)
     # Only after the last task has ended: its rows travel in the final save.
-    if state.outcome is not None and not state.running and state.farewell:
-        state.farewell = False
+    if state.outcome is not None and not state.running and state.final_save_due:
+        state.final_save_due = False
         if has_unsaved(state):
             # A run that another process continues is not stored as cancelled.
             status = "drained" if state.outcome == LEFT else STATUS[type(state.outcome)]

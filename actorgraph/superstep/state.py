@@ -66,7 +66,7 @@ class RunState:
         has_output: whether a superstep has changed an output key.
         preview: the output of a pause, with the writes of finished tasks.
         outcome: how the run leaves; None while it goes on.
-        farewell: whether the final save is still to be sent.
+        final_save_due: whether the final save is still to be sent.
         failure: the error of a refused save.
     """
 
@@ -83,7 +83,7 @@ class RunState:
         "due",
         "durable",
         "failure",
-        "farewell",
+        "final_save_due",
         "generation",
         "handled",
         "has_output",
@@ -171,7 +171,7 @@ class RunState:
         self.has_output = False
         self.preview: Any = None
         self.outcome: Outcome | None = None
-        self.open = self.farewell = False
+        self.open = self.final_save_due = False
         self.failure: BaseException | None = None
         self.refused: BaseException | None = None
 
