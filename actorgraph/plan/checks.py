@@ -1,4 +1,4 @@
-"""Checks of a whole graph. Each error names the node or edge and what to do."""
+"""Checks of a whole graph."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

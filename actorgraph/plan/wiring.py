@@ -1,4 +1,8 @@
-"""A builder's static edges, indexed by their ends, so that n nodes take O(n) to compile."""
+"""Checks of a whole graph, and the index of its static edges.
+
+Each error names the node or edge and what to do. The edges are indexed by their ends once, so
+that a graph of n nodes takes O(n) to compile.
+"""
 
 from dataclasses import dataclass, field
 

@@ -46,6 +46,7 @@ def hold(state: RunState, mode: str, chunk: Any) -> None:
 
 def hold_behind_save(state: RunState) -> None:
     """Let the queued chunks wait for the save just made, which stores their contents."""
+    # The chunk of an input's checkpoint is queued before its save exists (see `begin`).
     gate = chunk_gate(state)
     state.held = deque((gate, chunk) for _, chunk in state.held)
 
@@ -120,6 +121,7 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
     Args:
         folded: whether its superstep is over, and the state is at the checkpoint after it.
     """
+    # START is hidden too: it only moves the input into the state.
     if not state.policy.modes or state.plan.callable[task.name].hidden:
         return
     keys = state.policy.output_keys or state.plan.state_keys
@@ -246,6 +248,7 @@ def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
     if wants(state, "updates"):
         hold(state, "updates", {INTERRUPT: interrupts})
     if interrupts and wants(state, "values"):
+        # LangGraph's form: the questions are one more key of the output.
         values = output(state)
         shown: dict[str, Any] = values if isinstance(values, dict) else {}
         hold(state, "values", {**shown, INTERRUPT: interrupts})
@@ -292,6 +295,7 @@ def hold_checkpoint(
 def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": task.id, "name": task.name}
     if known is not None and known.error:
+        # As LangGraph shows a failed task: without `interrupts`.
         return {**shown, "error": known.error, "state": None}
     if known is not None and known.writes is not None:
         shown["result"] = result_of(state.plan, known.writes)
@@ -316,6 +320,7 @@ def address(
         return None
     place: dict[str, Any] = {"checkpoint_ns": namespace, "checkpoint_id": as_text(checkpoint)}
     if parents:
+        # LangGraph's key: a subgraph's config leads back to the checkpoints above it.
         place["checkpoint_map"] = {**parents, namespace: place["checkpoint_id"]}
     return {"configurable": {"thread_id": thread_id, **place}}
 

@@ -1,4 +1,27 @@
-"""The arguments of update_state and bulk_update_state: their forms, authors and writes."""
+"""update_state and fork_state: checkpoints made from outside of a run.
+
+update_state makes supersteps as if nodes had returned values. The base checkpoint stays as it is;
+each superstep makes a child of the one before. `as_node` names the author of an update; three
+reserved names are operations of their own:
+
+| `as_node`     | what it does                                                                   |
+|---------------|--------------------------------------------------------------------------------|
+| a node        | its edges alone decide what is due; every other pending task is dropped        |
+| none          | the last updater, if one node wrote the base; else what is due stays due       |
+| `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
+| `"__input__"` | an input on top: what is due stays due                                         |
+| `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
+
+Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
+wrote last, if exactly one did; else there is none, and what is due stays due.
+
+fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
+depends on nothing of its origin; it has no parent and no pending writes: what was due is due again,
+under new ids.
+
+Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
+SIGMOD 2010.
+"""
 
 from collections.abc import Sequence
 from typing import Any
