@@ -33,7 +33,7 @@ from actorgraph.superstep.begin import begin
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.continuing import go_on_with
 from actorgraph.superstep.nesting import fixed_id, stable
-from actorgraph.superstep.recorded import told_again
+from actorgraph.superstep.recorded import play_back
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
 from actorgraph.superstep.transplant import transplant
@@ -253,7 +253,7 @@ async def _prepare_recorded(
     """The same for a replay that runs nothing."""
     thread_id = launch.address.thread_id
     chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
-    effects = told_again(state, chain)
+    effects = play_back(state, chain)
     lineage = _lineage(launch, state, 1, None, None)
     supervisor = Supervisor(
         state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
