@@ -29,9 +29,9 @@ from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.runtime.nested import NestedPlace, belongs, beside, inherited, place_of
 from actorgraph.runtime.runs import Address, Launch
 from actorgraph.runtime.stopping import Stopping, stopping_of
-from actorgraph.superstep.nesting import nodes_of, stable
-from actorgraph.values.configs import merged
-from actorgraph.values.interop import own
+from actorgraph.superstep.nesting import nodes_of, stable_namespace
+from actorgraph.values.configs import merge_configs
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
@@ -174,7 +174,7 @@ class CompiledBase:
             plan=self.plan,
             policy=policy,
             address=seat.address,
-            given=own(given),
+            given=from_langgraph(given),
             config=dict(seat.config or {}),
             host=seat.host,
             codec=seat.codec,
@@ -210,7 +210,9 @@ class CompiledBase:
 
     def _bound(self, config: Config | None) -> Config | None:
         """A call's config on top of the one that `with_config` has bound."""
-        return config if self.config is None else merged(self.config, configs.checked(config))
+        return (
+            config if self.config is None else merge_configs(self.config, configs.checked(config))
+        )
 
     def _seat(self, config: Config | None) -> _Seat:
         """Where a run of its own takes place."""
@@ -272,6 +274,8 @@ class CompiledBase:
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
         if found.checkpointer is True:
-            address = msgspec.structs.replace(address, namespace=stable(address.namespace))
+            address = msgspec.structs.replace(
+                address, namespace=stable_namespace(address.namespace)
+            )
         codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
         return Target(host, codec, found.plan, address, declared=True)

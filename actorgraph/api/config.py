@@ -8,7 +8,7 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_unicode
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.runs import Address
-from actorgraph.superstep.nesting import stable
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.metadata import check_texts, stored_metadata
@@ -71,7 +71,7 @@ def start_of(config: Config | None, *, needs_thread: bool) -> Address:
     named = {n: (n, _checkpoint_id(checkpoint)) for n, checkpoint in places.items() if n}
     if address.checkpoint is not None:
         named[address.namespace] = (address.namespace, address.checkpoint)
-    by_nodes = {stable(namespace): place for namespace, place in named.items()}
+    by_nodes = {stable_namespace(namespace): place for namespace, place in named.items()}
     return Address(address.thread_id, "", _checkpoint_id(places[""]), by_nodes)
 
 

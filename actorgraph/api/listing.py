@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from actorgraph.api.operations.requests import stored_bytes
-from actorgraph.values.commits import ListCheckpoints, PageOfSome, StoredCheckpoint
+from actorgraph.values.commits import FilteredPage, ListCheckpoints, StoredCheckpoint
 
 ROWS_FIRST = 4
 """The first page is short: nothing is known yet of how large a checkpoint is."""
@@ -49,7 +49,7 @@ class Listing:
         count = self._rows if self._left is None else min(self._rows, self._left)
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
         read, last = len(page), page[-1] if page else None
-        if isinstance(page, PageOfSome):
+        if isinstance(page, FilteredPage):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)
         self._ended = read < count or self._left == 0

@@ -9,7 +9,7 @@ from typing import Any, Self
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls, policies
 from actorgraph.plan.injection import injected
-from actorgraph.plan.raw import ChannelWriteEntry, RawNode
+from actorgraph.plan.raw import ChannelNode, ChannelWriteEntry
 from actorgraph.runtime.calls import call_function
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -22,7 +22,7 @@ class NodeBuilder:
     """
 
     def __init__(self) -> None:
-        self._node = RawNode()
+        self._node = ChannelNode()
         self._steps: list[Callable[..., Any]] = []
         self._timeout: float | timedelta | TimeoutPolicy | None = None
 
@@ -114,7 +114,7 @@ class NodeBuilder:
         self._timeout = timeout
         return self
 
-    def build(self, name: str = "node") -> RawNode:
+    def build(self, name: str = "node") -> ChannelNode:
         """The node as data.
 
         Args:

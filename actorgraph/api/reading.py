@@ -21,7 +21,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.streams import Item, StreamVersion, WhenFull
+from actorgraph.values.streams import StreamItem, StreamVersion, WhenFull
 
 _VERSIONS: tuple[StreamVersion, ...] = ("v1", "v2")
 _POLICIES: tuple[WhenFull, ...] = ("block", "drop_oldest", "close")
@@ -83,7 +83,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             self.all_modes, self.buffer, subgraphs=self.placed, when_full=self.when_full
         )
 
-    def shaped(self, item: Item) -> Any:
+    def shaped(self, item: StreamItem) -> Any:
         """A chunk as the reader gets it."""
         namespace, mode, chunk = item
         if self.version == "v2":
@@ -92,14 +92,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             return item if self.tagged else (namespace, chunk)
         return (mode, chunk) if self.tagged else chunk
 
-    def show(self, item: Item) -> None:
+    def show(self, item: StreamItem) -> None:
         """Print a chunk if its mode is to be printed."""
         namespace, mode, chunk = item
         if mode in self.printed:
             place = f" {_YELLOW}[graph={namespace}]{_PLAIN}" if self.placed and namespace else ""
             print(f"{_BOLD}[{mode}]{_PLAIN}{place} {chunk!r}")  # noqa: T201 - asked for
 
-    def _part(self, item: Item) -> dict[str, Any]:
+    def _part(self, item: StreamItem) -> dict[str, Any]:
         namespace, mode, chunk = item
         part: dict[str, Any] = {"type": mode, "ns": namespace, "data": chunk}
         if mode == "values":
@@ -120,7 +120,7 @@ class Printer(Broadcast):
         super().__init__(modes)
         self._reading = Reading(modes=frozenset(), printed=modes)
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         super()._put(chunk)
         while (item := self._chunks.get_nowait()) is not None:
             self._reading.show(item)

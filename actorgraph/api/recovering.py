@@ -15,7 +15,13 @@ from actorgraph.runtime.system.keeper import decoded
 from actorgraph.runtime.system.leaving import given_back
 from actorgraph.runtime.system.refusing import no_place
 from actorgraph.runtime.system.turn_watch import roll_back
-from actorgraph.superstep.takeover import Leave, Park, misfit, taken_over, tried_in_vain
+from actorgraph.superstep.takeover import (
+    LeaveRun,
+    ParkRun,
+    decide_takeover,
+    misfit_reason,
+    next_misfit,
+)
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     AdoptRun,
@@ -72,8 +78,8 @@ class RecoveryMethods(SystemBase):
         actor, known = self._actor, self._misfits.get(row.run)
         if row.run in actor.jobs or no_place(actor, "enqueue", row.thread_id) is not None:
             return None
-        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-        if isinstance(verdict, Leave):
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        if isinstance(verdict, LeaveRun):
             self._note_misfit(row, verdict.reason)
             return None
         if known is not None and known.until > time.monotonic():
@@ -81,7 +87,7 @@ class RecoveryMethods(SystemBase):
         if not await self._adopt(row, row.attempts + 1):
             return None
         row = await self._row(row.run) or row  # with its payload, as it is stored now
-        if isinstance(verdict, Park):
+        if isinstance(verdict, ParkRun):
             await self._park(row, verdict.reason)
             return None
         return await self._revived(row, go_on=row.claimed)
@@ -91,7 +97,7 @@ class RecoveryMethods(SystemBase):
         if known is None:
             ids = {"run_id": as_text(row.run), "thread_id": row.thread_id}
             log_event("warning", "run.misfit", **ids, reason=reason)
-        misfit = tried_in_vain(known, reason, now, self._limits.lease_s / 3)
+        misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
         self._misfits[row.run] = misfit
 
     async def _adopt(self, row: RunRow, attempts: int) -> bool:
@@ -146,7 +152,7 @@ class RecoveryMethods(SystemBase):
             if job.if_busy == "rollback" and not go_on:
                 await roll_back(self._host, job)
         except CheckpointError as error:
-            self._note_misfit(row, misfit(error))
+            self._note_misfit(row, misfit_reason(error))
             await self._host.writer.store(given_back(row))
             return None
         if not self._actor.take_up(job):

@@ -1,7 +1,7 @@
 """What the application's log says about copies and removals, once they are durable."""
 
 from actorgraph.runtime.log import event
-from actorgraph.values.commits import Request, Stored
+from actorgraph.values.commits import Committed, Request
 from actorgraph.values.retention import (
     CopyThread,
     DeleteCheckpoints,
@@ -27,7 +27,7 @@ _NAMES: dict[type, str] = {
 }
 
 
-def told(request: Request, stored: Stored) -> None:
+def told(request: Request, stored: Committed) -> None:
     """Log an operation on a thread, with how many checkpoints and stray rows it has removed."""
     name = _NAMES.get(type(request))
     if name is not None:

@@ -9,7 +9,7 @@ from actorgraph.runtime.nested import NestedPlace, note_end, raise_above
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.output import GraphOutput
-from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome, Succeeded
 
 Left = tuple[Any, tuple[Interrupt, ...] | None]
 """A run's output, and its open questions; None for one that has ended."""
@@ -25,7 +25,7 @@ def check_version(version: str) -> None:
         raise InvalidConfigError(f"version={version!r} is no version", do='use "v1" or "v2"')
 
 
-def left(outcome: Outcome, place: NestedPlace | None) -> Left:
+def left(outcome: RunOutcome, place: NestedPlace | None) -> Left:
     """The output of a run, or the error that ended it."""
     match outcome:
         case Succeeded(values):

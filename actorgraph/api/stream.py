@@ -22,8 +22,8 @@ from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import Launch, prepare
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.supervisor import Supervisor
-from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
-from actorgraph.values.streams import Item, Namespace, namespace_of
+from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
+from actorgraph.values.streams import Namespace, StreamItem, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
 """Strong references: asyncio keeps only weak ones to running tasks."""
@@ -38,7 +38,7 @@ class _StreamedRun:
         self._cancelled = False
         self._loop = this_loop()
         self.broadcast = broadcast
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.done = Gate()
         broadcast.root = namespace_of(launch.address.namespace)
         broadcast.overflowed = self.cancel
@@ -172,7 +172,7 @@ class EventStream(Closing, AsyncIterator[Any]):
         item = await self._next()
         return None if item is None else self._reading.shaped(item)
 
-    async def _next(self) -> Item | None:
+    async def _next(self) -> StreamItem | None:
         """The next chunk that is to be read, as it came; None at the end."""
         reading = self._reading
         while (item := await self._take()) is not None:
@@ -182,7 +182,7 @@ class EventStream(Closing, AsyncIterator[Any]):
                 return item
         return None
 
-    async def _take(self) -> Item | None:
+    async def _take(self) -> StreamItem | None:
         """The next chunk; None at the end. Raises what the run failed with."""
         if self._ended:
             return None

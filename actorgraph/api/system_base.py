@@ -29,7 +29,7 @@ from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.turn_watch import TurnWatch
 from actorgraph.runtime.system.watchdog import Watchdog
-from actorgraph.superstep.takeover import Leave, Misfit, taken_over
+from actorgraph.superstep.takeover import LeaveRun, MisfitRun, decide_takeover
 from actorgraph.values.systems import OPEN_STATUSES, DropOwner, ListRuns, RunRow
 
 CLOSING = "shutdown"
@@ -82,7 +82,7 @@ class SystemBase:
         self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
-        self._misfits: dict[bytes, Misfit] = {}
+        self._misfits: dict[bytes, MisfitRun] = {}
 
     def _hosted(self, graph: Any, store: Any) -> CompiledBase:
         """The graph with the system's saver and store; one without persistence stays so."""
@@ -119,8 +119,8 @@ class SystemBase:
         known = self._misfits.get(row.run)
         if known is not None:
             return msgspec.structs.replace(row, reason=known.reason)
-        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-        reason = verdict.reason if isinstance(verdict, Leave) else row.reason
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        reason = verdict.reason if isinstance(verdict, LeaveRun) else row.reason
         return msgspec.structs.replace(row, reason=reason)
 
     def _graph(self, name: str) -> CompiledBase:

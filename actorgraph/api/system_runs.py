@@ -20,7 +20,7 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled, Interrupted, Outcome
+from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
 from actorgraph.values.systems import RunRow
 
 STORED_OPTIONS = (
@@ -83,12 +83,12 @@ def _bare(graph: CompiledBase, keys: object) -> bool:
     return isinstance(keys, str)
 
 
-def shaper(graph: CompiledBase, call: Call) -> Callable[[Outcome], Any]:
+def shaper(graph: CompiledBase, call: Call) -> Callable[[RunOutcome], Any]:
     """A function that makes the result of an outcome, or raises its error."""
     keys = call.options.get("output_keys")
     plan = graph.plan
 
-    def shape(outcome: Outcome) -> Any:
+    def shape(outcome: RunOutcome) -> Any:
         if isinstance(outcome, Cancelled):
             raise RunCancelledError(
                 f"the run of thread {call.thread_id!r} was cancelled",

@@ -18,11 +18,11 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import (
+    Committed,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
     Request,
-    Stored,
     StoredCheckpoint,
 )
 from actorgraph.values.ids import as_text
@@ -185,14 +185,14 @@ class UpkeepMethods:
     async def _ask(self, query: Any) -> Any:
         return await host_of(cast("Saver", self)).reader.ask(query)
 
-    async def _carry_out(self, requests: Sequence[Request]) -> list[Stored]:
+    async def _carry_out(self, requests: Sequence[Request]) -> list[Committed]:
         writer = host_of(cast("Saver", self)).writer
-        done: list[Stored] = []
+        done: list[Committed] = []
         failed: list[BaseException] = []
         for first in range(0, len(requests), TOGETHER_MAX):
             some = requests[first : first + TOGETHER_MAX]
             for request, outcome in zip(some, await writer.stored(*some), strict=True):
-                if isinstance(outcome, Stored):
+                if isinstance(outcome, Committed):
                     told(request, outcome)
                     done.append(outcome)
                 else:

@@ -26,7 +26,7 @@ from actorgraph.codec.records import (
 from actorgraph.codec.sharing import Given, shares
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, branched, place, started
+from actorgraph.superstep.growth import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
@@ -41,7 +41,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
 from actorgraph.values.ids import as_bytes, version_apart
-from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath
 
 _ASKS = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
@@ -327,7 +327,7 @@ class HandOff:
         if rule is not None and rule.appends:
             return True
         if known is None:
-            self._placed.growths[channel] = Growth([], list(value), [])
+            self._placed.growths[channel] = StoredList([], list(value), [])
             return False
         grown = len(known.items) > 8 and known.appended(value) is not None
         if not known.chain:
@@ -342,9 +342,9 @@ class HandOff:
         growth = placed.growths.get(channel)
         new = growth.appended(value) if growth is not None and growth.chain else None
         if new is None or growth is None:
-            growth, new = started(version), list(value)
+            growth, new = new_list(version), list(value)
         elif new and channel in placed.outgrown:
-            growth = branched(growth, version)
+            growth = branched_list(growth, version)
         placed.growths[channel] = placed.lists[channel] = growth
         if not new:
             return
@@ -357,7 +357,7 @@ class HandOff:
             if self._sealed:
                 where = items_at(self._thread_id, self._namespace, channel, lineage, at)
             payload = frame(self._encode(items, f"state[{channel!r}][{at}:]", where))
-            spot = place(growth, items, len(payload))
+            spot = add_items(growth, items, len(payload))
             row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
             rows.ranges.append(row)
             rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)
@@ -366,7 +366,7 @@ class HandOff:
 
 
 @lru_cache(maxsize=4096)
-def _whose(path: Path) -> str:
+def _whose(path: TaskPath) -> str:
     if not path:
         return "writes of the input"
     return f"writes of {path[-2] if path[-1] == CALL else path[-1]!s}"

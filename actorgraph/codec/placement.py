@@ -5,7 +5,7 @@ from typing import Any
 
 from actorgraph.codec.records import FORMAT_SHARED, Record
 from actorgraph.codec.sharing import Source
-from actorgraph.superstep.growth import Growth
+from actorgraph.superstep.growth import StoredList
 
 
 class Placement:
@@ -25,8 +25,8 @@ class Placement:
         self.values: dict[str, Any] = {}
         self.blobs: set[str] = set()
         self.stands: dict[str, int] = {}
-        self.lists: dict[str, Growth] = {}
-        self.growths: dict[str, Growth] = {}
+        self.lists: dict[str, StoredList] = {}
+        self.growths: dict[str, StoredList] = {}
         self.outgrown: set[str] = set()
         self.moved: dict[str, Any] = {}
         self.shared: dict[str, list[str]] = {}

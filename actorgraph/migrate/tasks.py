@@ -15,7 +15,7 @@ import msgspec
 from actorgraph.errors import MissingExtraError
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START
 from actorgraph.values.ids import TaskId, as_bytes, interrupt_id, task_id
-from actorgraph.values.run import Path
+from actorgraph.values.run import TaskPath
 
 JOIN = "join:"
 _JOINS_MAX = 4
@@ -31,12 +31,12 @@ class Found(msgspec.Struct, frozen=True):
 
     id: TaskId
     node: str
-    path: Path
+    path: TaskPath
     theirs: str
     ours: str
 
     @property
-    def written(self) -> Path:
+    def written(self) -> TaskPath:
         """The path of the row of what it has written."""
         return (*self.path, self.node) if self.path[0] == PUSH else self.path
 
@@ -154,7 +154,7 @@ class Tasks:
                 ours = task_id(self._base, self._point.ours, node, PULL, *due)
                 yield theirs, self._found(theirs, ours, node, (PULL, node))
 
-    def _found(self, theirs: str, ours: TaskId, node: str, path: Path) -> Found:
+    def _found(self, theirs: str, ours: TaskId, node: str, path: TaskPath) -> Found:
         point = self._point
         return Found(
             ours, node, path, _below(point.namespace, node, theirs), _below(point.ours, node, ours)

@@ -10,7 +10,7 @@ from actorgraph.errors.replacing import prefers_blocking
 from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import is_their_command
+from actorgraph.values.interop import is_langgraph_command
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _is_command(kind: Any) -> bool:
-    return kind is Command or is_their_command(kind)
+    return kind is Command or is_langgraph_command(kind)
 
 
 def name_of(action: Any) -> str | None:

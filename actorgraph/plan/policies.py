@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy] | None
@@ -21,7 +21,7 @@ def retries_of(owner: str, given: Retry) -> tuple[RetryPolicy, ...]:
     """
     if given is None:
         return ()
-    given = own(given)
+    given = from_langgraph(given)
     policies = (given,) if isinstance(given, RetryPolicy) else given
     if not isinstance(policies, (list, tuple)):
         policies = (policies,)
@@ -82,7 +82,7 @@ def limit_of(owner: str, given: Any) -> TimeoutPolicy | None:
         GraphBuildError: a limit is not positive.
     """
     try:
-        return TimeoutPolicy.coerce(own(given))
+        return TimeoutPolicy.coerce(from_langgraph(given))
     except GraphBuildError as error:
         raise GraphBuildError(f"{owner}: {error.what}", do=error.do) from None
 
@@ -93,7 +93,7 @@ def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:
     Raises:
         GraphBuildError: it is not a CachePolicy, or its `ttl` is not positive.
     """
-    given = own(given)
+    given = from_langgraph(given)
     if given is None or (isinstance(given, CachePolicy) and (given.ttl is None or given.ttl > 0)):
         return cast("CachePolicy[Any] | None", given)
     raise GraphBuildError(

@@ -43,7 +43,7 @@ class ChannelWriteEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class ChannelWrites:
     """Makes the writes of a node's return value: one for each entry, in their order."""
 
     entries: tuple[ChannelWriteEntry, ...]
@@ -61,7 +61,7 @@ class Writes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Only:
+class _BareInput:
     """Makes the input of a node that subscribes to one channel: the value without the name."""
 
     channel: str
@@ -71,7 +71,7 @@ class _Only:
 
 
 @dataclass(frozen=True, slots=True)
-class RawNode:
+class ChannelNode:
     """A node as `NodeBuilder` declares it.
 
     Attributes:
@@ -96,14 +96,14 @@ Keys = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class RawGraph:
+class ChannelGraph:
     """The arguments of `Pregel`. One name instead of a sequence means that channel's bare value.
 
     Attributes:
         shown: the channels that snapshots and streams show; None for all.
     """
 
-    nodes: Mapping[str, RawNode]
+    nodes: Mapping[str, ChannelNode]
     channels: Mapping[str, Channel[Any]]
     inputs: Keys
     outputs: Keys
@@ -114,7 +114,7 @@ class RawGraph:
     interrupt_after: tuple[str, ...] = ()
 
 
-def make_raw_plan(graph: RawGraph) -> Plan:
+def make_channel_plan(graph: ChannelGraph) -> Plan:
     """Make the tables of a graph declared by its channels.
 
     Raises:
@@ -141,7 +141,7 @@ def make_raw_plan(graph: RawGraph) -> Plan:
     )
 
 
-def _graph_id(graph: RawGraph) -> str:
+def _graph_id(graph: ChannelGraph) -> str:
     shape = "\0".join([graph.name, *graph.nodes])
     return f"{graph.name}:{hashlib.blake2b(shape.encode(), digest_size=6).hexdigest()}"
 
@@ -162,10 +162,10 @@ def _entry(inputs: Keys) -> NodePlan:
         branches=(),
         hidden=True,
     )
-    return replace(node, shape=Writes((ChannelWriteEntry(inputs),))) if bare else node
+    return replace(node, shape=ChannelWrites((ChannelWriteEntry(inputs),))) if bare else node
 
 
-def _node(name: str, node: RawNode) -> NodePlan:
+def _node(name: str, node: ChannelNode) -> NodePlan:
     metadata = {**node.metadata, **({"tags": list(node.tags)} if node.tags else {})}
     return NodePlan(
         name=name,
@@ -174,7 +174,7 @@ def _node(name: str, node: RawNode) -> NodePlan:
         inject=injected(node.call),
         triggers=(*node.triggers, BRANCH_TO + name),
         reads=node.reads,
-        coerce=_Only(node.reads[0]) if node.only else None,
+        coerce=_BareInput(node.reads[0]) if node.only else None,
         writes=frozenset(entry.channel for entry in node.entries),
         targets=(),
         branches=(),
@@ -184,7 +184,7 @@ def _node(name: str, node: RawNode) -> NodePlan:
         needs_store=needs_store(node.call),
         retry=node.retry,
         cache=node.cache,
-        shape=Writes(node.entries),
+        shape=ChannelWrites(node.entries),
     )
 
 
@@ -192,7 +192,7 @@ def _names(keys: Keys) -> tuple[str, ...]:
     return (keys,) if isinstance(keys, str) else tuple(keys)
 
 
-def _check(graph: RawGraph) -> None:
+def _check(graph: ChannelGraph) -> None:
     for name in graph.channels:
         if name in RESERVED_CHANNELS or name == ROOT or name.startswith(BRANCH_TO):
             raise GraphBuildError(f"channel {name!r} is reserved", do="choose another name")
@@ -221,7 +221,7 @@ def _check(graph: RawGraph) -> None:
             )
 
 
-def _known(graph: RawGraph, what: str, names: Sequence[str]) -> None:
+def _known(graph: ChannelGraph, what: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in graph.channels:
             raise GraphBuildError(

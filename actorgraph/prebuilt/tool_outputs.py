@@ -8,7 +8,7 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.messages import REMOVE_ALL_MESSAGES
 from actorgraph.prebuilt.chat import changed, content_of, is_tool_message, kind_of
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 
 
 def checked(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
@@ -21,7 +21,7 @@ def checked(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -
     Raises:
         InvalidUpdateError: it is something else, or the call would stay without its answer.
     """
-    response = own(response)
+    response = from_langgraph(response)
     if isinstance(response, Command):
         return _command(response, call, key=key, listed=listed, alone=True)
     if is_tool_message(response):

@@ -22,7 +22,7 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import running_loop
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
-from actorgraph.values.streams import Item, Namespace, WhenFull
+from actorgraph.values.streams import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
 BURST_MAX = 16_384
@@ -70,7 +70,7 @@ class Broadcast:
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
-        self._chunks: Mailbox[Item | None] = Mailbox()
+        self._chunks: Mailbox[StreamItem | None] = Mailbox()
         self._lock = threading.Lock()
         self._room: list[Gate] = []
         self._open = True
@@ -90,17 +90,17 @@ class Broadcast:
     def _own_at(self, namespace: Namespace) -> frozenset[str]:
         return self.modes if self._subgraphs or namespace == self.root else frozenset()
 
-    async def publish(self, chunks: tuple[Item, ...]) -> None:
+    async def publish(self, chunks: tuple[StreamItem, ...]) -> None:
         """Send chunks; waits while the reader is a whole buffer behind."""
         for chunk in chunks:
             await self.send(chunk)
 
-    async def send(self, chunk: Item) -> None:
+    async def send(self, chunk: StreamItem) -> None:
         """Send one chunk once there is room for it."""
         await self.wait_room()
         self._put(chunk)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; False, and nothing sent, if not."""
         if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
             return False
@@ -110,7 +110,7 @@ class Broadcast:
             self._put(chunk)
         return True
 
-    def offer(self, chunk: Item) -> None:
+    def offer(self, chunk: StreamItem) -> None:
         """Send a live chunk from a node. In a worker thread it waits for room.
 
         Raises:
@@ -159,7 +159,7 @@ class Broadcast:
                 continue
             await wait_in(self._room, lambda: not self.is_full)
 
-    async def get(self) -> Item | None:
+    async def get(self) -> StreamItem | None:
         """The next chunk; None at the end.
 
         Raises:
@@ -197,7 +197,7 @@ class Broadcast:
         """What it has done so far."""
         return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         if self.above is not None:
             self._put_above(chunk)
             if chunk[1] not in self._own_at(chunk[0]):
@@ -211,7 +211,7 @@ class Broadcast:
             self._count += 1
             self._most = max(self._most, len(self._chunks))
 
-    def _put_above(self, chunk: Item) -> None:
+    def _put_above(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         assert self.above is not None
         if mode in self.above.modes_at(namespace):

@@ -16,7 +16,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Interrupted, Outcome
+from actorgraph.values.run import Interrupted, RunOutcome
 from actorgraph.values.streams import namespace_of
 
 GraphLifecycleStatus = Literal["pending", "interrupt_before", "interrupt_after"]
@@ -91,7 +91,7 @@ class Lifecycle:
         where = as_text(state.checkpoint), namespace_of(state.namespace)
         await self._tell("on_resume", GraphResumeEvent(self._run, "pending", *where))
 
-    async def left(self, outcome: Outcome) -> None:
+    async def left(self, outcome: RunOutcome) -> None:
         """The run has left; a root run that waits tells so."""
         state = self._state
         if not isinstance(outcome, Interrupted) or state.nested is not None:

@@ -12,7 +12,7 @@ from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.hosting import Host, host_of
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.configs import below
+from actorgraph.values.configs import nested_config
 
 Config = Mapping[str, Any]
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id")
@@ -100,7 +100,7 @@ def note_end(place: NestedPlace | None, error: BaseException) -> None:
 
 def inherited(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     """The config of a nested run: its parent's, and what the call adds."""
-    merged = below(scope.base_config, config)
+    merged = nested_config(scope.base_config, config)
     place = dict(merged.get("configurable") or {})
     for key in _PLACE:
         place.pop(key, None)
@@ -113,4 +113,6 @@ def beside(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     It has the callbacks, tags, metadata and limits of the run above, and nothing of its
     `configurable`: that says where the other run stands.
     """
-    return below({k: v for k, v in scope.base_config.items() if k != "configurable"}, config)
+    return nested_config(
+        {k: v for k, v in scope.base_config.items() if k != "configurable"}, config
+    )

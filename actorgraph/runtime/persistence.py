@@ -39,7 +39,7 @@ from actorgraph.runtime.histogram import SECONDS, SIZES, Histogram
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_through
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
@@ -69,7 +69,7 @@ class Receipts:
     def __init__(self, deliver: Callable[[Saved | SaveFailed], None]) -> None:
         self.deliver = deliver
         self.failed: BaseException | None = None
-        self.stored: Stored | None = None
+        self.stored: Committed | None = None
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
@@ -126,7 +126,7 @@ class PersistenceActor:
                 return
         self._fail(posted, self._closed)
 
-    async def store(self, *requests: Request) -> list[Stored]:
+    async def store(self, *requests: Request) -> list[Committed]:
         """Hand over requests from outside a run, and wait until they are durable.
 
         A caller who is cancelled meanwhile is so after the answer: nothing changes later.
@@ -135,11 +135,11 @@ class PersistenceActor:
             itself alone is not stored.
         """
         outcomes = await self.stored(*requests)
-        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Stored)]:
+        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Committed)]:
             raise together(failed)
-        return [outcome for outcome in outcomes if isinstance(outcome, Stored)]
+        return [outcome for outcome in outcomes if isinstance(outcome, Committed)]
 
-    async def stored(self, *requests: Request) -> list[Stored | BaseException]:
+    async def stored(self, *requests: Request) -> list[Committed | BaseException]:
         """As `store`, with the error of each that failed in its place."""
         box: Mailbox[Saved | SaveFailed] = Mailbox()
         receipts = [Receipts(box.put) for _ in requests]
@@ -147,7 +147,7 @@ class PersistenceActor:
             self.post(request, receipt)
         for _ in requests:
             await wait_through(box.get)
-        return [receipt.failed or receipt.stored or Stored() for receipt in receipts]
+        return [receipt.failed or receipt.stored or Committed() for receipt in receipts]
 
     @property
     def waiting(self) -> int:
@@ -282,7 +282,7 @@ class PersistenceActor:
                 return error
         return None
 
-    async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
+    async def _commit(self, batch: Sequence[Posted]) -> Sequence[CommitOutcome | BaseException]:
         requests = [posted.request for posted in batch]
         attempt, began = 1, time.perf_counter()
         while True:
@@ -322,7 +322,7 @@ class PersistenceActor:
             (outcome,) = self._failed([posted], error)
         else:
             self._count(1)
-        if isinstance(outcome, Stored):  # as `_settle` does; a call less in every superstep
+        if isinstance(outcome, Committed):  # as `_settle` does; a call less in every superstep
             posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))
         else:
@@ -334,7 +334,7 @@ class PersistenceActor:
         self._largest = max(self._largest, size)
 
     async def _answer(
-        self, batch: Sequence[Posted], outcomes: Sequence[Outcome | BaseException]
+        self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
     ) -> None:
         """Tell each run its newest durable number once, in slices."""
         newest: dict[Receipts, int] = {}
@@ -348,9 +348,9 @@ class PersistenceActor:
                 await anyio.lowlevel.checkpoint()
                 began = time.perf_counter()
 
-    def _settle(self, posted: Posted, outcome: Outcome | BaseException) -> bool:
+    def _settle(self, posted: Posted, outcome: CommitOutcome | BaseException) -> bool:
         """Whether it is stored; a refusal is delivered here."""
-        if isinstance(outcome, Stored):
+        if isinstance(outcome, Committed):
             posted.receipts.stored = outcome
             return True
         self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from actorgraph.runtime.hosting import Host
-from actorgraph.superstep.nesting import stable
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.records import Restored
 
@@ -76,7 +76,7 @@ async def earlier(
 
 def is_first_visit(revisit: Revisit | None, namespace: str) -> bool:
     """Whether a namespace is yet to be taken up; from now on it counts as taken up."""
-    key = stable(namespace)
+    key = stable_namespace(namespace)
     if revisit is None or key in revisit.visited:
         return False
     revisit.visited.add(key)

@@ -32,7 +32,7 @@ from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.continuing import go_on_with
-from actorgraph.superstep.nesting import fixed_id, stable
+from actorgraph.superstep.nesting import fixed_id, stable_namespace
 from actorgraph.superstep.recorded import play_back
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
@@ -41,7 +41,7 @@ from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored, StoredWrite
-from actorgraph.values.run import NOTHING_ROUTED, Effect, Outcome
+from actorgraph.values.run import NOTHING_ROUTED, Effect, RunOutcome
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -284,7 +284,7 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> Found:
     lineage, address = place.scope.lineage, launch.address
     revisit = lineage.revisit
     if revisit is not None and is_first_visit(revisit, address.namespace):
-        named = revisit.named.get(stable(address.namespace))
+        named = revisit.named.get(stable_namespace(address.namespace))
         if named is not None:
             return await _at(launch, host, *named, again=True)
         if place.nested.stateful and revisit.before is not None:
@@ -386,7 +386,7 @@ def _lineage(
     )
 
 
-async def execute(launch: Launch) -> Outcome:
+async def execute(launch: Launch) -> RunOutcome:
     """Run to the end in the caller's task."""
     supervisor, effects = await prepare(launch)
     return await supervisor.run_told(effects)

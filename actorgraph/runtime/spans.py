@@ -39,7 +39,7 @@ from actorgraph.values.run import (
     STATUS,
     Event,
     Failed,
-    Outcome,
+    RunOutcome,
     TaskCancelled,
     TaskDrained,
     TaskEscaped,
@@ -191,11 +191,11 @@ class RunTrace:
         close(span, "success" if self._failed is None else "error", self._last_ns or None)
         self._failed = None
 
-    def end(self, outcome: Outcome | BaseException) -> None:
+    def end(self, outcome: RunOutcome | BaseException) -> None:
         """See `tracing.Spans.end`."""
         quietly(self._end, outcome)
 
-    def _end(self, outcome: Outcome | BaseException) -> None:
+    def _end(self, outcome: RunOutcome | BaseException) -> None:
         for span in self._nodes.values():
             close(span, "cancelled", None)
         self._nodes.clear()

@@ -53,7 +53,7 @@ from actorgraph.values.run import (
     Event,
     Failed,
     Finish,
-    Outcome,
+    RunOutcome,
     Save,
     SaveFailed,
     StartTask,
@@ -164,7 +164,7 @@ class Supervisor:
             self._actors.statistics(),
         )
 
-    async def run(self, effects: Sequence[Effect]) -> Outcome:
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
         """Carry out effects and report events until the run has left.
 
         Returns: how it left; errors are data here.
@@ -174,7 +174,7 @@ class Supervisor:
             self._release(effects[0].outcome)
             part(self._around, self._calls, self._receipts)
             return effects[0].outcome
-        outcome: Outcome = Cancelled()
+        outcome: RunOutcome = Cancelled()
         self._thread = threading.get_ident()
         self._calls.limiter = thread_limiter()
         self._todo.extend(effects)
@@ -210,14 +210,14 @@ class Supervisor:
         """The error of the save that was refused, if that has ended the run."""
         return self._state.failure
 
-    async def run_told(self, effects: Sequence[Effect]) -> Outcome:
+    async def run_told(self, effects: Sequence[Effect]) -> RunOutcome:
         """`run`, after which the caller's handlers are told if it has paused."""
         outcome = await self.run(effects)
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.left(outcome)
         return outcome
 
-    async def _drive(self) -> Outcome:
+    async def _drive(self) -> RunOutcome:
         """Carry out effects; wait for events; the core's `Finish` ends it."""
         while True:
             self._carry_out()
@@ -370,7 +370,7 @@ class Supervisor:
         if limit.cancelled_caught:
             self._log_undrained()
 
-    async def _drive_on(self, limit: anyio.CancelScope) -> Outcome:
+    async def _drive_on(self, limit: anyio.CancelScope) -> RunOutcome:
         """Drive to the end. A second cancellation by asyncio, which no shield stops, waits."""
         while True:
             try:
@@ -385,7 +385,7 @@ class Supervisor:
         error = str(late(self._state, self._drain_timeout_s))
         log_event("error", "run.undrained", **ids, error=error)
 
-    def _release(self, outcome: Outcome | BaseException) -> None:
+    def _release(self, outcome: RunOutcome | BaseException) -> None:
         self._left = True
         if self._spans is not None:
             self._spans.end(outcome)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from actorgraph.runtime.loaded import loaded
 from actorgraph.runtime.node_actor import Surroundings
 from actorgraph.values.records import Restored
-from actorgraph.values.run import Outcome
+from actorgraph.values.run import RunOutcome
 
 if TYPE_CHECKING:
     from actorgraph.runtime.runs import Launch
@@ -37,7 +37,7 @@ class Spans(Protocol):
         """
         ...
 
-    def end(self, outcome: Outcome | BaseException) -> None:
+    def end(self, outcome: RunOutcome | BaseException) -> None:
         """The run has left, or was refused before it began."""
         ...
 

@@ -14,8 +14,8 @@ from actorgraph.values.commits import (
     HOLDER_ANY,
     Claim,
     Commit,
+    CommitOutcome,
     LedgerRow,
-    Outcome,
     Refused,
     Request,
 )
@@ -140,14 +140,16 @@ def _leased(commit: Commit) -> ConflictError:
     )
 
 
-def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) -> list[Outcome]:
+def one_by_one(
+    batch: Sequence[Request], store: Callable[[Request], CommitOutcome]
+) -> list[CommitOutcome]:
     """Store each request of a batch alone.
 
     Where a row of a commit is refused, what its run stores after it is refused too: the graphs
     inside of a run name its checkpoints, which must not be missing.
     """
     lost: dict[bytes, BaseException] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         run = request.run if isinstance(request, Commit) else None
         error = lost.get(run) if run is not None else None

@@ -4,7 +4,7 @@ import msgspec
 
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.retention import Cut, Point, cut, held_whole, stored_by
-from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, OpenRun, Stored
+from actorgraph.values.commits import CheckpointRow, Commit, Committed, LedgerRow, StoredClaim
 from actorgraph.values.retention import DeleteRuns, HoldWhole, ListThreads, Removal
 
 
@@ -31,7 +31,7 @@ class MemoryThread(msgspec.Struct):
     blobs: dict[tuple[str, str, int], bytes] = {}
     ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
     ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
-    runs: dict[bytes, OpenRun] = {}
+    runs: dict[bytes, StoredClaim] = {}
 
 
 def copied(source: MemoryThread, thread_id: str, target: MemoryThread | None) -> MemoryThread:
@@ -49,7 +49,7 @@ def copied(source: MemoryThread, thread_id: str, target: MemoryThread | None) ->
     return thread
 
 
-def remove(thread: MemoryThread, removal: Removal) -> Stored:
+def remove(thread: MemoryThread, removal: Removal) -> Committed:
     """Carry out a removal."""
     state = thread.state
     rows = [(p.namespace, p.sequence, p.row) for p in thread.places]
@@ -64,7 +64,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Stored:
     if found.clears:
         _take_out(thread, found)
     freed = before - _size(thread) if found.kept is not None else 0
-    return Stored(removed=len(found.gone), freed=freed)
+    return Committed(removed=len(found.gone), freed=freed)
 
 
 def _size(thread: MemoryThread) -> int:

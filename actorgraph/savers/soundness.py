@@ -14,7 +14,13 @@ from actorgraph.errors import ActorGraphError, StorageError
 from actorgraph.savers import checksums
 from actorgraph.savers.checksums import damaged, point_key
 from actorgraph.savers.retention import Point
-from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
+from actorgraph.values.commits import (
+    CheckpointRow,
+    LedgerRow,
+    ReadableRows,
+    StoredCheckpoint,
+    StoredClaim,
+)
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
 
@@ -121,7 +127,7 @@ def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | No
     raise damaged(thread_id, f"row {row.index} of task {task} beside {beside}", why)
 
 
-def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -> OpenRun:
+def check_run(thread_id: str, namespace: str, row: StoredClaim, found: int | None) -> StoredClaim:
     """A row of `runs` that goes on."""
     why = _WRONG
     if _fits(found, checksums.run_sum, thread_id, row.run, row.head, row.mode, row.input):
@@ -133,7 +139,7 @@ def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -
     raise damaged(thread_id, f"run {named} of namespace {namespace!r}", why)
 
 
-def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> OpenRun | None:
+def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> StoredClaim | None:
     """The run that a row of `threads` names, unless it has ended.
 
     Args:
@@ -143,7 +149,7 @@ def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> Ope
         raise damaged(thread_id, f"run {as_text(run)}", "its row is not there")
     *claim, namespace, status, crc = columns
     if status == "running":
-        return check_run(thread_id, namespace, OpenRun(*claim), crc)
+        return check_run(thread_id, namespace, StoredClaim(*claim), crc)
     if crc is not None and status != "lost":  # one that has ended has no checksum any more
         raise damaged(thread_id, f"run {as_text(run)}", f"it has the status {status!r}")
     return None
@@ -216,7 +222,7 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
             if query.run is not None:
                 raise
             errors.append(error)
-    return SoundRows(found, errors) if errors else found
+    return ReadableRows(found, errors) if errors else found
 
 
 def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Point]:
@@ -237,7 +243,7 @@ def sound_threads(named: Iterable[Any]) -> list[str]:
     if not strange:
         return found
     errors = [damaged(repr(name), "the row in `threads`", _STRANGE) for name in strange]
-    return SoundRows([name for name in found if _is_text(name)], errors)
+    return ReadableRows([name for name in found if _is_text(name)], errors)
 
 
 def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:

@@ -15,7 +15,7 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.errors.telling import note, shown
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.breakpoints import pauses
 from actorgraph.superstep.calls import (
     Ending,
@@ -29,7 +29,7 @@ from actorgraph.superstep.calls import (
     start_calls,
 )
 from actorgraph.superstep.handlers import hand_over, handles
-from actorgraph.superstep.inputs import about_input, of_this_run
+from actorgraph.superstep.inputs import mark_input_stored, with_input_advice
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
 from actorgraph.superstep.memos import on_step, on_steps_saved
 from actorgraph.superstep.nesting import saves_at_end
@@ -63,7 +63,7 @@ from actorgraph.values.run import (
     Finish,
     Interrupted,
     LedgerEntry,
-    Outcome,
+    RunOutcome,
     Saved,
     SaveFailed,
     StartHandler,
@@ -174,7 +174,7 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
-    of_this_run(state, error)
+    mark_input_stored(state, error)
     # Before error handlers: a refused answer is the caller's mistake and no failure of the node.
     if (question := refused_question(error)) is not None:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
@@ -199,7 +199,7 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     """End a run whose state can't be saved, with the saver's error as its outcome."""
     if number <= state.durable:
         return []  # an earlier save was refused, and this one was given up then
-    error = state.failure = about_input(state, error)
+    error = state.failure = with_input_advice(state, error)
     state.final_save_due = False  # it would be refused too
     if isinstance(state.outcome, Failed):
         note(error, f"before that, the run had failed with {shown(state.outcome.error)}")
@@ -219,7 +219,7 @@ def _end_superstep(
     ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
-            changed = apply(state, [Ran(last.name, last.triggers, result.writes)])
+            changed = apply(state, [TaskWrites(last.name, last.triggers, result.writes)])
         else:
             changed = apply(state, [_ran(state, task) for task in ran])
     except BaseException as error:  # noqa: BLE001 - a user's reducer may raise anything
@@ -283,8 +283,8 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     return tasks
 
 
-def _ran(state: RunState, task: Task) -> Ran:
-    return Ran(task.name, task.triggers, state.results[task.id].writes)
+def _ran(state: RunState, task: Task) -> TaskWrites:
+    return TaskWrites(task.name, task.triggers, state.results[task.id].writes)
 
 
 def _by_path(task: Task) -> str:
@@ -316,7 +316,7 @@ def next_superstep(
     return effects + go_on(state)
 
 
-def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Effect]:
+def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
     """End the run: stop what runs, save what is left, finish when it is durable.
 
     Args:

@@ -27,11 +27,11 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import LedgerEntry, Task
 
 Asking = dict[str, tuple[Task, Attempt]]
-Rows = tuple[list[LedgerEntry], tuple[str, ...]]
+AnswerRows = tuple[list[LedgerEntry], tuple[str, ...]]
 """The ledger rows of a resume, and the ids of the questions that it answers."""
 
 
-def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
+def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
     """Make the rows of a Command's `resume`: each answer goes to the task that asked.
 
     Args:
@@ -57,7 +57,7 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
-def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:
+def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> AnswerRows:
     """Make the rows of a subgraph's run that goes on, from the answers that its parent got.
 
     Args:
@@ -78,7 +78,7 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
     }
 
 
-def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
+def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> AnswerRows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
         raise already_resumed(state)

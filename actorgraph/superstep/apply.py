@@ -22,7 +22,7 @@ _FEW = 16
 """Up to so many clearing channels are tried one by one; more are filtered by what is set."""
 
 
-class Ran(msgspec.Struct, frozen=True, gc=False):
+class TaskWrites(msgspec.Struct, frozen=True, gc=False):
     """The part of a finished task that `apply` needs: its node, triggers and writes."""
 
     name: str
@@ -38,10 +38,10 @@ def apply_command(state: RunState, writes: Sequence[Write]) -> set[str]:
     """
     if any(channel == TASKS for channel, _ in writes):
         state.send_round += 1
-    return apply(state, [Ran(INPUT, (), writes)])
+    return apply(state, [TaskWrites(INPUT, (), writes)])
 
 
-def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
+def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     """Fold the writes of one superstep into the cells.
 
     Args:
@@ -92,7 +92,7 @@ def _clearing(rules: Mapping[str, int], values: Mapping[str, Any]) -> Sequence[s
     return sorted([channel for channel in values if channel in rules], key=rules.__getitem__)
 
 
-def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
+def _consume(state: RunState, ran: Iterable[TaskWrites], new: dict[str, Any]) -> None:
     for channel in {c for task in ran for c in task.triggers if c in state.plan.consumable}:
         value = state.values.get(channel, EMPTY)
         _stage(new, channel, state.plan.channels[channel].consume(value))
@@ -118,7 +118,7 @@ def _available(plan: Plan, new: dict[str, Any]) -> set[str]:
     }
 
 
-def _see(state: RunState, ran: Iterable[Ran]) -> None:
+def _see(state: RunState, ran: Iterable[TaskWrites]) -> None:
     versions = state.versions
     for task in ran:
         # A new dict: checkpoints on their way to the store share the old one.
@@ -152,7 +152,7 @@ def next_version(version: Any) -> Any:
     return version + 1
 
 
-def _group(ran: Iterable[Ran], plan: Plan) -> dict[str, list[Any]]:
+def _group(ran: Iterable[TaskWrites], plan: Plan) -> dict[str, list[Any]]:
     pending: dict[str, list[Any]] = {}
     channels = plan.channels
     for task in ran:

@@ -11,9 +11,9 @@ from actorgraph.errors import EmptyInputError, UnknownInterruptError
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
-from actorgraph.superstep.apply import Ran, apply, apply_command
+from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.continuing import go_on_with
-from actorgraph.superstep.nesting import goes_on
+from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.results import routes, updates_in, writes_of
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
@@ -56,7 +56,7 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
         restored, given = None, unsaved if given is None else given
     if restored is not None:
         restore(state, restored)
-        if state.nested is not None and goes_on(state.nested, restored):
+        if state.nested is not None and continues_stored(state.nested, restored):
             rows, _ = routed_answers(state, restored, state.nested.routed)
             return go_on_with(state, restored, tuple(rows))
     if isinstance(given, Command):
@@ -97,8 +97,8 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     start = state.plan.start
     first = first_writes(state, given)
     # A new input discards what was due: those tasks count as run, without writes.
-    discarded = [Ran(t.name, t.triggers, ()) for t in due_tasks(state, None)]
-    changed = apply(state, [*discarded, Ran(INPUT, (), first)])
+    discarded = [TaskWrites(t.name, t.triggers, ()) for t in due_tasks(state, None)]
+    changed = apply(state, [*discarded, TaskWrites(INPUT, (), first)])
     tasks = new_superstep(state, "input", changed)
     chunks.hold_checkpoint(state, tasks)
     keeps = state.has_saver and state.policy.durability is not Durability.EXIT
@@ -110,7 +110,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         made, state.dropped = writes_of(state.plan, start, given, nested=nested)
         result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
-        changed = apply(state, [Ran(START, tasks[0].triggers, result.writes)])
+        changed = apply(state, [TaskWrites(START, tasks[0].triggers, result.writes)])
         tasks = new_superstep(state, "loop", changed)
         stored.extend([new_checkpoint(state, tasks)] if keeps else [])
     effects: list[Effect] = []
@@ -180,7 +180,7 @@ def _from_command(
 
 def _from_writes(state: RunState, writes: tuple[Write, ...]) -> list[Effect]:
     """Start a thread with a Command's update and goto instead of an input."""
-    changed = apply(state, [Ran(INPUT, (), writes)])
+    changed = apply(state, [TaskWrites(INPUT, (), writes)])
     tasks = new_superstep(state, "input", changed)
     effects: list[Effect] = []
     if state.has_saver:

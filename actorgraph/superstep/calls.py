@@ -33,7 +33,6 @@ from actorgraph.values.run import (
     CancelTasks,
     Effect,
     LedgerEntry,
-    Path,
     StartTask,
     Task,
     TaskCalled,
@@ -42,6 +41,7 @@ from actorgraph.values.run import (
     TaskEscaped,
     TaskFailed,
     TaskInterrupted,
+    TaskPath,
     TaskSucceeded,
 )
 
@@ -52,12 +52,12 @@ Settled = tuple[list[Effect], Ending | None]
 """Effects, and the end of a node's task that `advance` must handle, if there is one."""
 
 
-def is_call(path: Path) -> bool:
+def is_call(path: TaskPath) -> bool:
     """Whether a task is a `@task` call of another task."""
     return path[-1] == CALL
 
 
-def shown_path(path: Path) -> tuple[Any, ...]:
+def shown_path(path: TaskPath) -> tuple[Any, ...]:
     """A path as LangGraph shows it: a call has `(push, path of its caller, number, True)`."""
     if not is_call(path):
         return path

@@ -16,7 +16,7 @@ from typing import Any
 from actorgraph.channels import EMPTY
 from actorgraph.errors.telling import shown
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.pending import Attempt
@@ -30,7 +30,7 @@ from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
-from actorgraph.values.streams import Item, namespace_of
+from actorgraph.values.streams import StreamItem, namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})
@@ -55,7 +55,7 @@ def deliver(state: RunState) -> list[Effect]:
     """Hand over the chunks whose contents are durable; none once a save has failed."""
     if state.failure is not None:
         state.held.clear()
-    ready: list[Item] = []
+    ready: list[StreamItem] = []
     # In order: a chunk that waits holds back all behind it.
     while state.held and state.held[0][0] <= state.durable:
         ready.append(state.held.popleft()[1])
@@ -84,7 +84,7 @@ def last_output(state: RunState) -> Any:
     return output(state) if state.has_output else None
 
 
-def hold_preview(state: RunState, ran: Sequence[Ran]) -> None:
+def hold_preview(state: RunState, ran: Sequence[TaskWrites]) -> None:
     """Queue the `values` chunk of a pause: the state with the writes of finished tasks."""
     keys = state.policy.output_keys or state.plan.output_keys
     if not any(channel in keys for task in ran for channel, _ in task.writes):

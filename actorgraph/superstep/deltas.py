@@ -28,7 +28,7 @@ COUNTERS = "counters_since_delta_snapshot"
 """The key of a checkpoint's metadata that has `NewCheckpoint.deltas`."""
 
 
-class Settled(msgspec.Struct, frozen=True):
+class DeltaChoice(msgspec.Struct, frozen=True):
     """The DeltaChannels of a new checkpoint; the fields are those of `NewCheckpoint`."""
 
     counters: Mapping[str, tuple[int, int]] = NO_DELTAS
@@ -36,7 +36,7 @@ class Settled(msgspec.Struct, frozen=True):
     unwritten: frozenset[str] = frozenset()
 
 
-NOTHING_SETTLED = Settled()
+NO_DELTA_CHOICE = DeltaChoice()
 
 
 def note_overwritten(state: RunState, pending: Mapping[str, Sequence[Any]]) -> None:
@@ -53,7 +53,7 @@ def note_left_over(state: RunState, known: Mapping[str, Attempt]) -> None:
             state.whole.update(c for c, _ in attempt.writes if c in state.plan.deltas)
 
 
-def settled(state: RunState, changed: dict[str, Any]) -> Settled:
+def choose_deltas(state: RunState, changed: dict[str, Any]) -> DeltaChoice:
     """Choose the DeltaChannels that a new checkpoint stores whole.
 
     Args:
@@ -77,7 +77,7 @@ def settled(state: RunState, changed: dict[str, Any]) -> Settled:
             counters[channel] = count
     state.deltas = counters
     state.whole.clear()
-    return Settled(counters, folds, frozenset(unwritten))
+    return DeltaChoice(counters, folds, frozenset(unwritten))
 
 
 def _is_due(rule: Channel[Any], updates: int, points: int) -> bool:

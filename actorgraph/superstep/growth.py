@@ -23,7 +23,7 @@ MERGED_BYTES_MAX = 4_194_304
 """Bytes of the largest row that merging makes."""
 
 
-class Row(msgspec.Struct):
+class ListRow(msgspec.Struct):
     """A stored row.
 
     Attributes:
@@ -47,7 +47,7 @@ class Row(msgspec.Struct):
         return max(self.count / ROW_ITEMS_MAX, self.size / ROW_BYTES_MAX)
 
 
-class Placed(msgspec.Struct, frozen=True):
+class RowPlacement(msgspec.Struct, frozen=True):
     """Where new items go.
 
     Attributes:
@@ -61,7 +61,7 @@ class Placed(msgspec.Struct, frozen=True):
     merges: tuple[tuple[int, int], ...]
 
 
-class Growth(msgspec.Struct):
+class StoredList(msgspec.Struct):
     """One channel's stored list, as a run knows it. Mutable, owned by the run.
 
     Attributes:
@@ -73,7 +73,7 @@ class Growth(msgspec.Struct):
 
     chain: list[tuple[int, int]]
     items: list[Any]
-    rows: list[Row]
+    rows: list[ListRow]
 
     def appended(self, value: list[Any]) -> list[Any] | None:
         """The items of `value` behind the stored ones; None if it doesn't begin with those."""
@@ -83,17 +83,17 @@ class Growth(msgspec.Struct):
         return value[len(known) :]
 
 
-def started(lineage: int) -> Growth:
+def new_list(lineage: int) -> StoredList:
     """Make an empty list whose lineage is this version."""
-    return Growth([(lineage, 0)], [], [])
+    return StoredList([(lineage, 0)], [], [])
 
 
-def branched(growth: Growth, lineage: int) -> Growth:
+def branched_list(growth: StoredList, lineage: int) -> StoredList:
     """Continue a list on a lineage of its own, because the old one has grown elsewhere."""
-    return Growth([*growth.chain, (lineage, len(growth.items))], growth.items, [])
+    return StoredList([*growth.chain, (lineage, len(growth.items))], growth.items, [])
 
 
-def place(growth: Growth, items: list[Any], size: int) -> Placed:
+def add_items(growth: StoredList, items: list[Any], size: int) -> RowPlacement:
     """Add items to the list: choose their row, and what to merge after that.
 
     Args:
@@ -113,12 +113,12 @@ def place(growth: Growth, items: list[Any], size: int) -> Placed:
         row.size += size
     else:
         before = 0
-        row = Row(start, len(items), size)
+        row = ListRow(start, len(items), size)
         rows.append(row)
-    return Placed(row.start, before, tuple(_merges(rows)))
+    return RowPlacement(row.start, before, tuple(_merges(rows)))
 
 
-def _merges(rows: list[Row]) -> list[tuple[int, int]]:
+def _merges(rows: list[ListRow]) -> list[tuple[int, int]]:
     if len(rows) < ROWS_MAX or not rows[-1].full:
         return []
     first = _first_to_merge(rows)
@@ -126,11 +126,11 @@ def _merges(rows: list[Row]) -> list[tuple[int, int]]:
     count, size = sum(row.count for row in last), sum(row.size for row in last)
     if len(last) < 2:
         return []
-    rows[first:] = [Row(last[0].start, count, size)]
+    rows[first:] = [ListRow(last[0].start, count, size)]
     return [(last[0].start, last[0].start + count)]
 
 
-def _first_to_merge(rows: list[Row]) -> int:
+def _first_to_merge(rows: list[ListRow]) -> int:
     """Find the first of the last rows to merge: the merged one is lighter than the row before."""
     first, weight, size = len(rows), 0.0, 0
     while first and (first > len(rows) - 2 or rows[first - 1].weight <= weight):

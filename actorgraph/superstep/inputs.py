@@ -24,7 +24,7 @@ LOOK = (
 _NOTHING_STORED = (ConflictError, StorageError, SerializationError)
 
 
-def about_input(state: RunState, error: BaseException) -> BaseException:
+def with_input_advice(state: RunState, error: BaseException) -> BaseException:
     """Add to the error of a refused save whether the run's input is stored, and what to do.
 
     Returns a copy: the saver's actor may give one error object to many runs. A subgraph's saves
@@ -52,7 +52,7 @@ def about_input(state: RunState, error: BaseException) -> BaseException:
     return advised
 
 
-def of_this_run(state: RunState, error: BaseException) -> None:
+def mark_input_stored(state: RunState, error: BaseException) -> None:
     """Make a task's error say that this run's input is stored; a call inside may have set it."""
     if isinstance(error, CheckpointError) and error.input_stored is not None:
         error.input_stored = True if state.has_saver else None

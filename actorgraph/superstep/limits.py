@@ -5,12 +5,12 @@ What was done is stored. A resume goes on from there with its limits anew.
 
 from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
 from actorgraph.superstep.state import RunState
-from actorgraph.values.run import Drained, Failed, Outcome
+from actorgraph.values.run import Drained, Failed, RunOutcome
 
 _GO_ON = "finished work is saved; ainvoke(None, config) goes on"
 
 
-def stop_before(state: RunState) -> Outcome | None:
+def stop_before(state: RunState) -> RunOutcome | None:
     """Check drain and limits before a superstep: return the outcome to leave with.
 
     None means that it may start; it is counted then.
@@ -39,7 +39,7 @@ def on_drained(state: RunState, identifier: str, error: GraphDrained) -> None:
         state.drained = error
 
 
-def drained(state: RunState) -> Outcome | None:
+def drained(state: RunState) -> RunOutcome | None:
     """Return the outcome of a run whose subgraph was drained; None if there are open questions."""
     if state.drained is None or any(state.interrupted.values()):
         return None
@@ -82,7 +82,7 @@ def check_depth(name: str, depth: int, limit: int) -> None:
         )
 
 
-def on_step_timeout(state: RunState, step: int) -> Outcome | None:
+def on_step_timeout(state: RunState, step: int) -> RunOutcome | None:
     """Return the outcome of a superstep that ran out of time; None if it is over already."""
     if state.step != step or state.outcome is not None or not (state.running or state.due):
         return None

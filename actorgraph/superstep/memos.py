@@ -8,7 +8,7 @@ from actorgraph.superstep.saves import keep, save
 from actorgraph.superstep.state import RunState
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
-from actorgraph.values.run import AnswerCall, Effect, LedgerEntry, Path, StepKept, Task
+from actorgraph.values.run import AnswerCall, Effect, LedgerEntry, StepKept, Task, TaskPath
 
 
 def step_id(task: Task, key: str) -> TaskId:
@@ -16,7 +16,7 @@ def step_id(task: Task, key: str) -> TaskId:
     return task_id(b"", "step", task.id, key)
 
 
-def step_path(task: Task, key: str) -> Path:
+def step_path(task: Task, key: str) -> TaskPath:
     """Make the path of a step's row; it sorts behind its task's."""
     return (PUSH, *task.path, f"step {key}", CALL)
 

@@ -17,7 +17,7 @@ from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR, ONE_
 from actorgraph.values.ids import CheckpointId, ticks_of, uuid6
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
-from actorgraph.values.run import Outcome, Succeeded
+from actorgraph.values.run import RunOutcome, Succeeded
 
 PARENTS_KEY = "parents"
 TASK_KEY = "langgraph_task_id"
@@ -60,11 +60,11 @@ def nested_namespace(task_namespace: str, count: int, *, stateful: bool) -> str:
         count: how many graphs the task's attempt has run before this one.
         stateful: leave the task ids out.
     """
-    base = stable(task_namespace) if stateful else task_namespace
+    base = stable_namespace(task_namespace) if stateful else task_namespace
     return f"{base}{NAMESPACE_SEPARATOR}{count}" if count else base
 
 
-def stable(namespace: str) -> str:
+def stable_namespace(namespace: str) -> str:
     """Remove the task ids from a namespace; node names and the numbers of calls stay."""
     parts = namespace.split(NAMESPACE_SEPARATOR)
     return NAMESPACE_SEPARATOR.join(part.split(NAMESPACE_END)[0] for part in parts)
@@ -72,11 +72,11 @@ def stable(namespace: str) -> str:
 
 def nodes_of(namespace: str) -> tuple[str, ...]:
     """Read the nodes on the way to a namespace, outermost first."""
-    parts = stable(namespace).split(NAMESPACE_SEPARATOR) if namespace else []
+    parts = stable_namespace(namespace).split(NAMESPACE_SEPARATOR) if namespace else []
     return tuple(part for part in parts if not part.isdigit())
 
 
-def goes_on(nested: Nested, restored: Restored) -> bool:
+def continues_stored(nested: Nested, restored: Restored) -> bool:
     """Whether a subgraph's run goes on from the stored checkpoint rather than from its input.
 
     A checkpoint in a task's own namespace is of an earlier attempt of that task. In a stateful
@@ -101,7 +101,7 @@ def goes_on(nested: Nested, restored: Restored) -> bool:
     return False
 
 
-def saves_at_end(nested: Nested | None, durability: Durability, outcome: Outcome) -> bool:
+def saves_at_end(nested: Nested | None, durability: Durability, outcome: RunOutcome) -> bool:
     """Whether a run that has sent nothing yet stores something when it leaves.
 
     In exit mode the result of a finished subgraph is part of its parent's; only state that is

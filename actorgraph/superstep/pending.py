@@ -24,7 +24,7 @@ from actorgraph.values.constants import (
 )
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.records import StoredWrite
-from actorgraph.values.run import NOTHING_ROUTED, Path, Task, Write
+from actorgraph.values.run import NOTHING_ROUTED, Task, TaskPath, Write
 
 
 class Attempt(msgspec.Struct):
@@ -41,7 +41,7 @@ class Attempt(msgspec.Struct):
         handled: whether the error was left to the node's error handler.
     """
 
-    path: Path = ()
+    path: TaskPath = ()
     writes: tuple[Write, ...] | None = None
     error: str | None = None
     interrupts: tuple[Interrupt, ...] = ()

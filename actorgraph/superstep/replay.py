@@ -25,7 +25,7 @@ from actorgraph.errors import UnknownInterruptError
 from actorgraph.superstep import pending
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.continuing import nothing_due, set_out, take_back
 from actorgraph.superstep.saves import control_entry, new_checkpoint, save
 from actorgraph.superstep.state import RunState
@@ -34,13 +34,13 @@ from actorgraph.values.constants import INPUT, INTERRUPT, RESUME
 from actorgraph.values.ids import is_interrupt_id
 from actorgraph.values.policies import Durability
 from actorgraph.values.records import Restored
-from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Path, Task, Write
+from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Task, TaskPath, Write
 
-Place = tuple[str, Path]
+TaskPlace = tuple[str, TaskPath]
 """The node and path of a task, which are the same on every branch; its id is not."""
 
 
-class Given(msgspec.Struct, frozen=True):
+class ReplayAnswers(msgspec.Struct, frozen=True):
     """The answers that a branch begins with.
 
     Attributes:
@@ -48,11 +48,11 @@ class Given(msgspec.Struct, frozen=True):
         bare: answers for the first questions asked.
     """
 
-    own: dict[Place, tuple[Any, ...]]
+    own: dict[TaskPlace, tuple[Any, ...]]
     bare: tuple[Any, ...] = ()
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _AskedQuestion(msgspec.Struct, frozen=True):
     """A question of the old checkpoint.
 
     Attributes:
@@ -89,7 +89,7 @@ def replay(
         if resume is not None:
             raise already_resumed(state)
         return nothing_due(state)
-    changed = apply(state, [Ran(INPUT, (), writes)]) if writes else set[str]()
+    changed = apply(state, [TaskWrites(INPUT, (), writes)]) if writes else set[str]()
     state.seen[INTERRUPT] = dict(state.versions)
     new_superstep(state, "fork", changed)
     tasks = due_tasks(state, None)
@@ -111,7 +111,7 @@ def _is_left_out(state: RunState, entries: tuple[LedgerEntry, ...]) -> bool:
     return state.policy.durability is Durability.EXIT and bool(state.tasks) and not entries
 
 
-def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
+def given_answers(state: RunState, restored: Restored, resume: Any) -> ReplayAnswers:
     """Match a resume with the questions of an old checkpoint, answered since or not.
 
     The checkpoint shows the last question of each task; that one is answered anew, and the
@@ -121,16 +121,16 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
         UnknownInterruptError: it names none of several questions, or only unknown ones.
     """
     if resume is None:
-        return Given({})
+        return ReplayAnswers({})
     asked = _asked(state, restored)
     by_id = isinstance(resume, dict) and all(map(is_interrupt_id, resume))
     if by_id and not resume:
-        return Given({})
+        return ReplayAnswers({})
     if not by_id:
         if len(asked) > 1:
             raise ambiguous(state, list(asked))
         if not asked:
-            return Given({}, (resume,))
+            return ReplayAnswers({}, (resume,))
         resume = dict.fromkeys(asked, resume)
     fitting = [identifier for identifier in asked if identifier in resume]
     if not fitting:
@@ -145,9 +145,9 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
     return _given(state, asked, {identifier: resume[identifier] for identifier in fitting})
 
 
-def _asked(state: RunState, restored: Restored) -> dict[str, _Asked]:
+def _asked(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
     known = pending.attempts(restored.ledger)
-    found: dict[str, _Asked] = {}
+    found: dict[str, _AskedQuestion] = {}
     for task in due_tasks(state, None):
         attempt = known.get(task.id)
         if attempt is None:
@@ -156,12 +156,14 @@ def _asked(state: RunState, restored: Restored) -> dict[str, _Asked]:
         first = min((own[i.id] for i in attempt.interrupts if i.id in own), default=0)
         for question in attempt.interrupts:
             number = own.get(question.id)
-            found[question.id] = _Asked(task, number, attempt.answers[:first])
+            found[question.id] = _AskedQuestion(task, number, attempt.answers[:first])
     return found
 
 
-def _given(state: RunState, asked: dict[str, _Asked], resume: dict[str, Any]) -> Given:
-    own: dict[Place, tuple[Any, ...]] = {}
+def _given(
+    state: RunState, asked: dict[str, _AskedQuestion], resume: dict[str, Any]
+) -> ReplayAnswers:
+    own: dict[TaskPlace, tuple[Any, ...]] = {}
     below: list[Any] = []
     for identifier, answer in sorted(resume.items(), key=lambda pair: asked[pair[0]].number or 0):
         question = asked[identifier]
@@ -175,10 +177,10 @@ def _given(state: RunState, asked: dict[str, _Asked], resume: dict[str, Any]) ->
         own[place] = (*before, answer)
     if len(below) > 1 or (below and own):
         raise ambiguous(state, list(asked))
-    return Given(own, tuple(below))
+    return ReplayAnswers(own, tuple(below))
 
 
-def _carried(state: RunState, tasks: list[Task], given: Given) -> tuple[LedgerEntry, ...]:
+def _carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[LedgerEntry, ...]:
     """Make rows of the answers beside the marker, so that a crash doesn't lose them."""
     rows = [
         control_entry(state, task, RESUME, list(given.own[task.name, task.path]))

@@ -28,7 +28,7 @@ from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.interop import is_their_question, own
+from actorgraph.values.interop import from_langgraph, is_langgraph_interrupt
 from actorgraph.values.run import Write
 
 
@@ -48,7 +48,7 @@ def writes_of(
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
-    returned = own(returned)
+    returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
@@ -105,7 +105,7 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
-        elif key == INTERRUPT and is_their_question(value):
+        elif key == INTERRUPT and is_langgraph_interrupt(value):
             raise _unasked(node, value)
         elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
@@ -200,7 +200,7 @@ def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
     """Make the writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
     for given in targets:
-        target = given if isinstance(given, str) else own(given)
+        target = given if isinstance(given, str) else from_langgraph(given)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:
@@ -244,7 +244,7 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
         if channel is not None:
             return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
-    answers = [answer if isinstance(answer, str) else own(answer) for answer in answers]
+    answers = [answer if isinstance(answer, str) else from_langgraph(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.superstep.deltas import NOTHING_SETTLED, settled
+from actorgraph.superstep.deltas import NO_DELTA_CHOICE, choose_deltas
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.values.constants import (
@@ -90,7 +90,7 @@ def new_checkpoint(
     # new versions must not collide with that branch's.
     highest = 0 if state.dirty else state.max_version
     state.dirty.clear()
-    deltas = settled(state, changed) if state.plan.deltas or state.deltas else NOTHING_SETTLED
+    deltas = choose_deltas(state, changed) if state.plan.deltas or state.deltas else NO_DELTA_CHOICE
     return NewCheckpoint(
         id=state.checkpoint,
         parent=state.parent,

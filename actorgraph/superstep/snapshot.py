@@ -11,7 +11,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
@@ -171,7 +171,7 @@ def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt
     """Fold finished tasks' writes. If they conflict, the values stay those of the checkpoint."""
     done = [t for t in sorted(tasks, key=_by_path) if _finished(known.get(t.id))]
     # Without triggers nothing ages: the superstep is not over.
-    ran = [Ran(t.name, (), known[t.id].writes or ()) for t in done]
+    ran = [TaskWrites(t.name, (), known[t.id].writes or ()) for t in done]
     try:
         apply(state, ran)
     except Exception:  # noqa: BLE001 - a user's reducer may raise anything

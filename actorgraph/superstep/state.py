@@ -14,8 +14,8 @@ from actorgraph.superstep.nesting import Nested
 from actorgraph.superstep.open_calls import OpenCalls
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import NO_DELTAS, LedgerEntry, Outcome, Task, TaskResult
-from actorgraph.values.streams import Item
+from actorgraph.values.run import NO_DELTAS, LedgerEntry, RunOutcome, Task, TaskResult
+from actorgraph.values.streams import StreamItem
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
@@ -166,11 +166,11 @@ class RunState:
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
         self.whole: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
-        self.held: deque[tuple[int, Item]] = deque()
+        self.held: deque[tuple[int, StreamItem]] = deque()
         self.dropped: list[str] = []
         self.has_output = False
         self.preview: Any = None
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.open = self.final_save_due = False
         self.failure: BaseException | None = None
         self.refused: BaseException | None = None

@@ -12,7 +12,7 @@ from actorgraph.errors.telling import said
 from actorgraph.values.systems import RunRow
 
 
-class TakeUp(msgspec.Struct, frozen=True):
+class TakeOver(msgspec.Struct, frozen=True):
     """Run the orphan.
 
     Attributes:
@@ -22,7 +22,7 @@ class TakeUp(msgspec.Struct, frozen=True):
     go_on: bool
 
 
-class Park(msgspec.Struct, frozen=True):
+class ParkRun(msgspec.Struct, frozen=True):
     """Give the orphan up until an operator resumes or cancels it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Park(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Leave(msgspec.Struct, frozen=True):
+class LeaveRun(msgspec.Struct, frozen=True):
     """Leave the orphan to another system.
 
     Attributes:
@@ -42,7 +42,9 @@ class Leave(msgspec.Struct, frozen=True):
     reason: str
 
 
-def taken_over(row: RunRow, graphs: Collection[str], attempts_max: int) -> TakeUp | Park | Leave:
+def decide_takeover(
+    row: RunRow, graphs: Collection[str], attempts_max: int
+) -> TakeOver | ParkRun | LeaveRun:
     """Decide about an orphan.
 
     Args:
@@ -51,18 +53,18 @@ def taken_over(row: RunRow, graphs: Collection[str], attempts_max: int) -> TakeU
         attempts_max: processes that may die while they run it.
     """
     if row.graph not in graphs:
-        return Leave(f"waits for a process that has the graph {row.graph!r}")
+        return LeaveRun(f"waits for a process that has the graph {row.graph!r}")
     if row.attempts >= attempts_max:
-        return Park(f"{row.attempts} processes have ended while they ran it")
-    return TakeUp(row.claimed)
+        return ParkRun(f"{row.attempts} processes have ended while they ran it")
+    return TakeOver(row.claimed)
 
 
-def misfit(error: BaseException) -> str:
+def misfit_reason(error: BaseException) -> str:
     """Make the reason for which a run waits whose thread this process can't go on with."""
     return f"waits for a process that can go on with it; this one can't: {said(error)}"
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class MisfitRun(msgspec.Struct, frozen=True):
     """An orphan that this system can't run.
 
     Attributes:
@@ -76,7 +78,7 @@ class Misfit(msgspec.Struct, frozen=True):
     until: float
 
 
-def tried_in_vain(known: Misfit | None, reason: str, now: float, pause_s: float) -> Misfit:
+def next_misfit(known: MisfitRun | None, reason: str, now: float, pause_s: float) -> MisfitRun:
     """Record a failed try; the pause before the next one is twice as long each time.
 
     Only a change of the thread can help, and while this system tries, others can't take the run.
@@ -87,7 +89,7 @@ def tried_in_vain(known: Misfit | None, reason: str, now: float, pause_s: float)
         pause_s: the first pause.
     """
     tries = 1 if known is None else known.tries + 1
-    return Misfit(reason, tries, now + pause_s * 2 ** min(tries - 1, LONGEST_PAUSE))
+    return MisfitRun(reason, tries, now + pause_s * 2 ** min(tries - 1, LONGEST_PAUSE))
 
 
 LONGEST_PAUSE = 6

@@ -22,7 +22,7 @@ from actorgraph.values.constants import (
 )
 from actorgraph.values.ids import task_id
 from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.run import Path, Task
+from actorgraph.values.run import Task, TaskPath
 
 
 def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
@@ -107,7 +107,7 @@ def _push(state: RunState, index: int, send: Send) -> Task:
     )
 
 
-def is_push(path: Path) -> bool:
+def is_push(path: TaskPath) -> bool:
     """Whether a task was made by a Send."""
     return bool(path) and path[0] == PUSH
 
@@ -192,7 +192,7 @@ def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
 
 
 @lru_cache(maxsize=4096)
-def path_key(path: Path) -> str:
+def path_key(path: TaskPath) -> str:
     """Make a string that sorts as task paths do: nodes by name, then Sends by index."""
     return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
 

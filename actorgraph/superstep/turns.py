@@ -34,13 +34,13 @@ class Lane(msgspec.Struct, frozen=True):
     held: bool = False
 
 
-class Begin(msgspec.Struct, frozen=True):
+class BeginRun(msgspec.Struct, frozen=True):
     """Begin the run: it has the thread now."""
 
     run: bytes
 
 
-class End(msgspec.Struct, frozen=True):
+class CancelRun(msgspec.Struct, frozen=True):
     """Cancel the active run; its finished work is stored.
 
     Attributes:
@@ -51,7 +51,7 @@ class End(msgspec.Struct, frozen=True):
     by: bytes
 
 
-class Drop(msgspec.Struct, frozen=True):
+class DropRun(msgspec.Struct, frozen=True):
     """Cancel a waiting run: it never begins.
 
     Attributes:
@@ -62,19 +62,19 @@ class Drop(msgspec.Struct, frozen=True):
     by: bytes
 
 
-class Erase(msgspec.Struct, frozen=True):
+class EraseRun(msgspec.Struct, frozen=True):
     """Remove the rows of a run that has left; the next one begins after `erased`."""
 
     run: bytes
 
 
-class Busy(msgspec.Struct, frozen=True):
+class RefuseBusy(msgspec.Struct, frozen=True):
     """Refuse the run: `active` has the thread."""
 
     active: bytes
 
 
-class Full(msgspec.Struct, frozen=True):
+class RefuseFull(msgspec.Struct, frozen=True):
     """Refuse the run: the queue is full.
 
     Attributes:
@@ -84,13 +84,13 @@ class Full(msgspec.Struct, frozen=True):
     waiting: int
 
 
-Step = Begin | End | Drop | Erase | Busy | Full
-Turn = tuple[Lane, tuple[Step, ...]]
+LaneStep = BeginRun | CancelRun | DropRun | EraseRun | RefuseBusy | RefuseFull
+LaneDecision = tuple[Lane, tuple[LaneStep, ...]]
 
 FREE = Lane()
 
 
-def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
+def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> LaneDecision:
     """Handle a new run of the thread.
 
     Args:
@@ -99,46 +99,46 @@ def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
     """
     active = lane.active
     if active is None:
-        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
     if lane.erasing and not lane.waiting:
         return msgspec.structs.replace(lane, waiting=(run,)), ()
     match if_busy:
         case "reject":
-            return lane, (Busy(lane.waiting[0] if lane.erasing else active),)
+            return lane, (RefuseBusy(lane.waiting[0] if lane.erasing else active),)
         case "enqueue":
             if len(lane.waiting) >= waiting_max:
-                return lane, (Full(len(lane.waiting)),)
+                return lane, (RefuseFull(len(lane.waiting)),)
             return msgspec.structs.replace(lane, waiting=(*lane.waiting, run)), ()
         case "interrupt" | "rollback" if lane.held:
             dropped = (active, *lane.waiting)
-            return Lane(run), (*(Drop(other, run) for other in dropped), Begin(run))
+            return Lane(run), (*(DropRun(other, run) for other in dropped), BeginRun(run))
         case "interrupt" | "rollback":
             return _replaced(lane, active, run, rollback=if_busy == "rollback")
         case _:
             assert_never(if_busy)
 
 
-def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
+def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> LaneDecision:
     """Let a run take the place of all that came before it."""
-    dropped = tuple(Drop(waiting, run) for waiting in lane.waiting)
-    end = () if lane.ending else (End(active, run),)
+    dropped = tuple(DropRun(waiting, run) for waiting in lane.waiting)
+    end = () if lane.ending else (CancelRun(active, run),)
     # An earlier "rollback" still holds, also if this run asks for "interrupt" only.
     rollback = rollback or lane.rollback
     then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
     return then, (*dropped, *end)
 
 
-def taken_up(lane: Lane, run: bytes) -> Turn:
+def taken_up(lane: Lane, run: bytes) -> LaneDecision:
     """Handle a run taken over from another system, which has died or given it back.
 
     It was accepted before, so it is never refused, and its id gives its place in the queue.
     """
     active = lane.active
     if active is None:
-        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
     if lane.held and run < active:
         waiting = tuple(sorted((active, *lane.waiting)))
-        return Lane(run, waiting=waiting), (Begin(run),)
+        return Lane(run, waiting=waiting), (BeginRun(run),)
     return msgspec.structs.replace(lane, waiting=tuple(sorted((*lane.waiting, run)))), ()
 
 
@@ -147,11 +147,11 @@ def held(lane: Lane) -> Lane:
     return msgspec.structs.replace(lane, held=True)
 
 
-def freed(lane: Lane) -> Turn:
+def freed(lane: Lane) -> LaneDecision:
     """Begin the active run if it was held: no other system has the thread any more."""
     if not lane.held or lane.active is None:
         return lane, ()
-    return msgspec.structs.replace(lane, held=False), (Begin(lane.active),)
+    return msgspec.structs.replace(lane, held=False), (BeginRun(lane.active),)
 
 
 def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
@@ -168,7 +168,7 @@ def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
     return other.run < run or (other.claimed and other.alive)
 
 
-def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
+def action_on_rival(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
     """Choose what to do about a run of another system that is ahead of a waiting one.
 
     "end" asks its system to cancel it, or cancels it if that system is dead; "take_up" continues
@@ -181,28 +181,28 @@ def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"
     return "wait" if other.alive else "take_up"
 
 
-def replaced_by(run: bytes) -> str:
+def replacement_reason(run: bytes) -> str:
     """Make the reason stored with runs that were cancelled in favour of this one."""
     return f"run {as_text(run)} took its place"
 
 
-def left(lane: Lane, run: bytes) -> Turn:
+def left(lane: Lane, run: bytes) -> LaneDecision:
     """Handle a run that has left the thread, or does not wait for it any more."""
     if lane.active != run:
         waiting = tuple(other for other in lane.waiting if other != run)
         return msgspec.structs.replace(lane, waiting=waiting), ()
     if lane.rollback:
-        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (Erase(run),)
+        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (EraseRun(run),)
     return _following(lane)
 
 
-def erased(lane: Lane) -> Turn:
+def erased(lane: Lane) -> LaneDecision:
     """Handle the completion of a rollback, whether it succeeded or failed."""
     return _following(lane)
 
 
-def _following(lane: Lane) -> Turn:
+def _following(lane: Lane) -> LaneDecision:
     if not lane.waiting:
         return FREE, ()
     following, *rest = lane.waiting
-    return Lane(following, waiting=tuple(rest)), (Begin(following),)
+    return Lane(following, waiting=tuple(rest)), (BeginRun(following),)

@@ -7,14 +7,14 @@ import msgspec
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep.advance import new_superstep
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import first_writes
 from actorgraph.superstep.handlers import with_handlers
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, path_key
-from actorgraph.superstep.updates import COPY, Update
+from actorgraph.superstep.updates import COPY, NodeUpdate
 from actorgraph.values.constants import END, INPUT, INTERRUPT
 from actorgraph.values.ids import task_id
 from actorgraph.values.run import (
@@ -52,7 +52,7 @@ class Updating:
         state, known = self.state, self._known
         tasks = with_handlers(state, due_tasks(state, None), known)
         done = [
-            Ran(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
+            TaskWrites(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
             for t in sorted(tasks, key=lambda t: path_key(t.path))
         ]
         self._end("update", apply(state, done) if done else set(), as_node=END)
@@ -66,7 +66,7 @@ class Updating:
         if values is None:
             raise InvalidUpdateError("Received no input writes", do="pass an input as the values")
         writes = first_writes(self.state, values)
-        self._end("input", apply(self.state, [Ran(INPUT, (), writes)]), as_node=INPUT)
+        self._end("input", apply(self.state, [TaskWrites(INPUT, (), writes)]), as_node=INPUT)
 
     def copy(self) -> None:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
@@ -77,21 +77,21 @@ class Updating:
         self.state.parent = parent
         self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
 
-    def fold(self, updates: Sequence[tuple[Update, list[Write]]]) -> None:
+    def fold(self, updates: Sequence[tuple[NodeUpdate, list[Write]]]) -> None:
         """Fold the writes of one superstep's updates, in their order.
 
         Raises:
             InvalidUpdateError: a channel refuses them.
         """
         prepared = self._prepared()
-        ran: list[Ran] = []
+        ran: list[TaskWrites] = []
         for place, (update, writes) in enumerate(updates):
             if update.node is None:
-                ran.append(Ran(INPUT, (), tuple(writes)))
+                ran.append(TaskWrites(INPUT, (), tuple(writes)))
                 continue
             # A trigger makes ephemeral cells age, so that the edges of other tasks are dropped.
             # INTERRUPT is not a channel, so it marks nothing as seen or consumed.
-            ran.append(Ran(update.node.name, (INTERRUPT,), tuple(writes)))
+            ran.append(TaskWrites(update.node.name, (INTERRUPT,), tuple(writes)))
             if self._beside:
                 self._ledger.append(self._entry(update, place, prepared, tuple(writes)))
         names = [update.node.name if update.node else None for update, _ in updates]
@@ -113,7 +113,7 @@ class Updating:
 
     def _entry(
         self,
-        update: Update,
+        update: NodeUpdate,
         place: int,
         prepared: dict[str, list[Task]],
         writes: tuple[Write, ...],

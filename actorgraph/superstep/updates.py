@@ -47,7 +47,7 @@ COPY = "__copy__"
 """As this node, an update makes a sibling of its base."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class NodeUpdate(msgspec.Struct, frozen=True):
     """One update of a superstep, checked.
 
     Attributes:
@@ -63,7 +63,9 @@ class Update(msgspec.Struct, frozen=True):
     inferred: bool
 
 
-def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) -> list[Update]:
+def checked_updates(
+    state: RunState, updates: Sequence[StateUpdate], *, strict: bool
+) -> list[NodeUpdate]:
     """Check the updates of one superstep and find their authors.
 
     Args:
@@ -78,7 +80,7 @@ def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) ->
             f"as_node={special[0]!r} can't be one of several updates of a superstep",
             do="give it a superstep of its own",
         )
-    found: list[Update] = []
+    found: list[NodeUpdate] = []
     for update in updates:
         if update.as_node is None and len(updates) > 1:
             raise InvalidUpdateError(
@@ -92,7 +94,7 @@ def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) ->
                 "Ambiguous update, specify as_node: not exactly one node wrote the checkpoint",
                 do="pass as_node=, or leave strict= out to keep what is due",
             )
-        found.append(Update(node, update.values, task, update.as_node is None))
+        found.append(NodeUpdate(node, update.values, task, update.as_node is None))
     return found
 
 

@@ -21,7 +21,7 @@ from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
 from actorgraph.ports import Saver
 from actorgraph.savers.sqlite.drivers import HopConnection
-from actorgraph.values.commits import Outcome, Query, Request, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
 
 T = TypeVar("T")
 When = Literal["before", "after"]
@@ -189,7 +189,7 @@ class FaultySaver(HostedSaver):
                     await self.saver.close()
             raise
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         outcomes = await self.plan.arun("commit", lambda: self.saver.commit(batch), _broken)
         return self._told(batch, outcomes)
@@ -202,7 +202,7 @@ class FaultySaver(HostedSaver):
         """See `ports.Saver.close`; never fails, as a crashed process can't."""
         await self.saver.close()
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
         inner: Any = self.saver
         outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
@@ -213,10 +213,10 @@ class FaultySaver(HostedSaver):
         inner: Any = self.saver
         return self.plan.run("query", lambda: inner.query_now(queries), _broken)
 
-    def _told(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    def _told(self, batch: Sequence[Request], outcomes: list[CommitOutcome]) -> list[CommitOutcome]:
         if self._on_stored is not None:
             for request, outcome in zip(batch, outcomes, strict=True):
-                if isinstance(outcome, Stored):
+                if isinstance(outcome, Committed):
                     self._on_stored(request)
         return outcomes
 

@@ -19,7 +19,7 @@ from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.ports import Saver
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 
 class GatedSaver(HostedSaver):
@@ -83,7 +83,7 @@ class GatedSaver(HostedSaver):
         """See `ports.Saver.open`."""
         await self.inner.open()
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`; waits at the gate first."""
         while (opening := self._pass(tuple(batch))) is not None:
             await opening.wait()

@@ -158,7 +158,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
 Request = SystemRequest | Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
-class Stored(msgspec.Struct, frozen=True, gc=False):
+class Committed(msgspec.Struct, frozen=True, gc=False):
     """The request is durable.
 
     Attributes:
@@ -178,7 +178,7 @@ class Refused(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-Outcome = Stored | Refused
+CommitOutcome = Committed | Refused
 
 
 # --- reading ---
@@ -267,7 +267,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     parent_ledger: tuple[LedgerRow, ...] | None = None
 
 
-class PageOfSome(list[StoredCheckpoint]):
+class FilteredPage(list[StoredCheckpoint]):
     """A page without the rows that may not be shown or can't be read.
 
     Attributes:
@@ -283,13 +283,13 @@ class PageOfSome(list[StoredCheckpoint]):
         damaged: Sequence[Exception] = (),
     ) -> None:
         super().__init__(shown)
-        some = isinstance(page, PageOfSome)
+        some = isinstance(page, FilteredPage)
         self.read: int = page.read if some else len(page)
         self.last: StoredCheckpoint | None = page.last if some else page[-1] if page else None
         self.damaged = damaged
 
 
-class SoundRows(list[Any]):
+class ReadableRows(list[Any]):
     """A list of rows of many threads or runs, without those that can't be read.
 
     Attributes:
@@ -301,7 +301,7 @@ class SoundRows(list[Any]):
         self.damaged = damaged
 
 
-class OpenRun(msgspec.Struct, frozen=True, gc=False):
+class StoredClaim(msgspec.Struct, frozen=True, gc=False):
     """The claim of a run that holds the thread and has not left, as it was read.
 
     Attributes:
@@ -330,5 +330,5 @@ class Loaded(msgspec.Struct, frozen=True):
     epoch: int = 1
     checkpoint: StoredCheckpoint | None = None
     head: bytes | None = None
-    open_run: OpenRun | None = None
+    open_run: StoredClaim | None = None
     version_floor: int = 0

@@ -21,7 +21,7 @@ from typing import Any
 Config = Mapping[str, Any]
 
 
-def merged(*configs: Config | None) -> dict[str, Any]:
+def merge_configs(*configs: Config | None) -> dict[str, Any]:
     """Merge configs. None of them is changed; an entry that is None counts as absent."""
     result: dict[str, Any] = {}
     for config in configs:
@@ -31,12 +31,12 @@ def merged(*configs: Config | None) -> dict[str, Any]:
     return result
 
 
-def below(above: Config, own: Config | None) -> dict[str, Any]:
+def nested_config(above: Config, own: Config | None) -> dict[str, Any]:
     """Merge the configs of a subgraph and of its parent run; the parent's tags are not repeated."""
     tags = (own or {}).get("tags")
     if tags and above.get("tags"):
         own = {**(own or {}), "tags": [tag for tag in tags if tag not in above["tags"]]}
-    return merged(above, own)
+    return merge_configs(above, own)
 
 
 def _joined(key: str, known: Any, value: Any) -> Any:

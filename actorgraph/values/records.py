@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.values.run import NO_DELTAS, Path
+from actorgraph.values.run import NO_DELTAS, TaskPath
 
 
 class StoredWrite(msgspec.Struct, frozen=True):
@@ -18,7 +18,7 @@ class StoredWrite(msgspec.Struct, frozen=True):
     """
 
     task: str
-    path: Path
+    path: TaskPath
     index: int
     generation: int
     writes: tuple[tuple[str, Any], ...]

@@ -16,9 +16,9 @@ from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import TaskId
 from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.streams import Item
+from actorgraph.values.streams import StreamItem
 
-Path = tuple[str | int, ...]
+TaskPath = tuple[str | int, ...]
 """A task's place in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""
 
 Write = tuple[str, Any]
@@ -42,7 +42,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     id: TaskId
     name: str
-    path: Path
+    path: TaskPath
     triggers: tuple[str, ...]
     input: Any
     answers: tuple[Any, ...] = ()
@@ -236,7 +236,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
 
     base: bytes
     task: TaskId
-    path: Path
+    path: TaskPath
     index: int
     generation: int
     writes: tuple[Write, ...]
@@ -316,7 +316,7 @@ class Save(msgspec.Struct, frozen=True, gc=False):
 class Emit(msgspec.Struct, frozen=True, gc=False):
     """Hand chunks to the readers, in order."""
 
-    chunks: tuple[Item, ...]
+    chunks: tuple[StreamItem, ...]
 
 
 class Succeeded(msgspec.Struct, frozen=True):
@@ -368,13 +368,13 @@ STATUS: dict[type, str] = {
 }
 """Outcome -> the status that is stored and logged."""
 
-Outcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
+RunOutcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
 
 
 class Finish(msgspec.Struct, frozen=True):
     """The run has left; all its saves are durable or refused."""
 
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 Effect = StartTask | AnswerCall | CancelTasks | Save | Emit | Finish

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.run import Path
+from actorgraph.values.run import TaskPath
 
 
 class PregelTask(NamedTuple):
@@ -19,7 +19,7 @@ class PregelTask(NamedTuple):
 
     id: str
     name: str
-    path: Path
+    path: TaskPath
     error: str | None = None
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None

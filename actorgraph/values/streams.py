@@ -1,7 +1,7 @@
 """The chunks of each stream mode and their payloads, as readers get them.
 
-A chunk travels as an `Item`, `(namespace, mode, chunk)`; the reader's options decide whether it
-arrives bare, as a pair, as a triple, or, with `version="v2"`, as one of the dicts below.
+A chunk is a `StreamItem`, `(namespace, mode, chunk)`; the reader's options decide whether it arrives
+bare, as a pair, as a triple, or, with `version="v2"`, as one of the dicts below.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from actorgraph.values.commands import Interrupt
 Namespace = tuple[str, ...]
 """The run that a chunk is from: () for the root run, one `node:task id` per level below it."""
 
-Item = tuple[Namespace, str, Any]
+StreamItem = tuple[Namespace, str, Any]
 """`(namespace, mode, chunk)`."""
 
 StreamWriter = Callable[[Any], None]

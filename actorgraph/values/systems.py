@@ -22,7 +22,7 @@ its finished work is stored. parked: given up because too many processes died wh
 
 OPEN_STATUSES = ("pending", "running")
 
-NOBODY = b""
+NO_OWNER = b""
 """The owner of a run that was given back: no system has this id, so its lease is never valid."""
 
 IfBusy = Literal["reject", "enqueue", "interrupt", "rollback"]

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 
 from actorgraph import ActorSystem
-from actorgraph.values.systems import NOBODY, ListRuns
+from actorgraph.values.systems import NO_OWNER, ListRuns
 from tests.gates import PATIENCE_S, Turnstile
 from tests.graphs import in_a_row, writer
 from tests.stores import Store
@@ -56,7 +56,7 @@ class TestOtherVersions:
                 told = await kinds(taken.events())
             await system.recover()
 
-            assert (row.status, row.attempts, row.owner) == ("pending", 0, NOBODY)
+            assert (row.status, row.attempts, row.owner) == ("pending", 0, NO_OWNER)
             assert (misfits, system.statistics().misfits) == (1, 0)
             assert shown.reason == again.reason
             assert shown.reason.startswith("waits for a process that can go on with it")

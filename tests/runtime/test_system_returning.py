@@ -10,7 +10,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
 from actorgraph.runtime.system import stored_readers
 from actorgraph.runtime.system.stored_readers import Elsewhere, StoredReader
-from actorgraph.values.commits import Outcome, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.gates import PATIENCE_S, Turnstile, settled
 from tests.graphs import in_a_row, writer
@@ -28,7 +28,7 @@ class Forgetful(InMemorySaver):
 
     loses = False
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         lost = [self.loses and isinstance(request, StoreEvents) for request in batch]
         kept = [request for request, gone in zip(batch, lost, strict=True) if not gone]
         outcomes = iter(super().commit_now(kept))

@@ -8,7 +8,7 @@ from actorgraph import SqliteSaver
 from actorgraph.savers.memory import MemoryBackend
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
 from actorgraph.testing.conformance import Place
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from tests.stores import Store
 
 
@@ -55,7 +55,7 @@ class LogSaver:
         self._memory = MemoryBackend()
         self._memory.commit_now(self.log)
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         self.log += batch
         return self._memory.commit_now(batch)
 

@@ -8,7 +8,7 @@ from actorgraph.api.operations.wrapping import WrappedSaver
 from actorgraph.errors import CheckpointSizeError, InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
-from actorgraph.values.commits import Outcome, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Refused, Request
 
 
 class LimitedSaver(WrappedSaver):
@@ -41,13 +41,13 @@ class LimitedSaver(WrappedSaver):
         self.max_bytes = max_bytes
         self.warn_bytes = warn_bytes
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         refused = self._refused(batch)
         left = [request for place, request in enumerate(batch) if place not in refused]
         return _together(len(batch), refused, await self.saver.commit(left) if left else [])
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
         refused = self._refused(batch)
         left = [request for place, request in enumerate(batch) if place not in refused]
@@ -66,7 +66,9 @@ class LimitedSaver(WrappedSaver):
         return found
 
 
-def _together(size: int, refused: dict[int, Refused], others: Sequence[Outcome]) -> list[Outcome]:
+def _together(
+    size: int, refused: dict[int, Refused], others: Sequence[CommitOutcome]
+) -> list[CommitOutcome]:
     stored = iter(others)
     return [refused.get(place) or next(stored) for place in range(size)]
 

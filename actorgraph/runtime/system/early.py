@@ -5,11 +5,11 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.inputs import may_begin_again
 from actorgraph.superstep.turns import is_ahead
-from actorgraph.values.run import Failed, Outcome
+from actorgraph.values.run import Failed, RunOutcome
 from actorgraph.values.systems import ListRuns, RunRow
 
 
-async def came_early(job: Job, outcome: Outcome, host: Host | None, owner: bytes) -> bool:
+async def came_early(job: Job, outcome: RunOutcome, host: Host | None, owner: bytes) -> bool:
     """Whether a run is to begin anew when those before it have left.
 
     The store refuses its claim while another system has its thread. Before that it has read the

@@ -14,7 +14,7 @@ from actorgraph.runtime.stopping import DEADLINE
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.run import Cancelled, Failed, Interrupted, RunOutcome, Succeeded
 from actorgraph.values.systems import IfBusy, RunRow, RunStatus
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Job:
         *,
         journal: Journal,
         make: Callable[[], Launch],
-        shape: Callable[[Outcome], Any],
+        shape: Callable[[RunOutcome], Any],
         control: RunControl,
         metadata: dict[str, Any],
         if_busy: IfBusy = "enqueue",
@@ -72,7 +72,7 @@ class Job:
         self.status: RunStatus = "pending"
         self.changed = row.created
         self.reason = ""
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.requeued = False
         self.adopted = False
         self.misfit = False
@@ -147,7 +147,7 @@ class Job:
         if self.supervisor is not None:
             self.supervisor.cancel(to_others=self.left_to_others or to_others)
 
-    def left(self, outcome: Outcome, draining: str | None) -> None:
+    def left(self, outcome: RunOutcome, draining: str | None) -> None:
         """Note how it left."""
         self.outcome = outcome
         self.claimed = self.claimed or self.durable > 0

@@ -20,7 +20,7 @@ import msgspec
 
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, wait_in
-from actorgraph.values.streams import Item
+from actorgraph.values.streams import StreamItem
 from actorgraph.values.systems import RunEvent
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Journal(Broadcast):
                     if hold.offset == offset:
                         self.release(hold)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """See `Broadcast.try_publish`."""
         if self.is_full:
             return False
@@ -126,7 +126,7 @@ class Journal(Broadcast):
         self._held = False
         self._make_room()
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         if mode == "values" and namespace == self.root:
             self.values = content

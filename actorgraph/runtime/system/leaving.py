@@ -13,7 +13,7 @@ from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.system.handing import handed_over
 from actorgraph.runtime.system.job import Job
 from actorgraph.values.run import Failed
-from actorgraph.values.systems import NOBODY, AdoptRun, RunRow, SetRun
+from actorgraph.values.systems import NO_OWNER, AdoptRun, RunRow, SetRun
 
 
 async def tell_left(job: Job, host: Host | None, owner: bytes, timeout_s: float) -> None:
@@ -43,7 +43,7 @@ def given_back(row: RunRow) -> AdoptRun:
     Args:
         row: as it is stored now.
     """
-    return AdoptRun(row.run, row.thread_id, NOBODY, row.owner, row.attempts - 1)
+    return AdoptRun(row.run, row.thread_id, NO_OWNER, row.owner, row.attempts - 1)
 
 
 def store_status(job: Job, host: Host | None, owner: bytes) -> None:

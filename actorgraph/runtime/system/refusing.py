@@ -10,7 +10,7 @@ from actorgraph.errors import (
     ThreadBusyError,
 )
 from actorgraph.runtime.system.limits import SystemLimits
-from actorgraph.superstep.turns import FREE, Busy, Full, Step
+from actorgraph.superstep.turns import FREE, LaneStep, RefuseBusy, RefuseFull
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import IfBusy
 
@@ -40,13 +40,13 @@ def no_place(actor: "SystemActor", if_busy: IfBusy, thread_id: str) -> ActorGrap
 
 
 def no_turn(
-    thread_id: str, steps: tuple[Step, ...], limits: SystemLimits
+    thread_id: str, steps: tuple[LaneStep, ...], limits: SystemLimits
 ) -> ActorGraphError | None:
     """Why a run may not wait for its thread; None if it may, or has it."""
     for step in steps:
-        if isinstance(step, Busy):
+        if isinstance(step, RefuseBusy):
             return busy(thread_id, step)
-        if isinstance(step, Full):
+        if isinstance(step, RefuseFull):
             return full(thread_id, step, limits)
     return None
 
@@ -75,7 +75,7 @@ def too_many(active: int, queued: int, limits: SystemLimits) -> SystemBusyError:
     return too_busy(text, "raise max_runs or max_queued", limits)
 
 
-def busy(thread_id: str, step: Busy) -> ThreadBusyError:
+def busy(thread_id: str, step: RefuseBusy) -> ThreadBusyError:
     """The thread has a run of this system."""
     return ThreadBusyError(
         f"thread {thread_id!r} has run {as_text(step.active)}",
@@ -85,7 +85,7 @@ def busy(thread_id: str, step: Busy) -> ThreadBusyError:
     )
 
 
-def full(thread_id: str, step: Full, limits: SystemLimits) -> SystemBusyError:
+def full(thread_id: str, step: RefuseFull, limits: SystemLimits) -> SystemBusyError:
     """As many runs wait for the thread as may."""
     text = f"{step.waiting} runs wait for thread {thread_id!r}, as many as may"
     return too_busy(text, "raise max_waiting", limits)

@@ -24,17 +24,17 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judg
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
+    CommitOutcome,
+    Committed,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    Outcome,
     Query,
     Refused,
     Request,
-    Stored,
     StoredCheckpoint,
+    StoredClaim,
 )
 from actorgraph.values.constants import CONTROL_INDEX
 from actorgraph.values.ids import as_text, ticks_of
@@ -59,7 +59,7 @@ class _Thread(msgspec.Struct):
     """What is known of a thread while a run goes on."""
 
     state: ThreadState
-    run: OpenRun | None = None
+    run: StoredClaim | None = None
     last: dict[str, Last] = {}
 
 
@@ -87,9 +87,9 @@ class ForeignBackend:
     async def close(self) -> None:
         """See `ports.Saver.close`; the saver itself stays open."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`; each request is stored by itself."""
-        outcomes: list[Outcome] = []
+        outcomes: list[CommitOutcome] = []
         for request in batch:
             try:
                 outcomes.append(await self._apply(request))
@@ -104,7 +104,7 @@ class ForeignBackend:
 
     # --- writing ---
 
-    async def _apply(self, request: Request) -> Outcome:
+    async def _apply(self, request: Request) -> CommitOutcome:
         if isinstance(request, Commit):
             return await self._commit(request)
         outcome = await keep(self._calls, request)
@@ -117,7 +117,7 @@ class ForeignBackend:
             )
         return outcome
 
-    async def _commit(self, commit: Commit) -> Outcome:
+    async def _commit(self, commit: Commit) -> CommitOutcome:
         thread_id, namespace = commit.thread_id, commit.namespace
         thread = self._threads.setdefault(thread_id, _Thread(ThreadState(thread_id)))
         answered = await self._look(commit, thread)
@@ -128,7 +128,7 @@ class ForeignBackend:
             return Refused(error)
         if commit.claim is not None and commit.run is not None:
             claim = commit.claim
-            thread.run = OpenRun(commit.run, claim.head, claim.mode, claim.input)
+            thread.run = StoredClaim(commit.run, claim.head, claim.mode, claim.input)
         new = {row.id for row in commit.checkpoints}
         await self._put_ledger(commit, [row for row in commit.ledger if row.base not in new])
         for row in commit.checkpoints:
@@ -138,7 +138,7 @@ class ForeignBackend:
             thread.run = msgspec.structs.replace(thread.run, head=commit.checkpoints[-1].id)
         if thread.state.run is None:
             self._forget(thread)
-        return Stored(ticks_of(commit.checkpoints[-1].id) if commit.checkpoints else sequence)
+        return Committed(ticks_of(commit.checkpoints[-1].id) if commit.checkpoints else sequence)
 
     def _forget(self, thread: _Thread) -> None:
         """No run has the thread: what is known of it may be out of date at once."""

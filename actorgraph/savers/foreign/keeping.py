@@ -6,7 +6,7 @@ from actorgraph.errors import NotSupportedError
 from actorgraph.savers.foreign.calls import Calls
 from actorgraph.savers.foreign.reading import place_of
 from actorgraph.savers.judge import refused_copy
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
 from actorgraph.values.retention import (
     CopyThread,
@@ -17,7 +17,7 @@ from actorgraph.values.retention import (
 )
 
 
-async def keep(calls: Calls, request: Request) -> Outcome:
+async def keep(calls: Calls, request: Request) -> CommitOutcome:
     """Carry out a request about what a thread keeps, by the saver's own method for it."""
     assert not isinstance(request, Commit)
     if isinstance(request, DeleteThread):
@@ -37,7 +37,7 @@ async def keep(calls: Calls, request: Request) -> Outcome:
             f"{type(request).__name__}",
             do="move its threads to one of actorgraph's savers; see docs/migrating.md",
         )
-    return Stored()
+    return Committed()
 
 
 async def threads_with(calls: Calls, query: ListThreads) -> list[str]:

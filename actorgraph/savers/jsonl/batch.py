@@ -21,7 +21,7 @@ from actorgraph.savers.jsonl.rewriting import keep
 from actorgraph.savers.jsonl.system_lines import Forgotten, Said
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, fence, judge
-from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
 
@@ -38,7 +38,7 @@ class Draft:
         self._ids: set[tuple[str, bytes]] = set()
         self._rows: set[tuple[object, ...]] = set()
 
-    def commit(self, request: Commit, *, leased: bool = False) -> Outcome:
+    def commit(self, request: Commit, *, leased: bool = False) -> CommitOutcome:
         """Judge a commit, and make its line.
 
         Args:
@@ -65,7 +65,7 @@ class Draft:
             self.owned.append(request)
         self._ids.update((request.namespace, row.id) for row in request.checkpoints)
         self._rows.update(_key(request, row) for row in ledger)
-        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+        return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
     def _has(self, namespace: str, identifier: bytes) -> bool:
         key = (namespace, identifier)
@@ -112,7 +112,7 @@ def _refused(request: Commit, cause: Exception) -> StorageError:
 
 def run_batch(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
@@ -135,7 +135,7 @@ def run_batch(
 
 def _run(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     turn = _Turn(folder, files, pool)
     for request in batch:
         turn.take(request)
@@ -147,7 +147,7 @@ class _Turn:
     """A batch on its way: what was accepted, and how far it is stored."""
 
     def __init__(self, folder: Folder, files: Files, pool: ThreadPoolExecutor) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CommitOutcome] = []
         self._folder = folder
         self._files = files
         self._pool = pool
@@ -177,7 +177,7 @@ class _Turn:
             outcome = Refused(error)
         self.outcomes.append(outcome)
 
-    def _commit(self, request: Commit) -> Outcome:
+    def _commit(self, request: Commit) -> CommitOutcome:
         error = self._lost.get(request.run)
         draft = _draft(self._folder, self._drafts, request.thread_id)
         if error is not None:
@@ -187,14 +187,14 @@ class _Turn:
             leased = self._staged().is_leased(request.thread_id, draft.state.owner)
         outcome = None if request.owner is None else self._staged().refused(request)
         outcome = outcome or draft.commit(request, leased=leased)
-        if request.owner is not None and isinstance(outcome, Stored):
+        if request.owner is not None and isinstance(outcome, Committed):
             self._staged().accepted(request)
         why = outcome.error if isinstance(outcome, Refused) else None
         if request.run is not None and isinstance(why, StorageError):
             self._lost.setdefault(request.run, why)
         return outcome
 
-    def _say(self, request: SystemRequest) -> Outcome:
+    def _say(self, request: SystemRequest) -> CommitOutcome:
         folder, stage = self._folder, self._staged()
         if not isinstance(request, AdoptRun):
             self._said.append(len(self.outcomes))
@@ -202,7 +202,7 @@ class _Turn:
         draft = _draft(folder, self._drafts, request.thread_id)
         outcome = stage.say(request)
         self._said.append(len(self.outcomes))
-        if isinstance(outcome, Stored) and fence(draft.state, request):
+        if isinstance(outcome, Committed) and fence(draft.state, request):
             with folder.reading:
                 folder.raised[request.thread_id] = draft.state.epoch
                 folder.owners.pop(request.thread_id, None)
@@ -240,7 +240,7 @@ class _Turn:
             raise
         except StorageError as error:
             for place in self._said:
-                if isinstance(self.outcomes[place], Stored):
+                if isinstance(self.outcomes[place], Committed):
                     self.outcomes[place] = Refused(error)
             return
         with self._folder.reading:
@@ -274,15 +274,15 @@ def _flushed(
     files: Files,
     pool: ThreadPoolExecutor,
     drafts: dict[str, Draft],
-    outcomes: list[Outcome],
-) -> list[Outcome]:
+    outcomes: list[CommitOutcome],
+) -> list[CommitOutcome]:
     """Store the drafts; the outcomes of their requests, which are refused if that fails."""
     try:
         _flush(folder, files, pool, list(drafts.values()))
     except SaverBrokenError:
         raise
     except StorageError as error:
-        return [Refused(error) if isinstance(o, Stored) else o for o in outcomes]
+        return [Refused(error) if isinstance(o, Committed) else o for o in outcomes]
     return outcomes
 
 

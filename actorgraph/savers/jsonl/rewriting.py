@@ -21,7 +21,7 @@ from actorgraph.savers.jsonl.lines import Line, Value, encode_line, raw_of, raw_
 from actorgraph.savers.jsonl.resealing import resealed
 from actorgraph.savers.judge import refused_copy
 from actorgraph.savers.retention import Cut, Point, cut, held_whole
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.retention import (
     CopyThread,
@@ -40,7 +40,7 @@ def keep(
     folder: Folder,
     files: Files,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a request about what a thread keeps.
 
     Raises:
@@ -50,7 +50,7 @@ def keep(
     if isinstance(request, Vacuum):
         folder.epochs.clear()
         folder.forget()
-        return Stored()
+        return Committed()
     try:
         if isinstance(request, CopyThread):
             return _copy(folder, files, request)
@@ -59,12 +59,12 @@ def keep(
         with folder.reading:
             index = folder.index(request.thread_id)
         if not index.starts:
-            return Stored()
+            return Committed()
         if isinstance(request, HoldWhole):
             return _hold(folder, files, request, index)
         if isinstance(request, Reseal):
             _rewrite(folder, files, index, partial(resealed, resealer=request.resealer))
-            return Stored()
+            return Committed()
         return _remove(folder, files, request, index)
     except StorageError:
         raise
@@ -72,7 +72,7 @@ def keep(
         return Refused(error)
 
 
-def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
+def _delete(folder: Folder, files: Files, request: DeleteThread) -> CommitOutcome:
     with folder.reading:
         try:
             index = folder.index(request.thread_id)
@@ -81,16 +81,16 @@ def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
             index = ThreadIndex(request.thread_id, path, folder.epochs.get(request.thread_id, 1))
     if index.starts or Path(index.path).exists():
         _remove_file(folder, files, index, index.state.epoch + 1)
-    return Stored(removed=len(index.places))
+    return Committed(removed=len(index.places))
 
 
-def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
+def _copy(folder: Folder, files: Files, request: CopyThread) -> CommitOutcome:
     with folder.reading:
         source, target = folder.index(request.source), folder.index(request.thread_id)
     if target.places:
         return Refused(refused_copy(request))
     if not source.places:
-        return Stored()
+        return Committed()
     epoch = target.state.epoch
 
     def change(line: Line) -> Line:
@@ -101,13 +101,13 @@ def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
         )
 
     _rewrite(folder, files, source, change, target)
-    return Stored()
+    return Committed()
 
 
-def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) -> Outcome:
+def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) -> CommitOutcome:
     place = index.by_id.get((request.namespace, request.id))
     if place is None:
-        return Stored()
+        return Committed()
 
     def change(line: Line) -> Line:
         if line.line != place.line:
@@ -122,14 +122,14 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
         return line
 
     _rewrite(folder, files, index, change)
-    return Stored()
+    return Committed()
 
 
-def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> Outcome:
+def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> CommitOutcome:
     state = index.state
     found = cut(request, list(_points(index)), state.run)
     if not (found.clears or found.stops):
-        return Stored()
+        return Committed()
     run = None if found.stops else state.run
     epoch = state.epoch + found.stops
 
@@ -141,7 +141,7 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
 
     made = _rewrite(folder, files, index, change, epoch=epoch)
     freed = index.row_count - made.row_count if found.kept is not None else 0
-    return Stored(removed=len(found.gone), freed=freed)
+    return Committed(removed=len(found.gone), freed=freed)
 
 
 def _points(index: ThreadIndex) -> Iterator[Point]:

@@ -19,7 +19,7 @@ from actorgraph.savers.jsonl.marks import Marks
 from actorgraph.savers.jsonl.system_lines import Forgotten, Noted, Said, encoded, entries
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,
@@ -236,7 +236,7 @@ class Stage:
         self._left: set[bytes] = set()
         self.said: list[Said] = []
 
-    def say(self, request: SystemRequest) -> Outcome:
+    def say(self, request: SystemRequest) -> CommitOutcome:
         """Take in a request, or refuse it."""
         if isinstance(request, RenewOwner | DropOwner):
             return self._memory.apply(request)
@@ -257,7 +257,7 @@ class Stage:
             return Refused(_refused(request, cause))
         self._note(request)
         self.said.append(request)
-        return Stored()
+        return Committed()
 
     def _note(self, request: SystemRequest) -> None:
         """Remember what later requests of the batch are judged by."""

@@ -29,7 +29,7 @@ from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import Kind, RowError, kind_of, said
 from actorgraph.storage.postgres.limits import Limits
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 
@@ -66,7 +66,7 @@ class Turn(msgspec.Struct):
     """
 
     number: int
-    outcomes: list[Outcome] | None = None
+    outcomes: list[CommitOutcome] | None = None
     unsure: bool = False
     alone: bool = False
     skips: bool = False
@@ -76,7 +76,7 @@ class Turn(msgspec.Struct):
 
 def run_batch(
     connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn, shapes: Shapes
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     """Store a batch durably, or find that an earlier attempt has done so.
 
     Args:
@@ -97,7 +97,7 @@ def run_batch(
 
 def _attempt(
     connection: Link, batch: Sequence[Request], settings: Settings, work: "_Work"
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     turn = work.turn
     groups = [[batch[0]]] if turn.alone else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
@@ -211,7 +211,7 @@ class _Work:
         for (text, _), cursor in zip(asked, cursors, strict=True):
             self._facts.take(text, cursor.fetchall())
 
-    def together(self, group: list[Request]) -> list[Outcome]:
+    def together(self, group: list[Request]) -> list[CommitOutcome]:
         """Judge a group; its rows wait for the next round trip."""
         request = group[0]
         if not isinstance(request, _OF_RUNS):
@@ -227,15 +227,15 @@ class _Work:
         self._waiting += [*rows.statements(), *owned.statements()]
         return outcomes
 
-    def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
+    def _say(self, request: systems.Said, owned: systems.OwnedRows) -> CommitOutcome:
         if _is_unlocked(request) or request.thread_id in self._threads:
             return owned.say(request)
         return Refused(_unlocked(request, self.turn))
 
-    def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
+    def _keep(self, request: Kept | Vacuum | systems.Rare) -> CommitOutcome:
         """Carry out what no run stores."""
         if isinstance(request, Vacuum):  # its work is done after the batch
-            return Stored()
+            return Committed()
         named = set[str]() if _is_unlocked(request) else {request.thread_id}
         if isinstance(request, CopyThread):
             named.add(request.source)
@@ -249,7 +249,7 @@ class _Work:
             return systems.apply(self._connection, request, self._facts.owners, thread)
         return keep(self._connection, request, self._threads)
 
-    def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> Outcome:
+    def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> CommitOutcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
             return Refused(_unlocked(commit, self.turn))
@@ -276,28 +276,28 @@ class _Work:
         rows.add(thread, commit, sequence)
         if commit.owner is not None:
             owned.add(thread, commit)
-        return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
+        return Committed(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
-    def all_together(self, groups: Sequence[list[Request]]) -> list[Outcome]:
+    def all_together(self, groups: Sequence[list[Request]]) -> list[CommitOutcome]:
         """Write group after group; the first has been read."""
-        outcomes: list[Outcome] = []
+        outcomes: list[CommitOutcome] = []
         for place, group in enumerate(groups):
             if place:
                 self.read(group)
             outcomes += self.together(group)
         return outcomes
 
-    def all_alone(self, batch: Sequence[Request]) -> list[Outcome]:
+    def all_alone(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Write request after request, each behind a savepoint; the first has been read."""
 
-        def store(request: Request) -> Outcome:
+        def store(request: Request) -> CommitOutcome:
             if request is not batch[0]:
                 self.read([request])
             return self.alone(request)
 
         return one_by_one(batch, store)
 
-    def alone(self, request: Request) -> Outcome:
+    def alone(self, request: Request) -> CommitOutcome:
         """Write one request behind a savepoint; if a row is refused, the request is."""
         known = self._threads.get(request.thread_id)
         before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})

@@ -24,7 +24,7 @@ from actorgraph.storage.postgres.connections import Source, source_of
 from actorgraph.storage.postgres.failures import Kind, kind_of
 from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
 from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
@@ -98,7 +98,7 @@ class Engine:
             if leave:
                 self._writing.close()
 
-    def write(self, batch: Sequence[Request]) -> list[Outcome]:
+    def write(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch; see `Writer.run`."""
         outcomes = self._writer.run(batch)
         if not any(isinstance(request, Vacuum) for request in batch):
@@ -137,7 +137,7 @@ class Engine:
         """Whether leases are renewed while a batch is stored."""
         return self._writing.renews
 
-    def renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+    def renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
         """Renew leases, over a connection of their own; one that was lost meanwhile is replaced.
 
         Raises:

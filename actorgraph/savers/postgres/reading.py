@@ -24,10 +24,10 @@ from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import Kind, kind_of
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    PageOfSome,
     Query,
     StoredCheckpoint,
 )
@@ -221,7 +221,7 @@ class _Reader:
                 raise
             except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
                 errors.append(unreadable(columns[1], error))
-        return PageOfSome(found, [bare(columns, taken(columns)) for columns in rows], errors)
+        return FilteredPage(found, [bare(columns, taken(columns)) for columns in rows], errors)
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
         """Checkpoints with, where asked for, the ancestors that their deltas need."""

@@ -20,7 +20,7 @@ from actorgraph.errors import (
     SaverClosedError,
 )
 from actorgraph.storage.postgres.limits import limits_of
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class PostgresBackend:
             raise
         self._is_open, self._broken = True, None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
@@ -103,7 +103,7 @@ class PostgresBackend:
             raise
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """Renews leases while a batch is stored, from any thread; None over a lent connection."""
         return self._engine.renew if self._engine.renews_beside else None
 

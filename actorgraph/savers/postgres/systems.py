@@ -21,7 +21,7 @@ from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import Facts, Statement
 from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
@@ -93,7 +93,7 @@ class OwnedRows:
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def say(self, request: Said) -> Outcome:
+    def say(self, request: Said) -> CommitOutcome:
         """Take in a request, unless another system has its run."""
         if isinstance(request, PutRun):
             return self._add_row(request)
@@ -110,9 +110,9 @@ class OwnedRows:
                 (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
             ]
             self._kept[run] = (run, request.keep, request.older_than)
-        return Stored()
+        return Committed()
 
-    def _add_row(self, request: PutRun) -> Outcome:
+    def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
         refused = refused_row(request, open_runs.values())
@@ -122,7 +122,7 @@ class OwnedRows:
         # Whose requests are in a batch lives: it is of this process.
         open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=True))
         self._put.append(_columns(row))
-        return Stored()
+        return Committed()
 
     def _note(self, thread_id: str, run: bytes | None, status: str) -> None:
         if run is not None and status not in OPEN_STATUSES:
@@ -186,7 +186,7 @@ def _columns(row: RunRow) -> _Row:
 
 def apply(
     connection: Connection[Any], request: Rare, owners: Owners, thread: ThreadState | None
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a rare request.
 
     Args:
@@ -216,7 +216,7 @@ def apply(
             run(sql.ADOPT, (owner, Int8(attempts), adopted))
             if thread is not None and fence(thread, request):
                 run(sql.FENCE, (thread.row,))
-    return Stored()
+    return Committed()
 
 
 def _seal(run: Callable[..., Any], request: SealRun) -> None:

@@ -24,7 +24,7 @@ from actorgraph.storage.postgres.failures import Kind, RowError, kind_of
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.storage.postgres.sessions import Replaced
-from actorgraph.values.commits import Outcome, Request
+from actorgraph.values.commits import CommitOutcome, Request
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 10
@@ -66,7 +66,7 @@ class Writer:
             self._use_schema(connection)
             connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
 
-    def run(self, batch: Sequence[Request]) -> list[Outcome]:
+    def run(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch.
 
         Returns: one outcome per request.

@@ -30,18 +30,18 @@ from actorgraph.savers.systems import status_after
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
+    CommitOutcome,
+    Committed,
     LedgerRow,
-    Outcome,
     RangeRow,
     Refused,
     Request,
-    Stored,
 )
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
-def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
@@ -89,7 +89,7 @@ _POISON = (
 """What one row can be refused for; everything else concerns the whole batch."""
 
 
-def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     if len(batch) == 1:
         return [_write_alone(connection, batch[0])]
     connection.execute("SAVEPOINT together")
@@ -102,7 +102,7 @@ def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list
     return outcomes
 
 
-def _write_alone(connection: sqlite3.Connection, request: Request) -> Outcome:
+def _write_alone(connection: sqlite3.Connection, request: Request) -> CommitOutcome:
     connection.execute("SAVEPOINT alone")
     try:
         (outcome,) = _write(connection, (request,))
@@ -122,10 +122,10 @@ def _refused(request: Request, error: Exception) -> StorageError:
     return refused
 
 
-def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     threads, damaged = _read_threads(connection, batch)
     rows = Rows()
-    outcomes: list[Outcome] = []
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         if isinstance(request, PutRun):
             outcomes.append(rows.owned.put(connection, request))
@@ -167,7 +167,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             rows.superseded.append((before,))
         rows.add(thread, request, sequence)
         newest = sequence + len(request.checkpoints) - 1 if request.checkpoints else 0
-        outcomes.append(Stored(newest))
+        outcomes.append(Committed(newest))
     rows.write(connection)
     return outcomes
 

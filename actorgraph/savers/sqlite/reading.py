@@ -28,14 +28,14 @@ from actorgraph.savers.sqlite.pages import ledger_row, place_and_row, read_whole
 from actorgraph.savers.sqlite.retention import count, threads
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    PageOfSome,
     Query,
     StoredCheckpoint,
+    StoredClaim,
     StoredRange,
 )
 from actorgraph.values.retention import CountCheckpoints, ListThreads
@@ -156,7 +156,7 @@ def _ledger(
     return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
 
 
-def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> OpenRun | None:
+def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
     """The run that a thread's row names, unless it has ended."""
     claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
     return open_run(thread_id, run, claim)
@@ -285,7 +285,7 @@ def _shown_apart(
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(str(row[1]), error))
     bare = [_checkpoint(connection, row, Record(), ()) for row in rows]
-    return PageOfSome(found, bare, errors)
+    return FilteredPage(found, bare, errors)
 
 
 def _values(query: ListCheckpoints) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
 from actorgraph.savers.sqlite.failures import is_undecoded
 from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
@@ -38,7 +38,7 @@ def keep(
     connection: sqlite3.Connection,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
     thread: ThreadState,
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a request about what a thread keeps.
 
     Args:
@@ -53,7 +53,7 @@ def keep(
     if isinstance(request, Reseal):
         return _reseal(connection, request, thread)
     if isinstance(request, Vacuum):  # its work is done after the batch: see `vacuum`
-        return Stored()
+        return Committed()
     return _remove(connection, request, thread)
 
 
@@ -75,22 +75,24 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     return [thread_id for (thread_id,) in connection.execute(sql.SELECT_THREADS_OF_RUNS, where)]
 
 
-def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
+def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcome:
     for statement in system_schema.DELETE_THREAD:
         connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=counts[0])  # the first statement's: the checkpoints
+    return Committed(removed=counts[0])  # the first statement's: the checkpoints
 
 
-def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadState) -> Outcome:
+def _copy(
+    connection: sqlite3.Connection, request: CopyThread, thread: ThreadState
+) -> CommitOutcome:
     if connection.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     names = encode_json([request.source])
     found = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
     if found is None:
-        return Stored()
+        return Committed()
     _, source, epoch, run, next_seq, head, crc = found
     changes: Changes = []
     try:
@@ -108,27 +110,27 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
-    return Stored()
+    return Committed()
 
 
-def _refused(thread_id: str, error: Exception) -> Outcome:
+def _refused(thread_id: str, error: Exception) -> CommitOutcome:
     """The outcome of a request whose thread has a row that can't be read."""
     if isinstance(error, sqlite3.Error) and not is_undecoded(error):
         raise error
     return Refused(unreadable(thread_id, error))
 
 
-def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
+def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> CommitOutcome:
     if thread.row is not None:
         try:
             changes = resealed(connection, thread, thread, request.resealer)
         except Exception as error:  # noqa: BLE001 - as above
             return _refused(thread.thread_id, error)
         carry_out(connection, changes)
-    return Stored()
+    return Committed()
 
 
-def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
+def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     try:
         found = connection.execute(sql.SELECT_RECORD, where).fetchone()
@@ -143,7 +145,7 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
         changed = record_sum(found[1]) ^ record_sum(text)
         where = (text, changed, thread.row, request.namespace, found[0])
         connection.execute(sql.UPDATE_RECORD, where)
-    return Stored()
+    return Committed()
 
 
 def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
@@ -179,7 +181,7 @@ def head_row(thread: ThreadState) -> tuple[object, ...]:
     return (*said, head_sum(thread.thread_id, *said), thread.row)
 
 
-def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
+def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> CommitOutcome:
     rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
@@ -199,7 +201,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     if found.stops or found.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
 def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:

@@ -33,7 +33,7 @@ from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.upgrading import upgrade
 from actorgraph.savers.sqlite.whereabouts import Whereabouts
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
@@ -152,7 +152,7 @@ class SqliteBackend:
             ) from error
         self._broken = None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
@@ -165,13 +165,17 @@ class SqliteBackend:
             return await self._vacuum(batch, outcomes)
         return outcomes
 
-    def _write(self, connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    def _write(
+        self, connection: sqlite3.Connection, batch: Sequence[Request]
+    ) -> list[CommitOutcome]:
         outcomes = run_batch(connection, batch)
         if self._place is not None:
             self._place.check()
         return outcomes
 
-    async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    async def _vacuum(
+        self, batch: Sequence[Request], outcomes: list[CommitOutcome]
+    ) -> list[CommitOutcome]:
         try:
             await self._open(self._writer).run(vacuum)
         except (sqlite3.Error, StorageBusyError) as error:
@@ -182,11 +186,11 @@ class SqliteBackend:
         return outcomes
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """Renews leases between two batches, from any thread; None in memory."""
         return None if self.in_memory else self._renew
 
-    def _renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+    def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
         source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # what is gone is not made anew
         try:
             with closing(

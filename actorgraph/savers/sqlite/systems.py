@@ -14,7 +14,7 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
@@ -49,7 +49,7 @@ class Owned:
         self.left: set[bytes | None] = set()
         self._put: dict[str, dict[bytes, RunRow]] = {}
 
-    def put(self, connection: sqlite3.Connection, request: PutRun) -> Outcome:
+    def put(self, connection: sqlite3.Connection, request: PutRun) -> CommitOutcome:
         """Take the row of a new run, unless its thread is busy."""
         if request.if_busy == "reject":
             refused = refused_row(request, self._open_runs(connection, request.thread_id))
@@ -58,7 +58,7 @@ class Owned:
         row = request.row
         self.rows.append((*row_of(row), system_sum(row)))
         self._put.setdefault(row.thread_id, {})[row.run] = row
-        return Stored()
+        return Committed()
 
     def before_claim(
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
@@ -104,7 +104,7 @@ def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> No
         (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
 
 
-def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
+def apply(connection: sqlite3.Connection, request: SystemRequest) -> CommitOutcome:
     """Carry out a request; `PutRun` is `Owned.put`'s."""
     match request:
         case RenewOwner(owner, lease_s):
@@ -128,7 +128,7 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             raise AssertionError("rows of new runs are written with their batch")
         case _:
             return _change(connection, request)
-    return Stored()
+    return Committed()
 
 
 def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
@@ -140,7 +140,9 @@ def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> N
         connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
 
 
-def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+def _change(
+    connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents
+) -> CommitOutcome:
     found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
     refused = refusal(request, found[0] if found else None, known=found is not None)
     if refused is not None:
@@ -156,7 +158,7 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
             connection.execute(sql.FENCE, (thread_id, was))
         case SetRun(run, _, _, status, reason, attempts):
             connection.execute(sql.SET, (status, reason, attempts, run))
-    return Stored()
+    return Committed()
 
 
 def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:

@@ -13,11 +13,11 @@ from actorgraph.testing.conformance.rows import (
     page,
     stored,
 )
-from actorgraph.values.commits import LedgerRow, LoadCheckpoint, Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, LedgerRow, LoadCheckpoint, Refused
 from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThreads
 
 
-def _kinds(outcomes: list[Outcome]) -> list[str]:
+def _kinds(outcomes: list[CommitOutcome]) -> list[str]:
     """What came of each request: stored, or the name of the error."""
     return [
         type(outcome.error).__name__ if isinstance(outcome, Refused) else "stored"
@@ -154,7 +154,7 @@ async def order_is_the_stores(bench: Bench) -> None:
         found = await page(port)
         same([f.row.id for f in found], [ids(4), ids(3), ids(5)], "the list")
         same([f.sequence for f in found], [3, 2, 1], "the sequences")
-        told = [o.sequence for o in outcomes if isinstance(o, Stored)]
+        told = [o.sequence for o in outcomes if isinstance(o, Committed)]
         same(told, [1, 3], "the sequences in the outcomes")
         older = await page(port, namespace="", before=ids(3))
         same([f.row.id for f in older], [ids(5)], "what is before")

@@ -8,7 +8,7 @@ from actorgraph.testing.conformance.bench import Bench, opened
 from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.rows import RUN, Ids, outside, page, stored
 from actorgraph.testing.faults import FaultPlan, When
-from actorgraph.values.commits import Outcome
+from actorgraph.values.commits import CommitOutcome
 from actorgraph.values.retention import DeleteThread
 
 OPERATIONS_MAX = 400
@@ -20,7 +20,7 @@ async def _batches(port: Saver, ids: Ids, told: list[int]) -> None:
     for number in range(3):
         parent = number - 1 if number else None
         batch = [outside(ids.point(number, parent), thread=f"t{n}") for n in range(BATCH)]
-        outcomes: list[Outcome] = await stored(port, *batch)
+        outcomes: list[CommitOutcome] = await stored(port, *batch)
         same(len(outcomes), BATCH, "outcomes of a batch")
         told.append(number)
 

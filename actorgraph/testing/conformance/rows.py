@@ -13,11 +13,11 @@ from actorgraph.values.commits import (
     CheckpointRow,
     Claim,
     Commit,
+    CommitOutcome,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
     MergeRow,
-    Outcome,
     RangeRow,
     Request,
     StoredCheckpoint,
@@ -98,7 +98,7 @@ def merge(start: int, end: int, lineage: int = 1) -> MergeRow:
     return MergeRow("x", lineage, start, end)
 
 
-async def stored(port: Saver, *requests: Request) -> list[Outcome]:
+async def stored(port: Saver, *requests: Request) -> list[CommitOutcome]:
     """Commit one batch."""
     return await port.commit(requests)
 
