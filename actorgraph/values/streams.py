@@ -1,7 +1,7 @@
 """The chunks of each stream mode and their payloads, as readers get them.
 
-A chunk is a `StreamItem`, `(namespace, mode, chunk)`; the reader's options decide whether it arrives
-bare, as a pair, as a triple, or, with `version="v2"`, as one of the dicts below.
+A chunk is a `StreamItem`, `(namespace, mode, chunk)`; the reader's options decide whether it
+arrives bare, as a pair, as a triple, or, with `version="v2"`, as one of the dicts below.
 """
 
 from collections.abc import Callable
