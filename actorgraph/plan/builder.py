@@ -150,8 +150,7 @@ class GraphBuilder:
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
             max_concurrency: calls of this node that may run at once. Default no limit.
             metadata: added to the payloads of the `tasks` stream.
-            destinations: the nodes to which its Commands may go, for checks and drawing; a dict
-                gives each a label.
+            destinations: nodes to which its Commands may go, for checks; or each with a label.
             defer: run it only when no other node would run next and no Send is pending.
             trace_policy: the values that an exporter of traces records of its calls.
         Raises:

@@ -47,7 +47,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph().add_node("a:b", node), "'a:b' can't be a node's name", "letters"),
     (lambda: graph().add_node("", node), "'' can't be a node's name", "letters"),
     (lambda: graph().add_node("a"), "add_node('a') got no function", "add_node(name, function)"),
-    (lambda: graph().add_node(lambda s: s), "can't tell the node's name", "add_node(name, "),
+    (lambda: graph().add_node(lambda s: s), "got no name for the node", "add_node(name, "),
     (lambda: graph().add_node("a", 3), "node 'a': 3 is neither callable", "pass a function"),
     (lambda: graph().add_node("a", parts), "node 'a' is a generator", "get_stream_writer()"),
     (lambda: graph().add_node("a", node, timeout=1), "a thread can't be stopped", "async def"),
