@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import CheckpointError
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 CacheKey = tuple[tuple[str, ...], str]
 """A namespace and a key in it."""
@@ -42,7 +42,7 @@ class Saver(Protocol):
         """
         ...
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store the batch in ONE transaction, in order; return once it is durable.
 
         Returns: one outcome per request, in order; a refused request leaves the others stored.

@@ -9,7 +9,7 @@ from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.compiled import CompiledBase, Config
 from actorgraph.api.registry import stores_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.values.configs import merged
+from actorgraph.values.configs import merge_configs
 
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
@@ -29,7 +29,7 @@ class BindingMethods(CompiledBase):
         Raises:
             InvalidConfigError: it is not a dict.
         """
-        return self._changed(config=merged(self.config, configs.checked(config), entries))
+        return self._changed(config=merge_configs(self.config, configs.checked(config), entries))
 
     def copy(self, update: Mapping[str, Any] | None = None) -> Self:
         """Return a copy of the graph.

@@ -300,6 +300,8 @@ class CompiledBase:
             host = host_of(found.checkpointer)
         # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
         if found.checkpointer is True:
-            address = msgspec.structs.replace(address, namespace=stable(address.namespace))
+            address = msgspec.structs.replace(
+                address, namespace=stable_namespace(address.namespace)
+            )
         codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
         return AddressedGraph(host, codec, found.plan, address, declared=True)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from actorgraph.api.operations.requests import stored_bytes
-from actorgraph.values.commits import ListCheckpoints, PageOfSome, StoredCheckpoint
+from actorgraph.values.commits import FilteredPage, ListCheckpoints, StoredCheckpoint
 
 ROWS_FIRST = 4
 """Rows of the first page: few, because the size of a checkpoint is not known yet."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls, policies
 from actorgraph.plan.injection import injected
-from actorgraph.plan.raw import ChannelWriteEntry, RawNode
+from actorgraph.plan.raw import ChannelNode, ChannelWriteEntry
 from actorgraph.runtime.calls import call_function
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -25,7 +25,7 @@ class NodeBuilder:
     """
 
     def __init__(self) -> None:
-        self._node = RawNode()
+        self._node = ChannelNode()
         self._steps: list[Callable[..., Any]] = []
         self._timeout: float | timedelta | TimeoutPolicy | None = None
 

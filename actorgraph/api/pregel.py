@@ -11,7 +11,7 @@ from actorgraph.channels import BaseChannel, Channel
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import policies
-from actorgraph.plan.raw import RawGraph, RawNode, make_raw_plan
+from actorgraph.plan.raw import ChannelGraph, ChannelNode, make_channel_plan
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.values.configs import Config
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy
@@ -49,7 +49,7 @@ class Pregel(CompiledStateGraph):
     def __init__(
         self,
         *,
-        nodes: Mapping[str, NodeBuilder | RawNode],
+        nodes: Mapping[str, NodeBuilder | ChannelNode],
         channels: Mapping[str, Channel[Any] | BaseChannel[Any, Any, Any]],
         input_channels: str | Sequence[str],
         output_channels: str | Sequence[str],
@@ -70,7 +70,7 @@ class Pregel(CompiledStateGraph):
         check_saver(checkpointer)
         check_store(store)
         retry = policies.retries_of("the graph", retry_policy)
-        graph = RawGraph(
+        graph = ChannelGraph(
             nodes={n: _with_defaults(_built(n, b), retry, cache_policy) for n, b in nodes.items()},
             channels={n: _rule(n, channel) for n, channel in channels.items()},
             inputs=input_channels,
@@ -81,7 +81,7 @@ class Pregel(CompiledStateGraph):
             interrupt_before=_names(interrupt_before_nodes),
             interrupt_after=_names(interrupt_after_nodes),
         )
-        super().__init__(make_raw_plan(graph), checkpointer, store=store, stores=stores)
+        super().__init__(make_channel_plan(graph), checkpointer, store=store, stores=stores)
         self.config = config
         self.stream_mode = stream_mode
         self.debug = debug
@@ -97,8 +97,8 @@ def _rule(name: str, channel: Channel[Any] | BaseChannel[Any, Any, Any]) -> Chan
     return rule
 
 
-def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:
-    if isinstance(node, RawNode):
+def _built(name: str, node: NodeBuilder | ChannelNode) -> ChannelNode:
+    if isinstance(node, ChannelNode):
         return node
     if not isinstance(node, NodeBuilder):
         raise GraphBuildError(
@@ -108,8 +108,8 @@ def _built(name: str, node: NodeBuilder | RawNode) -> RawNode:
 
 
 def _with_defaults(
-    node: RawNode, retry: tuple[RetryPolicy, ...], cache: CachePolicy[Any] | None
-) -> RawNode:
+    node: ChannelNode, retry: tuple[RetryPolicy, ...], cache: CachePolicy[Any] | None
+) -> ChannelNode:
     return replace(node, retry=node.retry or retry, cache=node.cache or cache)
 
 

@@ -65,14 +65,14 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
             return item if self.tagged else (namespace, chunk)
         return (mode, chunk) if self.tagged else chunk
 
-    def show(self, item: Item) -> None:
+    def show(self, item: StreamItem) -> None:
         """Print a chunk if its mode is to be printed."""
         namespace, mode, chunk = item
         if mode in self.printed:
             place = f" {_YELLOW}[graph={namespace}]{_PLAIN}" if self.placed and namespace else ""
             print(f"{_BOLD}[{mode}]{_PLAIN}{place} {chunk!r}")  # noqa: T201 - asked for
 
-    def _part(self, item: Item) -> dict[str, Any]:
+    def _part(self, item: StreamItem) -> dict[str, Any]:
         namespace, mode, chunk = item
         part: dict[str, Any] = {"type": mode, "ns": namespace, "data": chunk}
         if mode == "values":
@@ -93,7 +93,7 @@ class Printer(Broadcast):
         super().__init__(modes)
         self._format = StreamFormat(modes=frozenset(), printed=modes)
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         super()._put(chunk)
         while (item := self._chunks.get_nowait()) is not None:
             self._format.show(item)

@@ -72,8 +72,8 @@ class RecoveryMethods(SystemBase):
         actor, known = self._actor, self._misfits.get(row.run)
         if row.run in actor.jobs or actor.admission_error("enqueue", row.thread_id):
             return None
-        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-        if isinstance(verdict, Leave):
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        if isinstance(verdict, LeaveRun):
             self._note_misfit(row, verdict.reason)
             return None
         if known is not None and known.until > time.monotonic():
@@ -82,7 +82,7 @@ class RecoveryMethods(SystemBase):
             return None
         # From here on the row belongs to this system, which must run it, park it or give it back.
         row = await self._row(row.run) or row  # with its payload, as it is stored now
-        if isinstance(verdict, Park):
+        if isinstance(verdict, ParkRun):
             await self._park(row, verdict.reason)
             return None
         return await self._restart(row, claimed=row.claimed)
@@ -92,7 +92,7 @@ class RecoveryMethods(SystemBase):
         if known is None:
             ids = {"run_id": as_text(row.run), "thread_id": row.thread_id}
             log_event("warning", "run.misfit", **ids, reason=reason)
-        misfit = tried_in_vain(known, reason, now, self._limits.lease_s / 3)
+        misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
         self._misfits[row.run] = misfit
 
     async def _adopt(self, row: RunRow, attempts: int) -> bool:

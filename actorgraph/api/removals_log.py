@@ -6,7 +6,7 @@ once they are durable.
 """
 
 from actorgraph.runtime.log import event
-from actorgraph.values.commits import Request, Stored
+from actorgraph.values.commits import Committed, Request
 from actorgraph.values.retention import (
     CopyThread,
     DeleteCheckpoints,

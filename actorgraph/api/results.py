@@ -18,7 +18,7 @@ from actorgraph.runtime.nested import NestedPlace, note_end, raise_above
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.output import GraphOutput
-from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome, Succeeded
 
 RunOutput = tuple[Any, tuple[Interrupt, ...] | None]
 """A run's output, and its pending interrupts; None for a run that has ended."""

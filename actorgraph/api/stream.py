@@ -23,8 +23,8 @@ from actorgraph.runtime.nested import note_end, raise_above
 from actorgraph.runtime.runs import prepare
 from actorgraph.runtime.statistics import SupervisorStatistics
 from actorgraph.runtime.supervisor import Supervisor
-from actorgraph.values.run import Escaped, Failed, Interrupted, Outcome
-from actorgraph.values.streams import Item, Namespace, namespace_of
+from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
+from actorgraph.values.streams import Namespace, StreamItem, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
 """Tasks of runs. asyncio itself keeps only weak references to running tasks."""
@@ -42,7 +42,7 @@ class _StreamedRun:
         self._cancelled = False
         self._loop = current_loop()
         self.broadcast = broadcast
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.done = Gate()
         broadcast.root = namespace_of(launch.address.namespace)
         broadcast.overflowed = self.cancel

@@ -38,7 +38,7 @@ from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.values.commands import Command
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     ForgetRun,
@@ -212,7 +212,7 @@ class ActorSystem(RecoveryMethods):
             rest: options as for `start`.
         Raises: as `start`.
         """
-        command = own(command)
+        command = from_langgraph(command)
         given = command if isinstance(command, Command) else Command(resume=command)
         return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
 

@@ -86,7 +86,7 @@ class SystemBase:
         self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
-        self._misfits: dict[bytes, Misfit] = {}
+        self._misfits: dict[bytes, MisfitRun] = {}
 
     def _hosted(self, graph: Any, store: Any) -> CompiledBase:
         """Return the graph with the system's saver and store; without persistence it stays so."""
@@ -123,8 +123,8 @@ class SystemBase:
         known = self._misfits.get(row.run)
         if known is not None:
             return msgspec.structs.replace(row, reason=known.reason)
-        verdict = taken_over(row, self.graphs, self._limits.attempts_max)
-        reason = verdict.reason if isinstance(verdict, Leave) else row.reason
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        reason = verdict.reason if isinstance(verdict, LeaveRun) else row.reason
         return msgspec.structs.replace(row, reason=reason)
 
     def _graph(self, name: str) -> CompiledBase:

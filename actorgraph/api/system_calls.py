@@ -12,7 +12,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.errors import InvalidConfigError
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.systems import IfBusy
 
@@ -126,7 +126,7 @@ def checked_call(
     return StartCall(
         name=name,
         thread_id=thread_id,
-        given=own(given),
+        given=from_langgraph(given),
         config=config,
         options=call_options("start", cast("Any", rest)),
         modes=event_modes_of(options.get("stream_mode", SHOWN)),

@@ -20,7 +20,7 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled, Interrupted, Outcome
+from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
 from actorgraph.values.systems import RunRow
 
 # The other options are objects of this process, such as `control` and `stores`.
@@ -95,7 +95,7 @@ def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[Outcome], An
     keys = call.options.get("output_keys")
     plan = graph.plan
 
-    def shape(outcome: Outcome) -> Any:
+    def shape(outcome: RunOutcome) -> Any:
         if isinstance(outcome, Cancelled):
             raise RunCancelledError(
                 f"the run of thread {call.thread_id!r} was cancelled",

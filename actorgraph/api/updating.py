@@ -23,7 +23,14 @@ from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.stamps import stamped
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.update import Updating
-from actorgraph.superstep.updates import COPY, Update, checked, clears, supersteps_of, update_writes
+from actorgraph.superstep.updates import (
+    COPY,
+    NodeUpdate,
+    checked_updates,
+    clears,
+    supersteps_of,
+    update_writes,
+)
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.constants import INPUT
 from actorgraph.values.ids import as_text
@@ -121,14 +128,14 @@ async def _superstep(
             (inner,) = supersteps_of([list(only.values)])
             await _superstep(work, inner, restored, f"{seed}:copy", author)
     else:
-        await _nodes(work, checked(work.state, updates, strict=author.strict), seed, author)
+        await _nodes(work, checked_updates(work.state, updates, strict=author.strict), seed, author)
 
 
 async def _nodes(
     work: Updating, updates: Sequence[Update], seed: str, author: UpdateAuthor
 ) -> None:
     state, plan = work.state, work.state.plan
-    made: list[tuple[Update, list[Write]]] = []
+    made: list[tuple[NodeUpdate, list[Write]]] = []
     for place, update in enumerate(updates):
         fresh = update_writes(plan, update.node, update.values)
         writes = stamped(plan, fresh, f"{seed}:{place}" if place else seed)

@@ -18,11 +18,11 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import (
+    Committed,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
     Request,
-    Stored,
     StoredCheckpoint,
 )
 from actorgraph.values.ids import as_text
@@ -190,7 +190,7 @@ class MaintenanceMethods:
     async def _store_all(self, requests: Sequence[Request]) -> list[Stored]:
         """Store all requests; raise the first error only when all have been tried."""
         writer = host_of(cast("Saver", self)).writer
-        done: list[Stored] = []
+        done: list[Committed] = []
         failed: list[BaseException] = []
         for first in range(0, len(requests), REQUESTS_AT_ONCE_MAX):
             some = requests[first : first + REQUESTS_AT_ONCE_MAX]

@@ -1,7 +1,7 @@
-"""Channels: how ONE cell of state folds the writes of a superstep. One rule per file.
+"""Channels: rules by which one cell of the state folds the writes of a superstep.
 
-A channel here is a rule without a value. The value of every cell lives in the run's state,
-which hands it to the rule and puts back what the rule returns. A program may write rules of its
+A channel here is a rule without a value. The value of every cell is in the run's state, which
+passes it to the rule and stores the value that the rule returns. A program may write rules of its
 own: subclasses of `Channel`, or of `BaseChannel`, which hold their value as LangGraph's do.
 """
 

@@ -1,4 +1,4 @@
-"""Channels that open only when nothing else would run: deferred nodes wait behind them."""
+"""Channels of deferred nodes: they open only when no other node would run next."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
 
 
 class LastValueAfterFinish(Channel[T]):
-    """Keeps the last value, unseen until a superstep leads to no other node.
+    """Keeps the last value, hidden until a superstep leads to no other node.
 
     The cell is a pair `(value, finished)`. A new write hides it again.
     """
@@ -18,23 +18,23 @@ class LastValueAfterFinish(Channel[T]):
     transparent = False
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The last write, not to be seen yet."""
+        """Keep the last write, hidden."""
         return (writes[-1], False)
 
     def read(self, value: Any) -> Any:
-        """The value once the rest of the graph has nothing to do."""
+        """The value, once no other node would run; else EMPTY."""
         return value[0] if value is not EMPTY and value[1] else EMPTY
 
     def finish(self, value: Any) -> Any:
-        """To be seen now."""
+        """Show the value."""
         return UNCHANGED if value is EMPTY or value[1] else (value[0], True)
 
     def load(self, stored: Any) -> Any:
-        """The pair again; a serializer may have made a list of it."""
+        """Restore the pair; a serializer may have made a list of it."""
         return tuple(stored)
 
     def consume(self, value: Any) -> Any:
-        """Empty once the node that waited has run."""
+        """Clear the value once the deferred node has run."""
         return EMPTY if value is not EMPTY and value[1] else UNCHANGED
 
 
@@ -48,24 +48,24 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
     finishes = True
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The names so far and these."""
+        """Add these names to those that have arrived."""
         seen, is_open = (frozenset[str](), False) if value is EMPTY else value
         arrived = super().fold(name, seen or EMPTY, writes)
         return UNCHANGED if arrived is UNCHANGED else (arrived, is_open)
 
     def read(self, value: Any) -> Any:
-        """None once everybody has arrived and the rest of the graph has nothing to do."""
+        """None once it is open, else EMPTY; it has no value of its own."""
         return None if value is not EMPTY and value == (self.names, True) else EMPTY
 
     def finish(self, value: Any) -> Any:
-        """Open, if everybody has arrived."""
+        """Open, if all names have arrived."""
         return (self.names, True) if value == (self.names, False) else UNCHANGED
 
     def consume(self, value: Any) -> Any:
-        """Closed again once the node that waited has run."""
+        """Close again once the deferred node has run."""
         return EMPTY if value == (self.names, True) else UNCHANGED
 
     def load(self, stored: Any) -> Any:
-        """The pair again; a serializer may have made a list of it."""
+        """Restore the pair; a serializer may have made a list of it."""
         seen, is_open = stored
         return (frozenset(seen), is_open)

@@ -1,4 +1,4 @@
-"""AnyValue: many writers that are assumed to agree; cleared by a superstep without a write."""
+"""AnyValue: several writers that are assumed to agree; cleared by a superstep without a write."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
 
 
 class AnyValue(Channel[T]):
-    """Keeps the last of several writes."""
+    """Keeps the last of several writes, for the superstep after them."""
 
     clears = True
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The last write in task-path order."""
+        """Take the last write in task-path order."""
         return writes[-1]
 
     def idle(self, value: Any) -> Any:
-        """Empty: the value lives for the superstep after its write."""
+        """Clear the value: it is kept for one superstep."""
         return UNCHANGED if value is EMPTY else EMPTY

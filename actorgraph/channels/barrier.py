@@ -1,4 +1,8 @@
-"""NamedBarrierValue: opens when every one of its names has arrived. Joins are made of it."""
+"""Barriers and channels of deferred nodes: they make a node wait for others.
+
+`NamedBarrierValue` opens when each of its names has arrived; joins are made of it. The
+`...AfterFinish` channels also wait until no other node would run next; `defer=True` uses them.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +28,11 @@ class NamedBarrierValue(Channel[str]):
         self.names = frozenset(names)
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The names so far and these; one that has arrived already changes nothing."""
+        """Add these names to those that have arrived; a repeated name changes nothing.
+
+        Raises:
+            InvalidUpdateError: a name is not one that the barrier waits for.
+        """
         seen: frozenset[str] = frozenset() if value is EMPTY else value
         unknown = set(writes) - self.names
         if unknown:
@@ -36,17 +44,17 @@ class NamedBarrierValue(Channel[str]):
         return UNCHANGED if arrived == seen else arrived
 
     def read(self, value: Any) -> Any:
-        """None once everybody has arrived: a barrier says when, not what."""
+        """None once all names have arrived, else EMPTY; a barrier has no value of its own."""
         return None if value is not EMPTY and value == self.names else EMPTY
 
     def consume(self, value: Any) -> Any:
-        """Closed again: a name that arrives in the same superstep counts for the next round."""
+        """Close again; a name that arrives in the same superstep counts for the next round."""
         return EMPTY if value is not EMPTY and value == self.names else UNCHANGED
 
     def load(self, stored: Any) -> Any:
-        """The frozenset again; a serializer may have made a list of it."""
+        """Restore the frozenset; a serializer may have made a list of it."""
         return frozenset(stored)
 
     def same_rule(self, other: Channel[Any]) -> bool:
-        """Whether the other one waits for the same names."""
+        """Whether the other channel waits for the same names."""
         return isinstance(other, NamedBarrierValue) and self.names == other.names

@@ -1,4 +1,4 @@
-"""The contract of a channel: a rule that folds writes into one cell.
+"""Channel: the base class of rules that fold writes into one cell, and the check of subclasses.
 
 A rule is stateless and shared by all runs. Each method takes the cell's value, or EMPTY, and
 returns the new one; UNCHANGED means that the cell's version must not rise.
@@ -7,7 +7,7 @@ returns the new one; UNCHANGED means that the cell's version must not rise.
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from actorgraph.channels.overriding import check_channel
+from actorgraph.channels.overriding import check_overrides
 
 T = TypeVar("T")
 
@@ -35,11 +35,14 @@ EMPTY: Final[Any] = _Mark("EMPTY")
 """The value of a cell that has never been written, or has been cleared."""
 
 UNCHANGED: Final[Any] = _Mark("UNCHANGED")
-"""What a rule returns when the cell stays as it is."""
+"""The return value of a rule when the cell stays as it is."""
 
 
 class Channel(Generic[T]):
-    """One cell's rule. Subclasses say how writes fold; all else has a default.
+    """The rule of one cell. Subclasses override `fold`; the other methods have defaults.
+
+    Optional methods are called only where a flag is set, which spares most channels the calls. A
+    subclass that overrides such a method gets its flag set.
 
     Args:
         typ: the annotated type of the value, for schemas and for reducers' first values.
@@ -67,25 +70,25 @@ class Channel(Generic[T]):
     """Whether checkpoints hold the writes rather than the value."""
 
     refolds: bool = False
-    """Whether a stored value and the writes since then give the value again."""
+    """Whether the value can be rebuilt from an older one and the writes since then."""
 
     stamp: Callable[[Any, str], Any] | None = None
-    """Completes a write before it is stored, given a seed that says where it stands."""
+    """Completes a write before it is stored: `(write, seed) -> write`; the seed is its place."""
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a subclass with methods that nothing would call.
+        """Refuse a subclass with methods that would never be called.
 
         Raises:
-            GraphBuildError: see `overriding.check_channel`.
+            GraphBuildError: see `check_overrides`.
         """
         super().__init_subclass__(**more)
-        check_channel(cls)
+        check_overrides(cls)
 
     def __init__(self, typ: Any = Any) -> None:
         self.typ = typ
 
     def initial(self) -> Any:
-        """The value that a cell has before its first write; EMPTY for most rules."""
+        """Make the value that a cell has before its first write; EMPTY for most rules."""
         return EMPTY
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
@@ -93,7 +96,7 @@ class Channel(Generic[T]):
 
         Args:
             name: the channel's name, for errors.
-            value: the cell before; not modified unless the user's reducer does so.
+            value: the cell's value before; not modified unless the user's reducer does so.
             writes: at least one.
         Returns: the new value, EMPTY to clear, or UNCHANGED.
         Raises:
@@ -102,35 +105,35 @@ class Channel(Generic[T]):
         raise NotImplementedError
 
     def read(self, value: Any) -> Any:
-        """What a reader sees of a cell, or EMPTY when it is not available."""
+        """Return the value that readers see, or EMPTY while the cell is not available."""
         return value
 
     def idle(self, value: Any) -> Any:
-        """The cell after a superstep in which nobody wrote it."""
+        """Return the value after a superstep without a write to the cell."""
         return UNCHANGED
 
     def consume(self, value: Any) -> Any:
-        """The cell after a node that it triggers has run."""
+        """Return the value after a node that the cell triggers has run."""
         return UNCHANGED
 
     def finish(self, value: Any) -> Any:
-        """The cell when the run would end if it did not change."""
+        """Return the value when no node is due: a change may make one due before the run ends."""
         return UNCHANGED
 
     def dump(self, value: Any) -> Any:
-        """What a checkpoint holds for a cell; EMPTY for nothing."""
+        """Return the value to store in a checkpoint; EMPTY for none."""
         return value
 
     def load(self, stored: Any) -> Any:
-        """The inverse of `dump`."""
+        """Restore a value from the one that `dump` returned."""
         return stored
 
     def annotated(self, typ: Any) -> "Channel[Any]":
-        """The rule for `Annotated[typ, rule]`."""
+        """Return the rule for `Annotated[typ, rule]`."""
         return self
 
     def same_rule(self, other: "Channel[Any]") -> bool:
-        """Whether two schemas that name this channel mean the same rule."""
+        """Whether two schemas with this key declare the same rule."""
         return type(self) is type(other)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""DeltaChannel: a reducer whose checkpoints hold no value, only what leads to it.
+"""DeltaChannel: a reducer whose value is stored only in some checkpoints.
 
-The writes of each superstep are in the ledger anyway. A checkpoint holds the whole value now and
-then; any other one's is the nearest whole value with the writes since then folded in.
+The writes of each superstep are stored anyway, as pending writes. The value at any other checkpoint
+is the nearest stored one with the writes since then folded in.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,17 @@ SUPERSTEPS_MAX = 5_000
 class DeltaChannel(Channel[T]):
     """Folds the writes of a superstep with ONE call, and stores the writes instead of the value.
 
+    The value is stored whole now and then; at any other checkpoint it is the nearest whole value
+    with the writes since then folded in.
+
     Args:
-        reducer: takes the value and a list of writes, returns the new value. It must give the
-            same value each time, and the same whether writes come in one list or in several:
+        reducer: takes the value and a list of writes, returns the new value. It must be
+            deterministic, and give the same value whether writes come in one list or in several:
             `reducer(reducer(v, xs), ys) == reducer(v, xs + ys)`. It must not change `v`.
-        typ: the annotated type; its call without arguments gives the first value. Taken from the
+        typ: the annotated type; called without arguments it makes the first value. Taken from the
             annotation in `Annotated[list[str], DeltaChannel(f)]`.
-        snapshot_frequency: the whole value is stored at every so many supersteps that write it.
-        supersteps_max: ... and when it has not been for so many supersteps.
+        snapshot_frequency: the whole value is stored after so many supersteps that write it.
+        supersteps_max: the whole value is stored at the latest after so many supersteps.
     Raises:
         SchemaError: one of these numbers is not positive.
     """
@@ -61,27 +64,27 @@ class DeltaChannel(Channel[T]):
         self._make = concrete(get_origin(typ) or typ)
 
     def annotated(self, typ: Any) -> "DeltaChannel[T]":
-        """The same rule over the annotated type."""
-        made = copy(self)  # of the program's own class, if it has one
+        """Copy the rule for the annotated type."""
+        made = copy(self)  # keeps the class, which may be a program's subclass
         made._declare(typ)  # noqa: SLF001 - its own copy
         return made
 
     def initial(self) -> Any:
-        """`typ()`, made anew for each run, or EMPTY where it can't be called."""
+        """Make `typ()`, anew for each run, or EMPTY if it can't be called."""
         try:
             return self._make()
-        except Exception:  # noqa: BLE001 - a type may refuse to be made in any way it likes
+        except Exception:  # noqa: BLE001 - a type may raise anything
             return EMPTY
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The value after every write; an Overwrite replaces it."""
+        """Fold all writes with one call of the reducer; an Overwrite replaces the value."""
         if any(map(has_overwrite, writes)):
             replaced = the_overwrite(name, writes)
             return self.initial() if replaced is None else replaced
         return self.reducer(self.initial() if value is EMPTY else value, list(writes))
 
     def same_rule(self, other: Channel[Any]) -> bool:
-        """Whether the other one folds with the same function and stores as often."""
+        """Whether the other channel has the same reducer and `snapshot_frequency`."""
         return (
             isinstance(other, DeltaChannel)
             and self.reducer is other.reducer

@@ -1,4 +1,4 @@
-"""EphemeralValue: a value that lives for exactly one superstep. Triggers are made of it."""
+"""EphemeralValue: a value for exactly one superstep. Edges are made of it."""
 
 from typing import Any
 
@@ -16,5 +16,5 @@ class EphemeralValue(GuardedValue[T]):
     clears = True
 
     def idle(self, value: Any) -> Any:
-        """Empty: its one superstep is over."""
+        """Clear the value: it is kept for one superstep."""
         return UNCHANGED if value is EMPTY else EMPTY

@@ -1,4 +1,4 @@
-"""GuardedValue: the last write, of one writer or of several. What lives how long says the kind."""
+"""GuardedValue: the base of channels that keep the last write of one or of several writers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from actorgraph.errors import ErrorCode, InvalidUpdateError
 
 
 class GuardedValue(Channel[T]):
-    """Keeps one value.
+    """Keeps one value; a subclass decides how long.
 
     Args:
         guard: refuse several writers in one superstep (default); else the last one wins.
@@ -19,7 +19,11 @@ class GuardedValue(Channel[T]):
         self.guard = guard
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The last write; several are refused when guarded."""
+        """Take the last write.
+
+        Raises:
+            InvalidUpdateError: there are several, and the channel is guarded.
+        """
         if self.guard and len(writes) != 1:
             kind = type(self).__name__
             raise InvalidUpdateError(

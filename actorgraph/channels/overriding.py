@@ -1,9 +1,4 @@
-"""Subclasses of channels: what they override is called, or the class is refused.
-
-A rule's optional methods are called only where a flag says so, which spares most channels the
-calls; a subclass that overrides one sets its flag. LangGraph's methods are those of another kind
-of channel, which holds its value: see `channels.stateful`.
-"""
+"""The check of Channel's subclasses: a method that would never be called is an error."""
 
 import inspect
 
@@ -19,27 +14,26 @@ _FLAGS = {
 _THEIRS = ("update", "get", "is_available", "checkpoint", "from_checkpoint")
 
 
-def check_channel(kind: type) -> None:
+def check_overrides(kind: type) -> None:
     """Refuse a subclass of a rule with methods that are never called; set its flags.
 
     Raises:
-        GraphBuildError: it overrides what a rule hasn't.
+        GraphBuildError: it has LangGraph's methods, which belong to `BaseChannel`; or a method with
+            a wrong signature; or `dump` or `load` although its values are not stored.
     """
     own = [each for each in kind.__mro__ if not is_own_class(each)]
     defined = {name: vars(each)[name] for each in reversed(own) for name in vars(each)}
     if theirs := [name for name in _THEIRS if name in defined and "fold" not in defined]:
         raise GraphBuildError(
-            f"{kind.__name__} overrides {', '.join(theirs)}, which a {_rule_of(kind)} of "
-            "actorgraph's doesn't have: the channel is a rule without a value, and nothing would "
-            "call it",
+            f"{kind.__name__} overrides {', '.join(theirs)}, which is never called: a "
+            f"{_rule_of(kind)} of actorgraph is a rule without a value",
             do="override fold(name, value, writes), which returns the new value: "
-            "`return super().fold(name, value, changed_writes)`; or derive it from "
+            "`return super().fold(name, value, changed_writes)`; or derive the class from "
             "channels.BaseChannel, which has LangGraph's methods",
         )
     if not getattr(kind, "stored", True) and (stores := {"dump", "load"}.intersection(defined)):
         raise GraphBuildError(
-            f"{kind.__name__} overrides {', '.join(sorted(stores))}, but its values are stored "
-            "nowhere",
+            f"{kind.__name__} overrides {', '.join(sorted(stores))}, but its values are not stored",
             do="set stored = True in the class, or derive it from a channel that is stored",
         )
     for name, (flag, value) in _FLAGS.items():

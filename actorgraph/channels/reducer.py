@@ -1,4 +1,9 @@
-"""BinaryOperatorAggregate: the rule behind `Annotated[T, f]`. Folds each write with f."""
+"""Reducers: BinaryOperatorAggregate, the rule of `Annotated[T, f]`, and DeltaChannel.
+
+BinaryOperatorAggregate folds each write with f, and checkpoints hold the value. DeltaChannel folds
+all writes of a superstep with one call, and most checkpoints hold no value: the writes are stored
+anyway, as pending writes.
+"""
 
 from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet, Sequence
 from collections.abc import Mapping as AbstractMapping
@@ -23,7 +28,7 @@ _MAYBE_OVERWRITE = (Overwrite, dict)
 
 
 def concrete(typ: Any) -> Callable[[], Any]:
-    """What makes the first value of a type: an abstract one counts as the usual concrete one."""
+    """Return the factory of a type's first value: for an abstract type the usual concrete one."""
     return _CONCRETE.get(typ) or typ
 
 
@@ -33,10 +38,10 @@ def has_overwrite(write: Any) -> bool:
 
 
 def the_overwrite(name: str, writes: Sequence[Any]) -> Any:
-    """The value of the one Overwrite among some writes.
+    """Return the value of the one Overwrite among some writes.
 
     Raises:
-        InvalidUpdateError: there are several.
+        InvalidUpdateError: there are several Overwrites.
     """
     found = [value for is_one, value in map(overwritten, writes) if is_one]
     if len(found) > 1:
@@ -56,9 +61,9 @@ class BinaryOperatorAggregate(Channel[T]):
     Sequence, Set or Mapping counts as list, set or dict); else the first write is the value.
 
     Args:
-        operator: takes the value and one write, returns the new value. Used as it is: one
-            that changes its first argument in place changes the state of no older checkpoint,
-            because checkpoints are encoded before the next task starts.
+        operator: takes the value and one write, returns the new value. It may change its first
+            argument in place: checkpoints are encoded before the next task starts, so older ones
+            don't change.
     """
 
     appends = True
@@ -71,14 +76,14 @@ class BinaryOperatorAggregate(Channel[T]):
         self._make = concrete(get_origin(typ) or typ)
 
     def initial(self) -> Any:
-        """`typ()`, made anew for each run, or EMPTY where it can't be called."""
+        """Make `typ()`, anew for each run, or EMPTY if it can't be called."""
         try:
             return self._make()
-        except Exception:  # noqa: BLE001 - a type may refuse to be made in any way it likes
+        except Exception:  # noqa: BLE001 - a type may raise anything
             return EMPTY
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The value after every write, in task-path order; an Overwrite replaces it."""
+        """Fold each write, in task-path order; an Overwrite replaces the value."""
         operator = self.operator
         if any(map(has_overwrite, writes)):
             return the_overwrite(name, writes)
@@ -87,5 +92,5 @@ class BinaryOperatorAggregate(Channel[T]):
         return value
 
     def same_rule(self, other: Channel[Any]) -> bool:
-        """Whether the other one folds with the same function."""
+        """Whether the other channel has the same operator."""
         return isinstance(other, BinaryOperatorAggregate) and self.operator is other.operator

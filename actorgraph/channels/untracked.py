@@ -1,4 +1,4 @@
-"""UntrackedValue: shared between the nodes of a run and never stored."""
+"""UntrackedValue: shared by the nodes of a run and never stored."""
 
 from typing import Any
 
@@ -16,5 +16,5 @@ class UntrackedValue(GuardedValue[T]):
     stored = False
 
     def dump(self, value: Any) -> Any:
-        """Nothing: sockets, clients and secrets may live here."""
+        """Store nothing: the value may be a socket, a client or a secret."""
         return EMPTY

@@ -29,7 +29,7 @@ from actorgraph.codec.records import (
 from actorgraph.codec.sharing import SharedInput, can_share
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, branched, place, started
+from actorgraph.superstep.growth import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
@@ -44,7 +44,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
 from actorgraph.values.ids import as_bytes, version_apart
-from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath
 
 _INTERRUPT_INDEX = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
@@ -396,7 +396,7 @@ class HandOff:
             if self._sealed:
                 where = items_at(self._thread_id, self._namespace, channel, lineage, at)
             payload = frame(self._encode(items, f"state[{channel!r}][{at}:]", where))
-            spot = place(growth, items, len(payload))
+            spot = add_items(growth, items, len(payload))
             row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
             rows.ranges.append(row)
             rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)

@@ -13,7 +13,7 @@ from actorgraph.codec.records import Record
 from actorgraph.codec.remembered import are_contiguous
 from actorgraph.errors import ActorGraphError, SerializationError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, Row
+from actorgraph.superstep.growth import ListRow, StoredList
 from actorgraph.values.commits import StoredCheckpoint, StoredRange
 from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
@@ -90,9 +90,9 @@ def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> 
 
 def _list(
     codec: Codec, channel: str, chain: list[tuple[int, int]], stored: StoredCheckpoint
-) -> Growth:
+) -> StoredList:
     items: list[Any] = []
-    rows: list[Row] = []
+    rows: list[ListRow] = []
     for lineage, end in chain:
         found = stored.ranges.get((channel, lineage), ())
         items += _items(codec, (channel, lineage), found, stored, (len(items), end))
@@ -100,7 +100,7 @@ def _list(
         if len(items) < end:
             raise missing_rows_error(channel, stored)
         del items[end:]
-    return Growth([(lineage, end) for lineage, end in chain], items, rows)
+    return StoredList([(lineage, end) for lineage, end in chain], items, rows)
 
 
 def _items(

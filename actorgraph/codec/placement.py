@@ -27,8 +27,8 @@ class Placement:
         self.values: dict[str, Any] = {}
         self.blobs: set[str] = set()
         self.stands: dict[str, int] = {}
-        self.lists: dict[str, Growth] = {}
-        self.growths: dict[str, Growth] = {}
+        self.lists: dict[str, StoredList] = {}
+        self.growths: dict[str, StoredList] = {}
         self.outgrown: set[str] = set()
         self.moved: dict[str, Any] = {}
         self.shared: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
 from actorgraph.values.constants import HANDLER_MARK, PUSH
 from actorgraph.values.ids import as_text
 from actorgraph.values.records import OpenClaim, Restored, StoredWrite
-from actorgraph.values.run import Path
+from actorgraph.values.run import TaskPath
 from actorgraph.values.shared import Shared
 
 
@@ -159,7 +159,7 @@ def _empty() -> SerializationError:
     )
 
 
-def _path(key: str) -> Path:
+def _path(key: str) -> TaskPath:
     parts = key.removeprefix("~").split(", ")
     if parts == [""]:
         return ()

@@ -1,4 +1,4 @@
-"""Chat messages: our own kinds, the forms that stand for them, and their reducer."""
+"""Chat messages: our own classes, the conversion of other forms, and their reducer."""
 
 from actorgraph.messages.kinds import (
     AIMessage,

@@ -1,7 +1,7 @@
-"""What may stand for a message: a message of ours or LangChain's, a dict, a pair, a string.
+"""Conversion of any form of a message: an object of ours or LangChain's, a dict, a pair, a string.
 
-Plain forms become messages of the family that the conversation has already; of LangChain's, if the
-program has imported it, in a new one. LangChain itself is never imported here.
+Dicts, pairs and strings become messages of the library whose messages the conversation has already;
+of LangChain's, if the program has imported it, in a new one. LangChain is never imported here.
 """
 
 import sys
@@ -16,12 +16,12 @@ _LANGCHAIN = "langchain_core.messages"
 
 
 def langchain() -> Any | None:
-    """LangChain's module of messages, if the program has imported it."""
+    """Return LangChain's module of messages, if the program has imported it."""
     return sys.modules.get(_LANGCHAIN)
 
 
 def is_message(value: Any) -> bool:
-    """Whether this is a message of either family."""
+    """Whether a value is a message of ours or of LangChain's."""
     if isinstance(value, BaseMessage):
         return True
     module = langchain()
@@ -29,7 +29,7 @@ def is_message(value: Any) -> bool:
 
 
 def as_list(messages: Any) -> list[Any]:
-    """One message or several, as a list."""
+    """Make a list of one message or of several."""
     if isinstance(messages, (list, tuple)) and not _is_pair(messages):
         return list(cast("Sequence[Any]", messages))
     return [messages]
@@ -45,16 +45,17 @@ def _is_pair(value: Any) -> bool:
 
 
 def converted(messages: Any, like: Iterable[Any] = ()) -> list[Any]:
-    """Messages from any of their forms.
+    """Convert messages from any of their forms.
 
     Args:
-        like: the conversation, whose family plain forms join.
+        messages: one, or a list of them.
+        like: the conversation, whose library decides about dicts, pairs and strings.
     Raises:
-        InvalidUpdateError: one can't be a message.
+        InvalidUpdateError: a value can't be converted.
     """
     given = as_list(messages)
     kinds = set(map(type, given))
-    if all(map(_is_whole, kinds)):  # the conversation so far, at each update
+    if all(map(_is_whole, kinds)):  # fast path for the conversation so far, at each update
         return given
     kinds.update(map(type, like))
     ours = langchain() is None or any(issubclass(kind, BaseMessage) for kind in kinds)
@@ -62,7 +63,7 @@ def converted(messages: Any, like: Iterable[Any] = ()) -> list[Any]:
 
 
 def _is_whole(kind: type) -> bool:
-    """Whether a value of this type is a message already, and no chunk of one."""
+    """Whether values of this type are whole messages, not chunks or other forms."""
     if issubclass(kind, BaseMessage):
         return not issubclass(kind, AIMessageChunk)
     module = langchain()
@@ -87,7 +88,7 @@ def _one(value: Any, ours: bool) -> Any:
 
 
 def _plain(value: Any) -> BaseMessage:
-    """A message of ours from a dict, a pair or a string."""
+    """Make a message of ours from a dict, a pair or a string."""
     if isinstance(value, str):
         return ROLES["human"](value)
     if isinstance(value, (tuple, list)) and len(cast("Sequence[Any]", value)) == 2:
@@ -96,7 +97,7 @@ def _plain(value: Any) -> BaseMessage:
     if isinstance(value, Mapping):
         return _from_fields(dict(cast("Mapping[str, Any]", value)))
     raise InvalidUpdateError(
-        f"{value!r} can't be a message",
+        f"Expected a message, got {value!r}",
         do='use a message, a dict such as {"role": "user", "content": "hi"}, a pair or a string',
     )
 
@@ -118,5 +119,5 @@ def _kind(role: Any) -> type[BaseMessage]:
         return ROLES[role]
     except (KeyError, TypeError):
         raise InvalidUpdateError(
-            f"{role!r} is no role of a message", do=did_you_mean(role, list(ROLES))
+            f"Unknown role of a message: {role!r}", do=did_you_mean(role, list(ROLES))
         ) from None

@@ -1,4 +1,4 @@
-"""add_messages: the reducer of a conversation. Merges by id; a RemoveMessage takes one out."""
+"""add_messages: the reducer of a conversation. Merges by id; a RemoveMessage removes one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,15 +23,17 @@ def add_messages(left: Messages, right: Messages, *, format: str | None = None) 
 def add_messages(
     left: Messages = None, right: Messages = None, *, format: str | None = None
 ) -> Any:
-    """The messages so far, with others added; one with an id that is there replaces that one.
+    """Merge messages into a conversation by id; a message with a known id replaces that message.
 
     Args:
-        left, right: messages in any form: objects, dicts, `(role, content)`, strings; neither,
-            to get a reducer with a `format`.
-        format: "langchain-openai" gives each message's content the shape of OpenAI's blocks;
-            needs LangChain.
+        left: the conversation, in any form: objects, dicts, `(role, content)`, strings.
+        right: the messages to merge. Without both, a reducer with this `format` is returned.
+        format: "langchain-openai" converts each message's content to OpenAI's blocks; needs
+            LangChain.
+    Returns: the merged list; the arguments' lists are not changed, messages without an id get one.
     Raises:
-        InvalidUpdateError: something can't be a message, or an unknown one is to be removed.
+        InvalidUpdateError: a value can't be converted to a message, or a RemoveMessage names an
+            unknown id.
     """
     if left is None and right is None:
         return partial(add_messages, format=format)
@@ -39,7 +41,7 @@ def add_messages(
         raise InvalidUpdateError(
             "add_messages() got one list of messages; Must specify non-null arguments for both "
             "'left' and 'right'",
-            do="pass an empty list for none",
+            do="pass an empty list for no messages",
         )
     old = converted(left, as_list(right))
     new = converted(right, old)
@@ -50,7 +52,11 @@ def add_messages(
 
 
 def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Two lists of messages, each with its id, as one."""
+    """Merge two lists of messages that all have ids.
+
+    Raises:
+        InvalidUpdateError: a RemoveMessage names an unknown id.
+    """
     for place in range(len(new) - 1, -1, -1):
         if new[place].type == "remove" and new[place].id == REMOVE_ALL_MESSAGES:
             return list(new[place + 1 :])
@@ -74,14 +80,15 @@ def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
 
 
 def messages_delta_reducer(state: Sequence[Any], writes: Sequence[Messages]) -> list[Any]:
-    """The messages so far and several writes: `add_messages` for a DeltaChannel, in one pass.
+    """Merge several writes into a conversation: `add_messages` for a DeltaChannel, in one pass.
 
-    To remove an unknown message is no error here, since a list of writes may be cut anywhere.
+    A RemoveMessage with an unknown id is ignored, because a list of writes may be split anywhere.
 
     Args:
+        state: the conversation; not changed.
         writes: each a message in any form, or a list of them.
     Raises:
-        InvalidUpdateError: something can't be a message.
+        InvalidUpdateError: a value can't be converted to a message.
     """
     old = list(state) if all(map(is_message, state)) else converted(list(state))
     given = [m for w in writes for m in (cast("list[Any]", w) if isinstance(w, list) else [w])]
@@ -117,7 +124,7 @@ def _formatted(messages: list[Any], format: str | None) -> list[Any]:
     module = langchain()
     if format != "langchain-openai" or module is None:
         raise InvalidUpdateError(
-            f"format={format!r} is no format of messages"
+            f"Unknown format {format!r}"
             if module is not None
             else f"format={format!r} needs LangChain, which the program has not imported",
             do='use format="langchain-openai" and import langchain_core.messages',
@@ -128,10 +135,11 @@ def _formatted(messages: list[Any], format: str | None) -> list[Any]:
 def stamp(write: Any, seed: str) -> Any:
     """Give the messages of one write their ids before it is stored.
 
-    So whoever folds the write, now, after a crash or for a look at the state, finds the same ids.
+    The ids are the same whenever the write is folded: now, after a crash, or for a snapshot.
 
     Args:
-        seed: says where the write stands; the same place gives the same ids.
+        write: a message in any form, or a list of them.
+        seed: the place of the write; the same seed gives the same ids.
     """
     if isinstance(write, list):
         return [_stamped(m, f"{seed}:{i}") for i, m in enumerate(cast("list[Any]", write))]
@@ -139,7 +147,7 @@ def stamp(write: Any, seed: str) -> Any:
 
 
 def _stamped(value: Any, seed: str) -> Any:
-    """One message with an id, in the form in which it came where that has room for one."""
+    """Give one message an id; it keeps its form if that has room for an id."""
     if is_message(value):
         if value.id is None:
             value.id = _id_at(seed)
@@ -152,7 +160,7 @@ def _stamped(value: Any, seed: str) -> Any:
         try:
             (message,) = converted(value)
         except (InvalidUpdateError, ValueError):
-            return cast("Any", value)  # the reducer tells, when the superstep ends
+            return cast("Any", value)  # the reducer raises the error when the superstep ends
         return _stamped(message, seed)
     return value
 

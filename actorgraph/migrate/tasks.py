@@ -14,7 +14,7 @@ import msgspec
 from actorgraph.errors import MissingExtraError
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START
 from actorgraph.values.ids import TaskId, as_bytes, interrupt_id, task_id
-from actorgraph.values.run import Path
+from actorgraph.values.run import TaskPath
 
 JOIN = "join:"
 _JOINS_MAX = 4
@@ -33,7 +33,7 @@ class TaskMatch(msgspec.Struct, frozen=True):
 
     id: TaskId
     node: str
-    path: Path
+    path: TaskPath
     theirs: str
     ours: str
 

@@ -1,7 +1,7 @@
 """GraphBuilder: the calls with which a program declares a graph, and their immediate checks.
 
-What can be seen wrong in one call is refused by that call; what takes the whole graph is
-checked in `checks.py` when the plan is made.
+An error that is visible in one call is raised by that call; the whole graph is checked in
+`checks.py` when the plan is made.
 """
 
 import warnings
@@ -31,7 +31,9 @@ class NodeSpec:
     """One `add_node` call.
 
     Attributes:
-        retry, timeout, cache, handler: empty or None where the call named none.
+        schema: the node's own input schema; None for the state's.
+        ends: declared destinations of its Commands -> label in drawings.
+        retry: () if the call had none; likewise None for timeout, cache and handler.
     """
 
     name: str
@@ -50,7 +52,12 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class BranchSpec:
-    """One `add_conditional_edges` call."""
+    """One `add_conditional_edges` call.
+
+    Attributes:
+        ends: answer of the router -> node; None if it may go anywhere.
+        schema: that of the router's own parameter; None for the node's.
+    """
 
     name: str
     path: Callable[..., Any]
@@ -133,22 +140,22 @@ class GraphBuilder:
             node: its name, or the function, whose `__name__` is then the name.
             action: a function of the state, sync (run in a worker thread) or async, or an
                 object with `ainvoke` or `invoke`.
-            input_schema: the part of the state that it sees; default the annotation of the
+            input_schema: the part of the state that it gets; default the annotation of the
                 function's first parameter, else the state schema.
             retry_policy: when to call it again after an error, default never; of several, the
                 first that matches the error counts.
-            cache_policy: take an earlier result for the same input, from `compile(cache=)`.
-            error_handler: a function like a node's, called in place of it once its last attempt
-                has failed, with the same input. Its parameter `error` gets the `NodeError`.
+            cache_policy: reuse an earlier result for the same input, from `compile(cache=)`.
+            error_handler: a function like a node's, called with the same input when the node's
+                last attempt has failed. Its parameter `error` gets the `NodeError`.
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
             max_concurrency: calls of this node that may run at once. Default no limit.
-            metadata: carried into the `tasks` stream.
-            destinations: where its Commands may go, for checks and drawing; or each with a label.
-            defer: run it only when no other node would run next and no Send is on its way.
-            trace_policy: what an exporter of traces records of it; changes nothing else.
+            metadata: added to the payloads of the `tasks` stream.
+            destinations: nodes to which its Commands may go, for checks; or each with a label.
+            defer: run it only when no other node would run next and no Send is pending.
+            trace_policy: the values that an exporter of traces records of its calls.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
-                be called, or a policy is out of range or not for a sync node.
+                be called, or a policy is out of range or not allowed for a sync node.
         """
         self._warn_if_compiled("node")
         name, action = names.name_and_action(node, action)
@@ -165,7 +172,7 @@ class GraphBuilder:
     def _spec(
         self, name: str, action: Any, handler: Any, input_schema: Any, destinations: Any
     ) -> NodeSpec:
-        """A node without policies; the keys of its own schema are keys of the state now."""
+        """Make a node without policies; adds the keys of its own schema to the state."""
         names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
@@ -181,17 +188,18 @@ class GraphBuilder:
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
     ) -> Self:
-        """Policies of all nodes, added before or after, that name none in `add_node`.
+        """Set the policies of all nodes, added before or after, whose `add_node` gives none.
 
-        Error handlers get the retry policy and, if they are async, the timeout too. Graphs that
-        nodes run have their own. A node that is not to be retried says
-        `retry_policy=RetryPolicy(max_attempts=1)`.
+        Error handlers get the retry policy and, if they are async, the timeout too. Subgraphs
+        have defaults of their own. Add a node with `retry_policy=RetryPolicy(max_attempts=1)` to
+        exempt it from a default retry policy.
 
         Args:
-            Each as in `add_node`; what is left out keeps the default set before.
+            retry_policy: as in `add_node`, like the others; one that is left out keeps the default
+                set before.
         Raises:
-            GraphBuildError: a policy is out of range. `compile` raises it if a timeout would hold
-                for a sync node.
+            GraphBuildError: a policy is out of range. `compile` raises it if the timeout would
+                apply to a sync node.
         """
         owner = "set_node_defaults()"
         given = NodeDefaults(
@@ -207,7 +215,8 @@ class GraphBuilder:
         """Run `end_key` after `start_key`; after all of them when it is a list.
 
         Raises:
-            GraphBuildError: START is the end or END is the start of the edge, or an end is no name.
+            GraphBuildError: START is the end or END the start of the edge, or a name is not a
+                string.
         """
         self._warn_if_compiled("edge")
         starts = names.starts_of(start_key, end_key)
@@ -223,17 +232,17 @@ class GraphBuilder:
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
     ) -> Self:
-        """After `source`, call `path` with the state and go where it says.
+        """After `source`, call the router `path` with the state and go to the nodes it returns.
 
         Args:
             source: a node's name, or START.
             path: a function of the state (the node's own update applied), sync or async. It
                 returns a node's name, END, a `Send`, a key of `path_map`, or a list of these.
-            path_map: what `path` may return -> node; or a list of names. Default: the
-                function's `-> Literal[...]` annotation, else any node.
+            path_map: answer of `path` -> node; or a list of names. Default: the function's
+                `-> Literal[...]` annotation, else any node.
         Raises:
-            GraphBuildError: the source has a branch of that name already, or is no name; `path`
-                can't be called.
+            GraphBuildError: the source has a branch of that name already, or is not a string;
+                `path` can't be called.
         """
         self._warn_if_compiled("edge")
         names.check_reference(source, "add_conditional_edges()")
@@ -279,7 +288,7 @@ class GraphBuilder:
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
     ) -> Self:
-        """Start where `path` says: `add_conditional_edges(START, path, path_map)`."""
+        """Start at the nodes that `path` returns; see `add_conditional_edges`."""
         return self.add_conditional_edges(START, path, path_map)
 
     def set_finish_point(self, key: str) -> Self:
@@ -287,15 +296,15 @@ class GraphBuilder:
         return self.add_edge(key, END)
 
     def specs(self) -> list[NodeSpec]:
-        """The nodes, with the defaults where they name nothing themselves.
+        """Make the nodes with the default policies filled in.
 
         Raises:
-            GraphBuildError: the default timeout would hold for a sync node.
+            GraphBuildError: the default timeout would apply to a sync node.
         """
         return [with_defaults(spec, self.defaults) for spec in self.nodes.values()]
 
     def handlers(self) -> list[NodeSpec]:
-        """The error handlers, as nodes that no edge leads to."""
+        """Make the error handlers, as nodes that no edge leads to."""
         made = [(node, node.handler) for node in self.specs() if node.handler is not None]
         return [
             handler_with_defaults(
@@ -317,11 +326,11 @@ class GraphBuilder:
             )
 
     def _own_schema(self, hint: Any) -> Schema | None:
-        """The schema of a node's own, whose keys are keys of the state from now on."""
+        """Read a node's own schema and add its keys to the state; None for other annotations."""
         return self._schema_of(hint) if hint is not None and is_schema(hint) else None
 
     def _schema_of(self, source: Any) -> Schema:
-        """A class as it was read the first time; its keys are keys of the state from now on."""
+        """Read a class, once; adds its keys to the state."""
         known = self._read.get(id(source))
         if known is None:
             known = read_schema(source)
@@ -336,7 +345,7 @@ def _function(name: str, action: Any) -> Callable[..., Any]:
     if calls.is_generator(function):
         raise GraphBuildError(
             f"node {name!r} is a generator, and a node returns one update",
-            do="return the update; `get_stream_writer()` sends what comes before",
+            do="return the update; send intermediate values with `get_stream_writer()`",
         )
     return function
 
@@ -349,13 +358,13 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
-    """Where the Commands of a node and of its error handler lead, by their annotations."""
+    """List the destinations of a node's and its error handler's Commands, by annotations."""
     own = calls.command_destinations(function)
     return own if handler is None else (*own, *calls.command_destinations(handler))
 
 
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
-    """Where a node's Commands may go -> the label of that edge in drawings."""
+    """Make destination of a node's Commands -> the label of that edge in drawings."""
     named = names.labelled(given, "destinations")
     return named if isinstance(given, Mapping) else dict.fromkeys(named)
 

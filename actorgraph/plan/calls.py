@@ -1,4 +1,4 @@
-"""What can be told about a user's callable without calling it: its kind, parameters, hints."""
+"""Inspection of user's callables without calling them: kind, name, hints, injected parameters."""
 
 import functools
 import inspect
@@ -10,14 +10,14 @@ from actorgraph.errors.replacing import overrides_sync
 from actorgraph.plan.injection import parameters_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import is_their_command
+from actorgraph.values.interop import is_langgraph_command
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
-    """The function behind a node: itself, or the `ainvoke`/`invoke` of an object.
+    """Return the function of a node: itself, or the `ainvoke` or `invoke` of an object.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: it is neither callable nor has such a method.
     """
     methods = ("invoke",) if overrides_sync(type(action), "invoke") else ("ainvoke", "invoke")
     for method in methods:
@@ -30,7 +30,7 @@ def as_callable(action: Any) -> Callable[..., Any]:
 
 
 def is_async(action: Callable[..., Any]) -> bool:
-    """Whether calling it gives a coroutine."""
+    """Whether a call of it returns a coroutine."""
     while isinstance(action, functools.partial):
         action = action.func
     if inspect.iscoroutinefunction(action):
@@ -39,27 +39,27 @@ def is_async(action: Callable[..., Any]) -> bool:
 
 
 def is_generator(action: Callable[..., Any]) -> bool:
-    """Whether calling it gives an iterator instead of a result."""
+    """Whether a call of it returns an iterator instead of a result."""
     while isinstance(action, functools.partial):
         action = action.func
     return inspect.isgeneratorfunction(action) or inspect.isasyncgenfunction(action)
 
 
 def first_schema(action: Callable[..., Any]) -> Any | None:
-    """The state schema by which the first parameter is annotated, if it is one."""
+    """Return the annotation of the first parameter if it is a state schema; else None."""
     parameters = parameters_of(action)
     hint = _hints_of(action).get(parameters[0].name) if parameters else None
     return hint if is_schema(hint) else None
 
 
 def literal_returns(action: Callable[..., Any]) -> tuple[Any, ...]:
-    """The values of a `-> Literal[...]` annotation."""
+    """List the values of a `-> Literal[...]` annotation."""
     hint = _hints_of(action).get("return")
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
-    """The nodes in the `Command[Literal[...]]` of a return annotation, also inside a Union."""
+    """List the nodes in a return annotation's `Command[Literal[...]]`, also inside a Union."""
     hint = _hints_of(action).get("return")
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     commands = [get_args(o)[0] for o in options if _is_command(get_origin(o)) and get_args(o)]
@@ -68,11 +68,11 @@ def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _is_command(kind: Any) -> bool:
-    return kind is Command or is_their_command(kind)
+    return kind is Command or is_langgraph_command(kind)
 
 
 def name_of(action: Any) -> str | None:
-    """The name under which a node is added when none is given."""
+    """Return the name under which a node is added when none is given."""
     while isinstance(action, functools.partial):
         action = action.func
     name = getattr(action, "name", None) or getattr(action, "__name__", None)
@@ -86,5 +86,5 @@ def _hints_of(action: Any) -> dict[str, Any]:
         action = getattr(type(action), "__call__", action)  # noqa: B004 - not a test
     try:
         return get_type_hints(action)
-    except Exception:  # noqa: BLE001 - hints are a convenience; whatever breaks them is the user's
+    except Exception:  # noqa: BLE001 - a user's annotations may raise anything; hints are optional
         return {}

@@ -1,4 +1,4 @@
-"""What can be wrong with a whole graph. Each check names the culprit and the way out."""
+"""Checks of a whole graph."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,7 +12,7 @@ def check(builder: GraphBuilder, interrupts: Sequence[str]) -> list[str]:
     """Refuse a graph that can't run.
 
     Args:
-        builder: the graph as declared.
+        builder: the declared graph.
         interrupts: the nodes named in `interrupt_before` and `interrupt_after`.
     Returns: the nodes that no edge reaches, for a warning.
     Raises:
@@ -70,10 +70,10 @@ def _targets(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
 
 
 def _unreachable(builder: GraphBuilder) -> list[str]:
-    """The nodes that no static edge, branch or declared destination leads to.
+    """List the nodes that no static edge, branch or declared destination leads to.
 
-    Empty when some branch may go anywhere. A Command or Send without a declared destination
-    may still reach them, which is why this is a warning.
+    Empty if a branch may go anywhere. A Command or Send without a declared destination may still
+    reach them; therefore the caller only warns.
     """
     if any(b.ends is None for branches in builder.branches.values() for b in branches.values()):
         return []

@@ -1,4 +1,4 @@
-"""What `set_node_defaults` gives to every node that has nothing of its own."""
+"""The default policies of `set_node_defaults`, and how they are filled in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeDefaults:
-    """The policies of nodes that name none; empty or None where there is no default either."""
+    """The policies of nodes that have none of their own; () or None for no default."""
 
     retry: tuple[RetryPolicy, ...] = ()
     cache: CachePolicy[Any] | None = None
@@ -21,7 +21,7 @@ class NodeDefaults:
     timeout: TimeoutPolicy | None = None
 
     def over(self, before: "NodeDefaults") -> "NodeDefaults":
-        """These, and those set before where these name nothing."""
+        """Fill in the defaults set before where these have none."""
         return NodeDefaults(
             self.retry or before.retry,
             self.cache or before.cache,
@@ -31,10 +31,10 @@ class NodeDefaults:
 
 
 def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
-    """A node with the defaults in the place of what it doesn't name.
+    """Fill in a node's missing policies with the defaults.
 
     Raises:
-        GraphBuildError: the default timeout would hold for a sync function.
+        GraphBuildError: the default timeout would apply to a sync function.
     """
     if spec.timeout is None and defaults.timeout is not None:
         policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
@@ -48,9 +48,9 @@ def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
 
 
 def handler_with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
-    """An error handler with the defaults that it gets: retries and, if it is async, the timeout.
+    """Fill in an error handler's policies: the default retries and, if it is async, the timeout.
 
-    Never a cache, and no handler of its own.
+    It never gets a cache or a handler of its own.
     """
     limit = defaults.timeout if calls.is_async(spec.action) else None
     return replace(spec, retry=defaults.retry, timeout=limit)

@@ -1,4 +1,4 @@
-"""Whether a stored checkpoint fits the graph that goes on with it."""
+"""Compatibility of stored checkpoints with a graph that has changed, and checks of migrations."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from actorgraph.values.records import Restored
 
 
 def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
-    """Refuse a checkpoint of which the graph can't take everything; additions to it are fine.
+    """Refuse a checkpoint that names nodes or channels unknown to the graph.
 
     Raises:
         SchemaMismatchError: a node that runs next, or a channel that has a value, is gone.
@@ -33,9 +33,9 @@ def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
 
 
 def other_graph(plan: Plan, restored: Restored, thread_id: str) -> str | None:
-    """What to warn of where a thread seems to be taken for another one, else None.
+    """Make a warning if a thread seems to belong to another graph; else None.
 
-    A graph that has changed still has nodes of those that have run.
+    A graph that has merely changed still has some of the nodes that have run.
     """
     if restored.graph in {"", plan.graph_id} or plan.migrations:
         return None
@@ -63,10 +63,10 @@ def _mismatch(plan: Plan, kind: str, name: str, who: str) -> SchemaMismatchError
 
 
 def check_migrations(plan: Plan) -> None:
-    """Refuse migrations to what the graph doesn't have.
+    """Refuse migrations that don't match the graph.
 
     Raises:
-        GraphBuildError: a new name is unknown, or an old one is in use.
+        GraphBuildError: the graph lacks a new name, or has an old one.
     """
     for migration in plan.migrations:
         channels = [new for new in migration.channels.values() if new is not None]
@@ -81,7 +81,7 @@ def check_migrations(plan: Plan) -> None:
                 if old in names:
                     raise GraphBuildError(
                         f"a migration renames {kind} {old!r}, which graph {plan.name!r} has",
-                        do="name what the graph has no more",
+                        do="rename only names that the graph no longer has",
                     )
 
 
@@ -96,7 +96,7 @@ def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def renamed_channels(migration: Migration) -> dict[str, str | None]:
-    """Old channel -> new one, those of the edges to renamed nodes too."""
+    """Make old channel -> new one, for state keys and for the edges to renamed nodes."""
     edges = {
         BRANCH_TO + old: None if new is None else BRANCH_TO + new
         for old, new in migration.nodes.items()

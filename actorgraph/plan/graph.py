@@ -1,4 +1,4 @@
-"""The compiled graph as data: what the pure core and the actors read while a run goes on.
+"""Plan: the compiled graph as data, read by the pure core and the actors during a run.
 
 A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
 once is computed here, because the supervisor reads it at every superstep.
@@ -18,12 +18,14 @@ from actorgraph.values.tracing import TracePolicy
 
 @dataclass(frozen=True, slots=True)
 class BranchPlan:
-    """A conditional edge: user code that reads the state and names where to go.
+    """A conditional edge: a router, user code that reads the state and names the next nodes.
 
     Attributes:
         path: the user's function.
-        ends: what `path` may return -> the node it means; None where it returns node names.
-        reads: the channels that `path` sees; `coerce` makes them into its schema.
+        inject: the parameters that the runtime fills in.
+        ends: answer of `path` -> node; None if it returns names of nodes.
+        reads: the channels that `path` gets.
+        coerce: makes them into its schema; None leaves a dict.
     """
 
     name: str
@@ -34,9 +36,9 @@ class BranchPlan:
     reads: tuple[str, ...]
     coerce: Callable[..., Any] | None
     routes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Answers that name a node -> the channel that makes it due."""
+    """Answer that names a node -> the channel that makes it due."""
     own_keys: frozenset[str] = frozenset()
-    """State keys outside of the view that `path` sees if its node has just returned them."""
+    """State keys outside of `reads` that `path` gets if its node has just returned them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +46,23 @@ class NodePlan:
     """One node.
 
     Attributes:
+        inject: the parameters that the runtime fills in.
         triggers: the channels whose change makes the node run.
         reads: the channels that its input is made of; `("__root__",)` passes the bare value.
         coerce: makes the input into the node's schema; None leaves a dict.
         writes: the keys that it may return.
         targets: `(channel, value)` written after each run: its static edges.
-        needs_store: whether it, or an edge of it, can't be called without a store.
+        ends: declared destinations of its Commands -> label in drawings.
+        hidden: whether streams and "*" breakpoints leave it out.
+        needs_store: whether it, or a router of it, can't be called without a store.
         timeout: of each attempt, in seconds; None for no limit.
         retry: the policies for another attempt, the first that matches an error counts.
-        cache: for results that may be taken again.
+        cache: the policy for reusing results; None for no cache.
         handler: the name of the task that handles its failures; "" for none.
-        trace: what an exporter of traces records of it.
-        own: what the graph that is this node has for itself; dropped where it returns it.
-        shape: makes writes of what it returns; None where it returns updates of the state.
-        literal: whether `shape` is given everything, a Command or a Send too.
+        trace: the values that an exporter of traces records.
+        own: keys that a subgraph has and this graph hasn't; dropped from its result silently.
+        shape: makes writes of its return value; None if it returns updates of the state.
+        literal: whether `shape` gets Commands and Sends too.
     """
 
     name: str
@@ -84,22 +89,19 @@ class NodePlan:
     trace: TracePolicy | None = None
     own: frozenset[str] = frozenset()
     path: tuple[str, str] = field(init=False)
-    """Of its tasks that no Send makes."""
+    """The path of its tasks, except those made by Sends."""
     bare: bool = field(init=False)
-    """Whether it returns no dict of keys: its graph is over one value, or it has a `shape`."""
+    """Whether it returns a value instead of a dict: a graph over one value, or with a `shape`."""
 
     def __post_init__(self) -> None:
-        """Compute what follows from the rest."""
+        """Compute the derived fields."""
         object.__setattr__(self, "path", (PULL, self.name))
         object.__setattr__(self, "bare", self.writes == {ROOT} or self.shape is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The user's classes: of the state, of what a run takes and returns, and of its context.
-
-    `context` is None where the graph declares none.
-    """
+    """The user's classes: state, input, output, and context (None without one)."""
 
     state: Any = Any
     input: Any = Any
@@ -113,28 +115,33 @@ class Plan:
 
     Attributes:
         name: the graph's name, for errors and logs.
-        graph_id: tells graphs apart in stored records.
-        channels: every cell's rule, those of edges too.
-        output_keys: what `invoke` returns; `state_keys`: what a snapshot shows.
-        subscribers: channel -> the nodes that it triggers, by name.
-        clearing: the channels with a rule for idle supersteps, each with its place.
-        finishing: those with a rule for the run's end.
-        firsts: the channels that may have a value before their first write.
-        opaque: the channels whose cells aren't what readers see.
-        deltas: the channels of which checkpoints hold the writes.
-        untracked: the channels whose values are stored nowhere.
-        make_output, make_state: make keyword arguments into the user's schemas; None: dicts.
+        graph_id: identifies the graph in stored records.
+        channels: the rule of every cell, including edges.
+        output_keys: the keys that `invoke` returns.
+        state_keys: the keys that a snapshot shows.
         types: user types that the codec may store and load.
-        strict: an unknown update key is an error.
+        strict: whether an unknown update key is an error.
+        make_output: makes keyword arguments into the output schema; None leaves a dict.
+        make_state: the same for the state schema.
         managed: keys that the runtime computes for readers.
         subgraphs: the nodes that run another graph which stores its state.
-        handlers: the error handlers of nodes, by the name of their tasks.
-        callable: nodes and error handlers: all that tasks may be of.
         sources: the classes that the graph was declared with.
-        entry: how an input becomes writes where no node START moves it: they reach the channels
-            at once. None in a graph of nodes and edges.
-        migrations: how older checkpoints become this graph's.
-        bare_output, bare_state: the one output key, or state key, is shown without its name.
+        handlers: the error handlers of nodes, by the name of their tasks.
+        callable: nodes and error handlers, by the name of their tasks.
+        entry: makes the writes of an input in a graph without a node START; else None.
+        bare_output: whether the one output key is shown without its name.
+        bare_state: whether the one state key is shown without its name.
+        migrations: how older checkpoints are read.
+        subscribers: channel -> the nodes that it triggers, by name.
+        clearing: channel with a rule for idle supersteps -> its place in the order.
+        finishing: the channels with a rule for the run's end.
+        opaque: the channels whose cells differ from the values that readers see.
+        consumable: the channels that change when a node they trigger has run.
+        deltas: the DeltaChannels.
+        untracked: the channels whose values are never stored.
+        stamps: channel -> the function that completes its writes before they are stored.
+        order: node -> its place in definition order.
+        firsts: the channels that may have a value before their first write.
     """
 
     name: str
@@ -169,7 +176,7 @@ class Plan:
     order: Mapping[str, int] = field(init=False)
     firsts: Mapping[str, Channel[Any]] = field(init=False)
     needs_store: str = field(init=False)
-    """The first node that can't be called without a store; "" if every one can."""
+    """The first node that can't be called without a store; "" for none."""
 
     def __post_init__(self) -> None:
         """Compute the tables."""
@@ -205,7 +212,7 @@ class Plan:
         return self.entry or self.nodes[START]
 
     def initial_values(self) -> dict[str, Any]:
-        """The cells of a thread that has never run: reducers' first values."""
+        """Make the cells of a thread that has never run: reducers' first values."""
         made = ((name, channel.initial()) for name, channel in self.firsts.items())
         return {name: value for name, value in made if value is not EMPTY}
 

@@ -1,4 +1,4 @@
-"""Which parameters of a node the runtime fills in, told from their names and annotations.
+"""The parameters of a node that the runtime fills in, by their names and annotations.
 
 | parameter  | filled with                                              | when annotated as       |
 |------------|----------------------------------------------------------|-------------------------|
@@ -32,14 +32,14 @@ _TYPE_NAMES = {
 
 
 def injected(action: Callable[..., Any]) -> tuple[str, ...]:
-    """The injectable parameters that it declares after its first one."""
+    """List the injectable parameters that it declares after its first one."""
     declared = parameters_of(action)[1:]
     bound = _bound(action)
     return tuple(sorted(p.name for p in declared if p.name not in bound and _is_filled(p)))
 
 
 def fillable(action: Callable[..., Any]) -> dict[str, int | None]:
-    """The injectable parameters of a step: name -> place among the positional ones, if it has one.
+    """Make injectable parameter of a step -> its positional place; None for keyword-only ones.
 
     A step is called with arguments of the program's own, which may fill in any of these.
     """
@@ -52,7 +52,7 @@ def fillable(action: Callable[..., Any]) -> dict[str, int | None]:
 
 
 def needs_store(action: Callable[..., Any]) -> bool:
-    """Whether it can't do without a store: its `store` is neither optional nor has a default."""
+    """Whether it requires a store: its `store` is neither optional nor has a default."""
     bound = _bound(action)
     return any(
         p.name == "store" and p.default is p.empty and not _is_optional(p.annotation)
@@ -62,7 +62,7 @@ def needs_store(action: Callable[..., Any]) -> bool:
 
 
 def parameters_of(action: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a callable; none where Python can't tell them."""
+    """List the parameters of a callable; [] if Python can't read its signature."""
     try:
         return list(inspect.signature(action).parameters.values())
     except (TypeError, ValueError):

@@ -1,18 +1,23 @@
-"""Managed values: state keys that the runtime computes for whoever reads them. Nothing writes them.
+"""State schemas: how they are read as channels, and the managed values that they may declare.
 
-`last: IsLastStep` and `left: RemainingSteps` in a state schema tell a node how far the run is from
-its recursion limit. They are no channels: no checkpoint, stream or output has them.
+TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type. Each annotated key is one
+channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]` with a channel C is that channel;
+every other key keeps its last value.
+
+Managed values are state keys that the runtime computes for nodes and that nothing writes.
+`last: IsLastStep` and `left: RemainingSteps` show a node how far the run is from its recursion
+limit. They are not channels: no checkpoint, stream or output has them.
 """
 
 from typing import Annotated, Any
 
 
 class Managed:
-    """A rule that makes a value from how many supersteps a run may still take."""
+    """A rule that computes a value from the number of supersteps that a run may still take."""
 
     @staticmethod
     def value(steps_left: int) -> Any:
-        """The value.
+        """Compute the value.
 
         Args:
             steps_left: supersteps that may follow the one that runs now.
@@ -21,20 +26,20 @@ class Managed:
 
 
 class IsLastStepManager(Managed):
-    """Whether at most one superstep may follow: the time to come to an end."""
+    """Whether at most one superstep may follow."""
 
     @staticmethod
     def value(steps_left: int) -> bool:
-        """See the class."""
+        """Compare with 1."""
         return steps_left <= 1
 
 
 class RemainingStepsManager(Managed):
-    """How many supersteps may follow the one that runs now."""
+    """The number of supersteps that may follow the one that runs now."""
 
     @staticmethod
     def value(steps_left: int) -> int:
-        """See the class."""
+        """Return `steps_left`."""
         return steps_left
 
 

@@ -1,4 +1,4 @@
-"""The names by which a graph's calls speak of nodes: checked where they are given."""
+"""The names of nodes in a builder's calls, checked where they are given."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -10,7 +10,7 @@ from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES
 
 
 def check_new(name: str, taken: Container[str]) -> None:
-    """Refuse a name that a node can't have.
+    """Refuse a name that a new node can't have.
 
     Raises:
         GraphBuildError: it is taken, reserved, empty, or has `|` or `:`.
@@ -30,7 +30,7 @@ def check_new(name: str, taken: Container[str]) -> None:
 def name_and_action(
     node: str | Callable[..., Any], action: Callable[..., Any] | None
 ) -> tuple[str, Callable[..., Any]]:
-    """A node's name and its function, as `add_node` takes them.
+    """Read a node's name and its function from the arguments of `add_node`.
 
     Raises:
         GraphBuildError: one of them is missing.
@@ -44,18 +44,19 @@ def name_and_action(
     name = calls.name_of(node)
     if action is not None or not name or name == "<lambda>":
         raise GraphBuildError(
-            "add_node() can't tell the node's name", do="pass it first: add_node(name, function)"
+            "add_node() got no name for the node", do="pass it first: add_node(name, function)"
         )
     return name, node
 
 
 def starts_of(start: str | Sequence[str], end: str) -> tuple[str, ...]:
-    """The nodes at which an edge begins, without repetitions.
+    """List the nodes at which an edge begins, without repetitions.
 
     Args:
+        start: one name, or several.
         end: the node to which it leads.
     Raises:
-        GraphBuildError: one end is no name, or START is the end, or END is the start of the edge.
+        GraphBuildError: a name is not a string, or START is the end or END a start of the edge.
     """
     one: Any = start  # programs are often not type-checked
     starts = tuple(one) if isinstance(one, Iterable) and not isinstance(one, str) else (one,)
@@ -73,34 +74,34 @@ def starts_of(start: str | Sequence[str], end: str) -> tuple[str, ...]:
 
 
 def check_reference(name: Any, call: str) -> None:
-    """Refuse what can't be the name of any node.
+    """Refuse a value that can't be the name of any node.
 
     Args:
-        call: what to name in the error, such as "add_edge()".
+        call: named in the error, such as "add_edge()".
     Raises:
-        GraphBuildError: it is no string.
+        GraphBuildError: the name is not a string.
     """
     if not isinstance(name, str):
         known = calls.name_of(name) if callable(name) else None
         raise GraphBuildError(
-            f"{call} got {name!r}, which is no node's name",
+            f"{call} expects the name of a node, got {name!r}",
             do=f"pass the name that the node has in the graph, such as {known or 'draft'!r}",
         )
 
 
 def labelled(given: Any, what: str) -> dict[Any, Any]:
-    """Names of nodes as a dict: as they are given in one, or each under itself.
+    """Make a dict of names of nodes: a copy of a given one, or each name under itself.
 
     Args:
-        what: what to name in an error, such as "path_map".
+        what: the argument's name for errors, such as "path_map".
     Raises:
-        GraphBuildError: they are one text, whose letters nobody means, or no collection.
+        GraphBuildError: the argument is one string, or not a collection.
     """
     if isinstance(given, Mapping):
         return dict(cast("Mapping[Any, Any]", given))
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise GraphBuildError(
-            f"{what} is {given!r}, neither a list of nodes' names nor a dict",
+            f"{what} must be a list of names of nodes or a dict, got {given!r}",
             do=f"pass {what}=[{given!r}]" if isinstance(given, str) else "pass a list of names",
         )
     return {name: name for name in cast("Iterable[Any]", given)}

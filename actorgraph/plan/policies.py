@@ -1,27 +1,27 @@
-"""The policies of a node as `add_node` takes them: checked, and in one form each."""
+"""The policies in the arguments of `add_node`: checked, and converted to one form each."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import calls
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy] | None
 
 
 def retries_of(owner: str, given: Retry) -> tuple[RetryPolicy, ...]:
-    """One retry policy, several, or none, as a tuple.
+    """Make a tuple of one retry policy, several, or none.
 
     Args:
-        owner: what to name in an error, such as "node 'a'".
+        owner: named in errors, such as "node 'a'".
     Raises:
-        GraphBuildError: one is no RetryPolicy, or a number in it is out of range.
+        GraphBuildError: one is not a RetryPolicy, or a number in it is out of range.
     """
     if given is None:
         return ()
-    given = own(given)
+    given = from_langgraph(given)
     policies = (given,) if isinstance(given, RetryPolicy) else given
     if not isinstance(policies, (list, tuple)):
         policies = (policies,)
@@ -33,26 +33,26 @@ def retries_of(owner: str, given: Retry) -> tuple[RetryPolicy, ...]:
 def _check_retry(owner: str, policy: Any) -> None:
     if not isinstance(policy, RetryPolicy):
         raise GraphBuildError(
-            f"{owner} has {policy!r} as its retry_policy",
+            f"{owner}: retry_policy must be a RetryPolicy or a list of them, got {policy!r}",
             do="pass a RetryPolicy, or a list of them: the first that matches an error counts",
         )
     numbers = (policy.initial_interval, policy.backoff_factor, policy.max_interval)
     if not all(number >= 0 for number in numbers) or policy.max_attempts < 1:
         raise GraphBuildError(
-            f"{owner} has {policy!r}, with a negative number or less than one attempt",
+            f"{owner}: {policy!r} has a negative number or max_attempts < 1",
             do="use intervals and a factor of 0 or more, and max_attempts of 1 or more",
         )
     wanted: Any = policy.retry_on
     kinds = wanted if isinstance(wanted, (list, tuple)) else (wanted,)
     if not callable(wanted) and not all(_is_error(kind) for kind in cast("list[Any]", kinds)):
         raise GraphBuildError(
-            f"{owner} is to be retried on {wanted!r}",
+            f"{owner}: invalid retry_on {wanted!r}",
             do="retry_on must be an Exception class, a list of them, or a function of the error",
         )
     if isinstance(wanted, type) and not _is_error(wanted):
         raise GraphBuildError(
-            f"{owner} is to be retried on {wanted!r}, which is no class of errors",
-            do="name classes of Exception",
+            f"{owner}: retry_on must be a subclass of Exception, got {wanted!r}",
+            do="pass Exception classes",
         )
 
 
@@ -61,10 +61,10 @@ def _is_error(kind: Any) -> bool:
 
 
 def timeout_of(owner: str, function: Callable[..., Any], given: Any) -> TimeoutPolicy | None:
-    """A node's timeout as a policy in seconds.
+    """Make a node's timeout policy, in seconds.
 
     Raises:
-        GraphBuildError: it is not positive, or the node is sync.
+        GraphBuildError: a limit is not positive, or the node is sync.
     """
     policy = limit_of(owner, given)
     if policy is not None and not calls.is_async(function):
@@ -76,40 +76,41 @@ def timeout_of(owner: str, function: Callable[..., Any], given: Any) -> TimeoutP
 
 
 def limit_of(owner: str, given: Any) -> TimeoutPolicy | None:
-    """A timeout as a policy in seconds, for whatever function.
+    """Make a timeout policy in seconds, for any function.
 
     Raises:
-        GraphBuildError: it is not positive.
+        GraphBuildError: a limit is not positive.
     """
     try:
-        return TimeoutPolicy.coerce(own(given))
+        return TimeoutPolicy.coerce(from_langgraph(given))
     except GraphBuildError as error:
         raise GraphBuildError(f"{owner}: {error.what}", do=error.do) from None
 
 
 def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:
-    """A node's cache policy.
+    """Check a node's cache policy.
 
     Raises:
-        GraphBuildError: it is none, or its time to live is not positive.
+        GraphBuildError: it is not a CachePolicy, or its `ttl` is not positive.
     """
-    given = own(given)
+    given = from_langgraph(given)
     if given is None or (isinstance(given, CachePolicy) and (given.ttl is None or given.ttl > 0)):
         return cast("CachePolicy[Any] | None", given)
     raise GraphBuildError(
-        f"{owner} has {given!r} as its cache_policy", do="pass CachePolicy(ttl=seconds or None)"
+        f"{owner}: cache_policy must be a CachePolicy with ttl > 0 or None, got {given!r}",
+        do="pass CachePolicy(ttl=seconds or None)",
     )
 
 
 def bound_of(owner: str, given: Any) -> int | None:
-    """How many calls of a node may run at once.
+    """Check how many calls of a node may run at once; None for no limit.
 
     Raises:
-        GraphBuildError: it is no whole number, or less than 1, with which no call would ever start.
+        GraphBuildError: it is not an integer, or less than 1, with which no call would ever start.
     """
     if given is not None and (type(given) is not int or given < 1):
         raise GraphBuildError(
-            f"{owner} has {given!r} as its max_concurrency",
-            do="pass a whole number of 1 or more, or leave it out for no bound",
+            f"{owner}: max_concurrency must be an integer >= 1 or None, got {given!r}",
+            do="pass an integer of 1 or more, or leave it out for no limit",
         )
     return given

@@ -1,7 +1,7 @@
-"""A graph declared by its channels: nodes subscribe to channels and write to channels.
+"""Compilation of a graph declared by its channels: `Pregel` and `NodeBuilder`.
 
-`StateGraph` makes such a plan from edges; here the program does. There is no START node: an
-input is written to the input channels at once.
+Nodes subscribe to channels and write to channels. `StateGraph` makes such a plan from edges; here
+the program declares it. There is no START node: an input is written to the input channels at once.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from actorgraph.plan import calls
 from actorgraph.plan.graph import NodePlan, Plan, Sources
 from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, stored_types
-from actorgraph.plan.stored_names import check_channel
+from actorgraph.plan.stored_names import check_channel_name
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START, TAG_HIDDEN, TASKS
 from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.run import Write
 
 PASSTHROUGH: Final = object()
-"""The value of a `ChannelWriteEntry` that writes what the node returned."""
+"""The value of a `ChannelWriteEntry` that writes the node's return value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class ChannelWriteEntry:
     """One write of a node that is declared by its channels.
 
     Attributes:
-        channel: where to.
-        value: what; default what the node returned.
-        skip_none: write nothing when the value is None.
-        mapper: a function of the value, whose result is written instead.
+        channel: the channel to write.
+        value: the value to write; default the node's return value.
+        skip_none: write nothing if the value is None.
+        mapper: a function of the value; its result is written instead.
     """
 
     channel: str
@@ -43,13 +43,13 @@ class ChannelWriteEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
-    """What a node's return value becomes: one write for each entry, in their order."""
+class ChannelWrites:
+    """Makes the writes of a node's return value: one for each entry, in their order."""
 
     entries: tuple[ChannelWriteEntry, ...]
 
     def __call__(self, returned: Any) -> list[Write]:
-        """The writes of one return value."""
+        """Make the writes of one return value."""
         made: list[Write] = []
         for entry in self.entries:
             value = returned if entry.value is PASSTHROUGH else entry.value
@@ -61,8 +61,8 @@ class Writes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Only:
-    """The input of a node that subscribes to one channel: its value, without the name."""
+class _BareInput:
+    """Makes the input of a node that subscribes to one channel: the value without the name."""
 
     channel: str
 
@@ -71,11 +71,12 @@ class _Only:
 
 
 @dataclass(frozen=True, slots=True)
-class RawNode:
+class ChannelNode:
     """A node as `NodeBuilder` declares it.
 
     Attributes:
-        triggers: the channels whose change makes it run; reads: those that it gets.
+        triggers: the channels whose change makes it run.
+        reads: the channels whose values it gets.
         only: whether it gets the value of its one channel, without the name.
     """
 
@@ -95,10 +96,14 @@ Keys = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class RawGraph:
-    """What `Pregel` is given. A name alone means the bare value of that channel."""
+class ChannelGraph:
+    """The arguments of `Pregel`. One name instead of a sequence means that channel's bare value.
 
-    nodes: Mapping[str, RawNode]
+    Attributes:
+        shown: the channels that snapshots and streams show; None for all.
+    """
+
+    nodes: Mapping[str, ChannelNode]
     channels: Mapping[str, Channel[Any]]
     inputs: Keys
     outputs: Keys
@@ -109,12 +114,12 @@ class RawGraph:
     interrupt_after: tuple[str, ...] = ()
 
 
-def make_raw_plan(graph: RawGraph) -> Plan:
-    """The tables of a graph that is declared by its channels.
+def make_channel_plan(graph: ChannelGraph) -> Plan:
+    """Make the tables of a graph declared by its channels.
 
     Raises:
-        GraphBuildError: a channel that is named isn't there, no node subscribes to any input,
-            or an interrupt names no node.
+        GraphBuildError: a channel or an interrupt node is unknown, a node subscribes to no
+            channel, or no node subscribes to an input channel.
     """
     _check(graph)
     edges = {BRANCH_TO + name: EphemeralValue(Any, guard=False) for name in graph.nodes}
@@ -136,13 +141,13 @@ def make_raw_plan(graph: RawGraph) -> Plan:
     )
 
 
-def _graph_id(graph: RawGraph) -> str:
+def _graph_id(graph: ChannelGraph) -> str:
     shape = "\0".join([graph.name, *graph.nodes])
     return f"{graph.name}:{hashlib.blake2b(shape.encode(), digest_size=6).hexdigest()}"
 
 
 def _entry(inputs: Keys) -> NodePlan:
-    """How an input becomes writes of the input channels."""
+    """Make the node that turns an input into writes of the input channels."""
     bare = isinstance(inputs, str)
     node = NodePlan(
         name=START,
@@ -157,10 +162,10 @@ def _entry(inputs: Keys) -> NodePlan:
         branches=(),
         hidden=True,
     )
-    return replace(node, shape=Writes((ChannelWriteEntry(inputs),))) if bare else node
+    return replace(node, shape=ChannelWrites((ChannelWriteEntry(inputs),))) if bare else node
 
 
-def _node(name: str, node: RawNode) -> NodePlan:
+def _node(name: str, node: ChannelNode) -> NodePlan:
     metadata = {**node.metadata, **({"tags": list(node.tags)} if node.tags else {})}
     return NodePlan(
         name=name,
@@ -169,7 +174,7 @@ def _node(name: str, node: RawNode) -> NodePlan:
         inject=injected(node.call),
         triggers=(*node.triggers, BRANCH_TO + name),
         reads=node.reads,
-        coerce=_Only(node.reads[0]) if node.only else None,
+        coerce=_BareInput(node.reads[0]) if node.only else None,
         writes=frozenset(entry.channel for entry in node.entries),
         targets=(),
         branches=(),
@@ -179,7 +184,7 @@ def _node(name: str, node: RawNode) -> NodePlan:
         needs_store=needs_store(node.call),
         retry=node.retry,
         cache=node.cache,
-        shape=Writes(node.entries),
+        shape=ChannelWrites(node.entries),
     )
 
 
@@ -187,11 +192,11 @@ def _names(keys: Keys) -> tuple[str, ...]:
     return (keys,) if isinstance(keys, str) else tuple(keys)
 
 
-def _check(graph: RawGraph) -> None:
+def _check(graph: ChannelGraph) -> None:
     for name in graph.channels:
         if name in RESERVED_CHANNELS or name == ROOT or name.startswith(BRANCH_TO):
             raise GraphBuildError(f"channel {name!r} is reserved", do="choose another name")
-        check_channel(name)
+        check_channel_name(name)
     for name, node in graph.nodes.items():
         if not node.triggers:
             raise GraphBuildError(
@@ -216,7 +221,7 @@ def _check(graph: RawGraph) -> None:
             )
 
 
-def _known(graph: RawGraph, what: str, names: Sequence[str]) -> None:
+def _known(graph: ChannelGraph, what: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in graph.channels:
             raise GraphBuildError(

@@ -1,13 +1,14 @@
-"""Names of channels and graphs, which are in rows of every store: checked where given."""
+"""Checks of the names of channels and graphs, which are stored."""
 
 from actorgraph.errors import GraphBuildError, SchemaError
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 
 
-def check_channel(name: str) -> None:
+def check_channel_name(name: str) -> None:
     """Refuse a channel's name that some store can't keep.
 
-    Raises: SchemaError.
+    Raises:
+        SchemaError: see `errors.texts.is_name`.
     """
     if not is_storable_name(name):
         raise SchemaError(
@@ -18,7 +19,8 @@ def check_channel(name: str) -> None:
 def check_graph_name(name: str) -> None:
     """Refuse a graph's name that some store can't keep.
 
-    Raises: GraphBuildError.
+    Raises:
+        GraphBuildError: see `errors.texts.is_name`.
     """
     if not is_storable_name(name):
         raise GraphBuildError(

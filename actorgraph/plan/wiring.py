@@ -1,4 +1,8 @@
-"""A builder's edges by their ends: made once, so that a graph of n nodes takes O(n) to compile."""
+"""Checks of a whole graph, and the index of its static edges.
+
+Each error names the node or edge and what to do. The edges are indexed by their ends once, so
+that a graph of n nodes takes O(n) to compile.
+"""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +15,10 @@ class Wiring:
 
     Attributes:
         ends: node -> the ends of its edges, in the order in which they were added.
-        joins: node -> the channels of the joins that it is a start of.
+        joins: node -> the channels of the joins that begin at it.
         waits: node -> the channels of the joins that lead to it.
-        joined: node -> the ends of the joins that it is a start of.
-        starts: the channel of each join -> its starts and its end.
+        joined: node -> the ends of the joins that begin at it.
+        starts: channel of a join -> (its starts, its end).
     """
 
     ends: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -27,7 +31,7 @@ class Wiring:
 
 
 def wiring_of(builder: GraphBuilder) -> Wiring:
-    """Sort the edges of a builder by their ends."""
+    """Index the edges of a builder by their ends."""
     made = Wiring()
     for start, end in builder.edges:
         made.ends.setdefault(start, []).append(end)

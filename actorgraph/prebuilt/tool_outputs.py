@@ -8,7 +8,7 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.messages import REMOVE_ALL_MESSAGES
 from actorgraph.prebuilt.chat import content_of, is_tool_message, kind_of, replace_fields
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 
 
 def check_output(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:
@@ -21,7 +21,7 @@ def check_output(response: Any, call: Mapping[str, Any], *, key: str, listed: bo
     Raises:
         InvalidUpdateError: it is something else, or doesn't answer the call.
     """
-    response = own(response)
+    response = from_langgraph(response)
     if isinstance(response, Command):
         return _command(response, call, key=key, listed=listed, alone=True)
     if is_tool_message(response):

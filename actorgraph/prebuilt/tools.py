@@ -15,7 +15,7 @@ from actorgraph.prebuilt.injected import InjectedParameters, find_injected, hint
 from actorgraph.prebuilt.tool_errors import InvalidArguments
 from actorgraph.runtime.calls import thread_limiter
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Tool:
                 work, abandon_on_cancel=True, limiter=thread_limiter()
             )
             output = await output if inspect.isawaitable(output) else output
-        output = own(output)
+        output = from_langgraph(output)
         if isinstance(output, Command) or is_tool_message(output) or _is_results(output):
             return output
         return tool_message(like, call, content_of(output))

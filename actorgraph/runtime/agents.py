@@ -13,7 +13,7 @@ from actorgraph.errors import GraphInterrupt, InvalidUpdateError
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import CURRENT
 from actorgraph.values.constants import INTERRUPT
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
@@ -110,7 +110,7 @@ def _checked(graph: Any, returned: Any) -> Any:
 
 def _pause(graph: Any, asked: Any) -> Never:
     scope = CURRENT.get()
-    questions = own(list(asked))
+    questions = from_langgraph(list(asked))
     if not graph.checkpointer:
         raise InvalidUpdateError(
             f"node {scope.task.name!r} is a graph of LangGraph's that asks "

@@ -77,7 +77,7 @@ class Broadcast:
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
-        self._chunks: Mailbox[Item | None] = Mailbox()
+        self._chunks: Mailbox[StreamItem | None] = Mailbox()
         self._lock = threading.Lock()
         self._room: list[Gate] = []
         self._open = True
@@ -102,7 +102,7 @@ class Broadcast:
         for chunk in chunks:
             await self.send(chunk)
 
-    async def send(self, chunk: Item) -> None:
+    async def send(self, chunk: StreamItem) -> None:
         """Send one chunk once there is room for it."""
         await self.wait_room()
         self._put(chunk)
@@ -117,7 +117,7 @@ class Broadcast:
             self._put(chunk)
         return True
 
-    def offer(self, chunk: Item) -> None:
+    def offer(self, chunk: StreamItem) -> None:
         """Send a live chunk from a node. In a worker thread it waits for room.
 
         Raises:
@@ -205,7 +205,7 @@ class Broadcast:
         """Its figures so far."""
         return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         if self.above is not None:
             self._put_above(chunk)
             if chunk[1] not in self._own_at(chunk[0]):
@@ -219,7 +219,7 @@ class Broadcast:
             self._count += 1
             self._most = max(self._most, len(self._chunks))
 
-    def _put_above(self, chunk: Item) -> None:
+    def _put_above(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         assert self.above is not None
         if mode in self.above.modes_at(namespace):

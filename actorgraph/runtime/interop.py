@@ -11,7 +11,7 @@ from actorgraph.errors.telling import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.graph import NodePlan
 from actorgraph.runtime.context import TaskScope
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 
 Inherit = Callable[[TaskScope, Context], None]
 
@@ -58,10 +58,10 @@ def translated(error: BaseException) -> BaseException:
         return error if same else BaseExceptionGroup(group.message, parts)
     ours = error
     if isinstance(error, theirs.GraphInterrupt):
-        asked: Any = own(list(error.args[0]) if error.args else [])
+        asked: Any = from_langgraph(list(error.args[0]) if error.args else [])
         ours = GraphInterrupt([replace(question, id="") for question in asked])
     elif isinstance(error, theirs.ParentCommand):
-        ours = ParentCommand(own(error.args[0]))
+        ours = ParentCommand(from_langgraph(error.args[0]))
     elif isinstance(error, (RuntimeError, KeyError)) and _is_of_langgraph(error):
         add_note(error, _MIXED)
     if ours is not error:

@@ -16,7 +16,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Interrupted, Outcome
+from actorgraph.values.run import Interrupted, RunOutcome
 from actorgraph.values.streams import namespace_of
 
 GraphLifecycleStatus = Literal["pending", "interrupt_before", "interrupt_after"]

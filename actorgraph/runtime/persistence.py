@@ -39,7 +39,7 @@ from actorgraph.runtime.histogram import SECONDS, SIZES, Histogram
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.persistence_statistics import PersistenceStatistics
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
@@ -71,7 +71,7 @@ class Receipts:
     def __init__(self, deliver: Callable[[Saved | SaveFailed], None]) -> None:
         self.deliver = deliver
         self.failed: BaseException | None = None
-        self.stored: Stored | None = None
+        self.stored: Committed | None = None
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
@@ -138,7 +138,7 @@ class PersistenceActor:
                 return
         self._fail(posted, self._closed)
 
-    async def store(self, *requests: Request) -> list[Stored]:
+    async def store(self, *requests: Request) -> list[Committed]:
         """Hand over requests from outside a run, and wait until they are durable.
 
         A cancellation of the caller is raised after the answers, so that no request takes effect
@@ -373,7 +373,7 @@ class PersistenceActor:
         self._largest = max(self._largest, size)
 
     async def _answer(
-        self, batch: Sequence[Posted], outcomes: Sequence[Outcome | BaseException]
+        self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
     ) -> None:
         """Deliver to each run its newest durable number, once, in slices."""
         # A number acknowledges all saves before it: one call per run, not one per save.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from actorgraph.runtime.hosting import Host
-from actorgraph.superstep.nesting import stable
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.records import Restored
 

@@ -33,8 +33,8 @@ from actorgraph.runtime.warned import warn_of_node
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.continuing import go_on_with
-from actorgraph.superstep.nesting import fixed_id, stable
-from actorgraph.superstep.recorded import told_again
+from actorgraph.superstep.nesting import fixed_id, stable_namespace
+from actorgraph.superstep.recorded import play_back
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.state import Mint, RunState
 from actorgraph.superstep.transplant import transplant
@@ -42,7 +42,7 @@ from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored, StoredWrite
-from actorgraph.values.run import NOTHING_ROUTED, Effect, Outcome
+from actorgraph.values.run import NOTHING_ROUTED, Effect, RunOutcome
 
 
 class LoadedThread(msgspec.Struct, frozen=True):
@@ -231,7 +231,7 @@ async def _prepare_recorded(
     """Set up a replay that runs no nodes; as `prepare`."""
     thread_id = launch.address.thread_id
     chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
-    effects = told_again(state, chain)
+    effects = play_back(state, chain)
     lineage = _lineage(launch, state, 1, None, None)
     supervisor = Supervisor(
         state, config=launch.config, context=launch.context, lineage=lineage, bare=[]

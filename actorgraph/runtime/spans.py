@@ -39,7 +39,7 @@ from actorgraph.values.run import (
     STATUS,
     Event,
     Failed,
-    Outcome,
+    RunOutcome,
     TaskCancelled,
     TaskDrained,
     TaskEscaped,
@@ -195,7 +195,7 @@ class RunTrace:
         """See `RunSpans.end`."""
         quietly(self._end, outcome)
 
-    def _end(self, outcome: Outcome | BaseException) -> None:
+    def _end(self, outcome: RunOutcome | BaseException) -> None:
         for span in self._nodes.values():
             close(span, "cancelled", None)
         self._nodes.clear()

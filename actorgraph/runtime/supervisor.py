@@ -53,7 +53,7 @@ from actorgraph.values.run import (
     Event,
     Failed,
     Finish,
-    Outcome,
+    RunOutcome,
     Save,
     SaveFailed,
     StartTask,
@@ -182,7 +182,7 @@ class Supervisor:
             self._release(effects[0].outcome)
             break_cycles(self._environment, self._calls, self._receipts)
             return effects[0].outcome
-        outcome: Outcome = Cancelled()
+        outcome: RunOutcome = Cancelled()
         self._thread = threading.get_ident()
         self._calls.limiter = thread_limiter()
         self._effects.extend(effects)

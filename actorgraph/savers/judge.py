@@ -18,8 +18,8 @@ from actorgraph.values.commits import (
     HOLDER_ANY,
     Claim,
     Commit,
+    CommitOutcome,
     LedgerRow,
-    Outcome,
     Refused,
     Request,
 )
@@ -177,7 +177,7 @@ def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) ->
     # same run in this batch are refused too: checkpoints of its subgraphs name checkpoints of the
     # refused commit, and would be stored with a parent that is missing.
     lost: dict[bytes, BaseException] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         run = request.run if isinstance(request, Commit) else None
         error = lost.get(run) if run is not None else None

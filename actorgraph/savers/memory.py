@@ -40,15 +40,15 @@ from actorgraph.savers.memory_threads import (
 from actorgraph.savers.paging import in_order
 from actorgraph.values.commits import (
     Commit,
+    CommitOutcome,
+    Committed,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    Outcome,
     Query,
     Refused,
     Request,
-    Stored,
     StoredCheckpoint,
     StoredRange,
 )
@@ -137,7 +137,7 @@ class MemoryBackend:
     async def close(self) -> None:
         """See `ports.Saver.close`; the data stays until the object is garbage collected."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         return self.commit_now(batch)
 
@@ -145,7 +145,7 @@ class MemoryBackend:
         """See `ports.Saver.query`."""
         return self.query_now(queries)
 
-    def _apply(self, request: Request) -> Outcome:
+    def _apply(self, request: Request) -> CommitOutcome:
         if not isinstance(request, Commit):
             if isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._systems.apply(request)
@@ -175,7 +175,7 @@ class MemoryBackend:
         log(thread, request, sequence)  # its rows go into the tables at the next read
         if request.owner is not None and (claims or request.ends):
             self._systems.committed(request)
-        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+        return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
     def _fence(self, request: AdoptRun) -> None:
         thread = self._threads.get(request.thread_id)
@@ -188,7 +188,7 @@ class MemoryBackend:
             empty = [t for t, known in self._threads.items() if is_left_over(settled(known))]
             for thread_id in empty:
                 del self._threads[thread_id]
-            return Stored()
+            return Committed()
         thread = self._known(request.thread_id)
         if isinstance(request, CopyThread):
             source = self._known(request.source)
@@ -201,9 +201,9 @@ class MemoryBackend:
             refusal = None if request.resealer is None else _resealed(made, request.resealer)
             if refusal is None:
                 self._threads[request.thread_id] = made
-            return refusal or Stored()
+            return refusal or Committed()
         if thread is None:
-            return Stored()
+            return Committed()
         if isinstance(request, DeleteThread):
             self._systems.forget_thread(request.thread_id)
             # The epoch outlives the data and rises, so that a run that is still going on is
@@ -212,10 +212,10 @@ class MemoryBackend:
             self._threads[request.thread_id] = MemoryThread(emptied)
             return Stored(removed=len(thread.entries))
         if isinstance(request, Reseal):
-            return _resealed(thread, request.resealer) or Stored()
+            return _resealed(thread, request.resealer) or Committed()
         if isinstance(request, HoldWhole):
             hold(thread, request)
-            return Stored()
+            return Committed()
         return remove(thread, request)
 
     def _known(self, thread_id: str) -> MemoryThread | None:

@@ -51,7 +51,7 @@ def log(thread: MemoryThread, commit: Commit, sequence: int) -> None:
     if commit.claim is not None and commit.run is not None:
         claim = commit.claim
         head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
-        thread.runs = {commit.run: OpenRun(commit.run, head, claim.mode, claim.input)}
+        thread.runs = {commit.run: StoredClaim(commit.run, head, claim.mode, claim.input)}
     thread.log.append((sequence, commit))
 
 

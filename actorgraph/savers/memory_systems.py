@@ -16,7 +16,7 @@ from actorgraph.savers.systems import (
     row_of,
     status_after,
 )
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
@@ -136,16 +136,16 @@ class MemorySystems:
                 self._forget(run)
             case _:
                 return self._change(request)
-        return Stored()
+        return Committed()
 
-    def _put(self, request: PutRun) -> Outcome:
+    def _put(self, request: PutRun) -> CommitOutcome:
         row = request.row
         refused = refused_row(request, self.open_runs(row.thread_id))
         if refused is not None:
             return Refused(refused)
         if row.run not in self._runs:
             self._write(row)
-        return Stored()
+        return Committed()
 
     def _forget(self, run: bytes) -> None:
         if run in self._runs and self._runs[run].status not in OPEN_STATUSES:
@@ -190,7 +190,7 @@ class MemorySystems:
             return [msgspec.structs.replace(self._runs[r], payload=b"") for r in sorted(runs)]
         return self.in_order()
 
-    def _change(self, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+    def _change(self, request: SetRun | AdoptRun | StoreEvents) -> CommitOutcome:
         row = self._runs.get(request.run)
         refused = refusal(request, row.owner if row else None, known=row is not None)
         if refused is not None or row is None:
@@ -206,7 +206,7 @@ class MemorySystems:
                 count = row.attempts if attempts is None else attempts
                 changed = msgspec.structs.replace(row, status=status, reason=reason)
                 self._write(msgspec.structs.replace(changed, attempts=count))
-        return Stored()
+        return Committed()
 
     @staticmethod
     def _drop(events: dict[int, EventRow], keep: int, older_than: int) -> None:

@@ -49,7 +49,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Stored:
     if found.clears:
         _take_out(thread, found)
     freed = before - _size(thread) if found.kept is not None else 0
-    return Stored(removed=len(found.gone), freed=freed)
+    return Committed(removed=len(found.gone), freed=freed)
 
 
 def _size(thread: MemoryThread) -> int:

@@ -8,7 +8,7 @@ import msgspec
 from actorgraph.codec.frames import with_checksums
 from actorgraph.savers.checksums import blob_sum, run_sum, writes_sum
 from actorgraph.savers.soundness import check_blob, check_items, check_run, check_writes
-from actorgraph.values.commits import LedgerRow, OpenRun
+from actorgraph.values.commits import LedgerRow, StoredClaim
 from actorgraph.values.retention import Resealer
 
 _Rows = Iterable[tuple[Any, ...]]
@@ -56,6 +56,6 @@ class Remaking(msgspec.Struct, frozen=True):
     def inputs(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `runs` that have an input."""
         for *columns, namespace, crc in rows:
-            row = check_run(self.old, namespace, OpenRun(*columns), crc)
+            row = check_run(self.old, namespace, StoredClaim(*columns), crc)
             made = self.resealer.input(row.run, columns[-1])
             yield made, run_sum(self.new, row.run, row.head, row.mode, made), row.run

@@ -240,7 +240,7 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
             if query.run is not None:
                 raise
             errors.append(error)
-    return SoundRows(found, errors) if errors else found
+    return ReadableRows(found, errors) if errors else found
 
 
 def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[CheckpointSummary]:

@@ -1,8 +1,13 @@
-"""Which question an answer reaches: by being the only one that waits, or by its id.
+"""Match the answers of a resume with open questions, and take refused answers back.
 
-An answer becomes a control row beside the checkpoint, stored with the run's claim, so that an
-accepted answer survives a crash. Answers to a task's own questions stand in their order; those
-to questions that were asked below it, in a nested run, stand by id and travel down with it.
+An answer reaches a question by its id, or without one if only one question waits. It becomes a
+control row beside the checkpoint, stored with the run's claim, so that an accepted answer survives
+a crash. Answers to a task's own questions are kept in the order of the questions; those to
+questions of a subgraph are kept by id and passed down to it.
+
+A node may refuse an answer (`InvalidResumeError`). The answer is taken back by a later generation
+of the row that brought it, and the question waits again. The task counts as paused, so that its
+siblings run to their ends; then the run fails with the error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,16 +27,18 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import LedgerEntry, Task
 
 Asking = dict[str, tuple[Task, Attempt]]
-Rows = tuple[list[LedgerEntry], tuple[str, ...]]
+AnswerRows = tuple[list[LedgerEntry], tuple[str, ...]]
 """The ledger rows of a resume, and the ids of the questions that it answers."""
 
 
-def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
-    """The rows of a Command's `resume`: each answer goes to the task that asked.
+def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
+    """Make the rows of a Command's `resume`: each answer goes to the task that asked.
 
+    Args:
+        resume: one answer, or `{interrupt id: answer}`.
     Raises:
-        UnknownInterruptError: it doesn't say which of several questions it answers.
-        AlreadyResumedError: no question waits for it.
+        UnknownInterruptError: several questions wait and the answer names none of them.
+        AlreadyResumedError: no question waits for this answer.
     """
     known = pending.attempts(restored.ledger)
     tasks = with_handlers(state, due_tasks(state, None), known)
@@ -50,8 +57,12 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
-def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:
-    """The rows of a nested run that goes on: what its parent has been told about its questions."""
+def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> AnswerRows:
+    """Make the rows of a subgraph's run that goes on, from the answers that its parent got.
+
+    Args:
+        routed: interrupt id -> answer; those to questions of other runs are left out.
+    """
     known = pending.attempts(restored.ledger)
     asking = _asking(with_handlers(state, due_tasks(state, None), known), known)
     fitting = {identifier: routed[identifier] for identifier in asking if identifier in routed}
@@ -67,7 +78,7 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
     }
 
 
-def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
+def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> AnswerRows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
         raise already_resumed(state)
@@ -115,7 +126,7 @@ def _is_below(question: Interrupt, own: dict[str, int], resume: dict[str, Any]) 
 
 
 def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
-    """The refusal of one answer where several questions are meant."""
+    """Make the error for one answer without an id where several questions wait."""
     return UnknownInterruptError(
         "When there are multiple pending interrupts, you must specify the interrupt id "
         f"when resuming; thread {state.thread_id!r} has {len(ids)}",
@@ -126,16 +137,16 @@ def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
 
 
 def out_of_order(name: str) -> UnknownInterruptError:
-    """The refusal of an answer to a later question while an earlier one stays open."""
+    """Make the error for an answer to a later question while an earlier one stays open."""
     return UnknownInterruptError(
-        f"node {name!r} asked several questions at once; a later one got an answer and an "
-        "earlier one did not",
+        f"node {name!r} asked several questions at once; a later one was answered, an earlier "
+        "one was not",
         do="answer them in their order, or all in one Command(resume={id: answer, ...})",
     )
 
 
 def already_resumed(state: RunState) -> AlreadyResumedError:
-    """The refusal of an answer that nobody waits for."""
+    """Make the error for an answer without an open question."""
     return AlreadyResumedError(
         f"no question of thread {state.thread_id!r} waits for this answer",
         do="read get_state(config).interrupts to see what waits; None goes on without an answer",
@@ -145,12 +156,17 @@ def already_resumed(state: RunState) -> AlreadyResumedError:
 def consumed(
     state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
 ) -> tuple[LedgerEntry, ...]:
-    """The rows that say which answers a task used that its own rows don't have yet."""
+    """Make the rows for the answers that a task has used and that its own rows don't have yet.
+
+    Args:
+        answers: those to its own questions, in their order.
+        took_bare: whether it used the answer that was given without an id.
+    """
     rows: list[LedgerEntry] = []
     if len(answers) > len(task.answers):
         rows.append(control_entry(state, task, RESUME, list(answers)))
     if took_bare and state.bare_answer:
         state.bare_answer = []
-        state.generation += 1  # a row of the same generation would not replace the answer's own
+        state.generation += 1  # only a later generation replaces the row of the answer
         rows.append(control_entry(state, None, RESUME, []))
     return tuple(rows)

@@ -19,11 +19,11 @@ from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
 _FEW = 16
-"""Cells that are looked through one by one rather than chosen first."""
+"""Up to so many clearing channels are tried one by one; more are filtered by what is set."""
 
 
-class Ran(msgspec.Struct, frozen=True, gc=False):
-    """What `apply` needs of a finished task: its node, triggers and writes."""
+class TaskWrites(msgspec.Struct, frozen=True, gc=False):
+    """The part of a finished task that `apply` needs: its node, triggers and writes."""
 
     name: str
     triggers: Sequence[str]
@@ -38,10 +38,10 @@ def apply_command(state: RunState, writes: Sequence[Write]) -> set[str]:
     """
     if any(channel == TASKS for channel, _ in writes):
         state.send_round += 1
-    return apply(state, [Ran(INPUT, (), writes)])
+    return apply(state, [TaskWrites(INPUT, (), writes)])
 
 
-def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
+def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     """Fold the writes of one superstep into the cells.
 
     Args:
@@ -74,7 +74,8 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
             new[channel] = folded
     if bump:
         rules = plan.clearing
-        # Each node has such a channel, and few of them are set: a step must not look at each node.
+        # Each node has such a channel and few of them are set: the cost of a superstep must not
+        # grow with the number of nodes.
         for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
             if channel in values and channel not in pending:
                 _stage(new, channel, channels[channel].idle(values[channel]))
@@ -87,11 +88,11 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
 
 
 def _clearing(rules: Mapping[str, int], values: Mapping[str, Any]) -> Sequence[str]:
-    """The cells with a rule for idle supersteps, in the order of the plan."""
+    """The set cells that an idle superstep changes, in the order of the plan."""
     return sorted([channel for channel in values if channel in rules], key=rules.__getitem__)
 
 
-def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
+def _consume(state: RunState, ran: Iterable[TaskWrites], new: dict[str, Any]) -> None:
     for channel in {c for task in ran for c in task.triggers if c in state.plan.consumable}:
         value = state.values.get(channel, EMPTY)
         _stage(new, channel, state.plan.channels[channel].consume(value))
@@ -103,7 +104,7 @@ def _stage(new: dict[str, Any], channel: str, value: Any) -> None:
 
 
 def _leads_on(plan: Plan, new: dict[str, Any]) -> bool:
-    """Whether what has changed makes a node due, or starts one with a Send."""
+    """Whether a change makes a node due, or a Send starts one."""
     return any(c in plan.subscribers or c == TASKS for c in _available(plan, new))
 
 
@@ -117,7 +118,7 @@ def _available(plan: Plan, new: dict[str, Any]) -> set[str]:
     }
 
 
-def _see(state: RunState, ran: Iterable[Ran]) -> None:
+def _see(state: RunState, ran: Iterable[TaskWrites]) -> None:
     versions = state.versions
     for task in ran:
         # A new dict: checkpoints on their way to the store share the old one.
@@ -129,7 +130,7 @@ def _see(state: RunState, ran: Iterable[Ran]) -> None:
 
 
 def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
-    """Take the new cells over, all with one new version; returns the available ones."""
+    """Store the new cells, all with one new version; returns the available ones."""
     version = state.max_version = next_version(state.max_version)
     values, versions, opaque = state.values, state.versions, state.plan.opaque
     available: set[str] = set()
@@ -151,7 +152,7 @@ def next_version(version: Any) -> Any:
     return version + 1
 
 
-def _group(ran: Iterable[Ran], plan: Plan) -> dict[str, list[Any]]:
+def _group(ran: Iterable[TaskWrites], plan: Plan) -> dict[str, list[Any]]:
     pending: dict[str, list[Any]] = {}
     channels = plan.channels
     for task in ran:

@@ -1,4 +1,4 @@
-"""Breakpoints: where a run pauses without a question, before or after nodes that are named."""
+"""Breakpoints: pauses before or after named nodes (`interrupt_before`, `interrupt_after`)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,12 @@ from actorgraph.values.run import Task
 
 
 def pauses(state: RunState, names: Sequence[str], tasks: Iterable[Task]) -> bool:
-    """Whether to pause: a named node is concerned, and something changed since the last pause."""
+    """Whether to pause: a task is of a named node, and a channel changed since the last pause.
+
+    Args:
+        names: node names; "*" means every node that is not hidden.
+        tasks: those that have just run, or that are due.
+    """
     if not names:
         return False
     seen = state.seen.get(INTERRUPT, {})

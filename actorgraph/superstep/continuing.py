@@ -1,7 +1,7 @@
-"""Going on at a thread's head: finished tasks keep their writes, the others run.
+"""Resume at a thread's head: finished tasks keep their writes, the others run.
 
-What was stored beside the checkpoint is matched with the tasks that it makes due: results,
-answers and failures that a handler has taken. From any other checkpoint a run is a replay
+The pending writes of the checkpoint are matched with the tasks that it makes due: results, answers,
+and failures that an error handler handles. A run from any other checkpoint is a replay
 (`superstep.replay`).
 """
 
@@ -43,7 +43,7 @@ def go_on_with(
     """Go on from the head.
 
     Args:
-        entries: what this run brings: answers, and the writes of a Command.
+        entries: the rows that this run brings: answers, and the writes of a Command.
         resumes: the ids of the questions that it answers.
     """
     head = state.head
@@ -53,6 +53,7 @@ def go_on_with(
     state.has_output = True
     if not tasks and not own:
         return nothing_due(state)
+    # The breakpoint that the thread has stopped at must not pause this run again.
     state.seen[INTERRUPT] = dict(state.versions)
     stored: tuple[NewCheckpoint, ...] = ()
     if not tasks:
@@ -65,12 +66,12 @@ def go_on_with(
         claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
         ends = None if tasks else "success"
         effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
-        state.unsaved_steps.clear()
+        state.unsaved_steps.clear()  # no step starts before the claim is durable
     return set_out(state, tasks, effects, restored.ledger)
 
 
 def nothing_due(state: RunState) -> list[Effect]:
-    """A finished checkpoint: the run ends with its values and writes nothing."""
+    """End the run at a finished checkpoint, with its values and without a write."""
     if chunks.wants(state, "values"):
         chunks.hold(state, "values", chunks.output(state))
     chunks.hold_checkpoint(state, [])
@@ -80,10 +81,12 @@ def nothing_due(state: RunState) -> list[Effect]:
 def set_out(
     state: RunState, tasks: list[Task], effects: list[Effect], ledger: Iterable[StoredWrite]
 ) -> list[Effect]:
-    """Show where the run stands and start what is due.
+    """Queue the chunks of the checkpoint that a run starts from, and start its tasks.
 
     Args:
-        ledger: what is known of the tasks.
+        tasks: those that follow the checkpoint, finished or not.
+        effects: go in front of the new ones.
+        ledger: the checkpoint's pending writes.
     """
     if chunks.wants(state, "values"):
         chunks.hold(state, "values", chunks.output(state))
@@ -100,7 +103,12 @@ def take_back(
     rows: Iterable[StoredWrite],
     entries: tuple[LedgerEntry, ...],
 ) -> None:
-    """Match the ledger with the tasks: the finished ones are results, the rest is due."""
+    """Match pending writes with the tasks: the finished ones are results, the others are due.
+
+    Args:
+        rows: stored beside the checkpoint.
+        entries: the rows that this run brings.
+    """
     known = pending.attempts(rows)
     state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
     fresh = _fresh(entries, RESUME)
@@ -127,6 +135,6 @@ def take_back(
 
 
 def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:
-    """The values of the control rows of one kind that this run brings, by task."""
+    """The values of this run's own control rows of one kind, by task."""
     index = CONTROL_INDEX[kind]
     return {e.task: e.writes[0][1] for e in entries if e.index == index and e.task != NULL_TASK}

@@ -15,11 +15,11 @@ from actorgraph.values.run import ClaimIntent, Save
 
 
 def fork(state: RunState, restored: Restored, origin: Mapping[str, str]) -> Save:
-    """The save of the copy.
+    """Make the save of the copy.
 
     Args:
         state: new; of the thread that the copy begins.
-        restored: the origin.
+        restored: the checkpoint to copy.
         origin: thread, namespace and id of the origin, for the metadata.
     """
     restore(state, restored)

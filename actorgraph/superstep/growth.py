@@ -1,4 +1,4 @@
-"""How a growing list is laid out in rows, as decisions on counts and sizes.
+"""The rows of a stored list that grows, as decisions on counts and sizes.
 
 A list has a lineage; appending adds items to its last row while that is small, else opens a new
 one. When there are ROWS_MAX rows, those at the end are merged: as many as leave one that is smaller
@@ -6,6 +6,8 @@ than the row before it. So a list of n items takes O(n) bytes in a bounded numbe
 lists of most threads are written twice. A checkpoint names a lineage and a length, never a row,
 so merging changes no record. A list that is cut off, reordered or forked gets a new lineage; a
 fork's begins where the old one ends for it.
+
+Callers: the codec, which encodes the items and stores the rows. Nothing here sees an encoded value.
 """
 
 from operator import is_
@@ -16,12 +18,19 @@ import msgspec
 ROWS_MAX = 16
 ROW_ITEMS_MAX = 32
 ROW_BYTES_MAX = 3_400
-"""Two of them, as it was and as it is, stand on one page of 8 kB."""
+"""Two versions of a row, old and new, fit on one database page of 8 kB."""
 MERGED_BYTES_MAX = 4_194_304
+"""Bytes of the largest row that merging makes."""
 
 
-class Row(msgspec.Struct):
-    """A stored row: where in the list it begins, its items, their bytes."""
+class ListRow(msgspec.Struct):
+    """A stored row.
+
+    Attributes:
+        start: position of its first item in the list.
+        count: how many items it has.
+        size: their encoded bytes.
+    """
 
     start: int
     count: int
@@ -34,51 +43,57 @@ class Row(msgspec.Struct):
 
     @property
     def weight(self) -> float:
-        """How many full rows of one append its bytes or its items are."""
+        """Its size in full rows, by its items or by its bytes, whichever is more."""
         return max(self.count / ROW_ITEMS_MAX, self.size / ROW_BYTES_MAX)
 
 
-class Placed(msgspec.Struct, frozen=True):
-    """Where new items go: a row and how many it has; then, maybe, rows to merge."""
+class RowPlacement(msgspec.Struct, frozen=True):
+    """Where new items go.
+
+    Attributes:
+        start: position in the list of the row's first item.
+        before: items that the row has already; 0 for a new row.
+        merges: `(start, end)` of rows to merge afterwards.
+    """
 
     start: int
     before: int
     merges: tuple[tuple[int, int], ...]
 
 
-class Growth(msgspec.Struct):
-    """What a run knows of one channel's stored list. Mutable, owned by the run.
+class StoredList(msgspec.Struct):
+    """One channel's stored list, as a run knows it. Mutable, owned by the run.
 
     Attributes:
         chain: `(lineage, end)` pairs; the list is the first one's items up to its end, then
             the next one's, and so on. The last pair's end is the list's length.
-        items: the list as stored, to tell an append from a change, by identity.
+        items: the list as stored; compared by identity to distinguish an append from a change.
         rows: the rows of the last lineage.
     """
 
     chain: list[tuple[int, int]]
     items: list[Any]
-    rows: list[Row]
+    rows: list[ListRow]
 
     def appended(self, value: list[Any]) -> list[Any] | None:
-        """The items that `value` has beyond the stored ones; None if it is no extension."""
+        """The items of `value` behind the stored ones; None if it doesn't begin with those."""
         known = self.items
         if len(value) < len(known) or not all(map(is_, known, value)):
             return None
         return value[len(known) :]
 
 
-def started(lineage: int) -> Growth:
-    """An empty list that begins with this version."""
-    return Growth([(lineage, 0)], [], [])
+def new_list(lineage: int) -> StoredList:
+    """Make an empty list whose lineage is this version."""
+    return StoredList([(lineage, 0)], [], [])
 
 
-def branched(growth: Growth, lineage: int) -> Growth:
-    """The same list on a lineage of its own, because the old one has gone on without it."""
-    return Growth([*growth.chain, (lineage, len(growth.items))], growth.items, [])
+def branched_list(growth: StoredList, lineage: int) -> StoredList:
+    """Continue a list on a lineage of its own, because the old one has grown elsewhere."""
+    return StoredList([*growth.chain, (lineage, len(growth.items))], growth.items, [])
 
 
-def place(growth: Growth, items: list[Any], size: int) -> Placed:
+def add_items(growth: StoredList, items: list[Any], size: int) -> RowPlacement:
     """Add items to the list: choose their row, and what to merge after that.
 
     Args:
@@ -98,12 +113,12 @@ def place(growth: Growth, items: list[Any], size: int) -> Placed:
         row.size += size
     else:
         before = 0
-        row = Row(start, len(items), size)
+        row = ListRow(start, len(items), size)
         rows.append(row)
-    return Placed(row.start, before, tuple(_merges(rows)))
+    return RowPlacement(row.start, before, tuple(_merges(rows)))
 
 
-def _merges(rows: list[Row]) -> list[tuple[int, int]]:
+def _merges(rows: list[ListRow]) -> list[tuple[int, int]]:
     if len(rows) < ROWS_MAX or not rows[-1].full:
         return []
     first = _first_to_merge(rows)
@@ -111,12 +126,12 @@ def _merges(rows: list[Row]) -> list[tuple[int, int]]:
     count, size = sum(row.count for row in last), sum(row.size for row in last)
     if len(last) < 2:
         return []
-    rows[first:] = [Row(last[0].start, count, size)]
+    rows[first:] = [ListRow(last[0].start, count, size)]
     return [(last[0].start, last[0].start + count)]
 
 
-def _first_to_merge(rows: list[Row]) -> int:
-    """Where the rows at the end begin that become one: it is smaller than the row before it."""
+def _first_to_merge(rows: list[ListRow]) -> int:
+    """Find the first of the last rows to merge: the merged one is lighter than the row before."""
     first, weight, size = len(rows), 0.0, 0
     while first and (first > len(rows) - 2 or rows[first - 1].weight <= weight):
         size += rows[first - 1].size

@@ -1,8 +1,7 @@
 """Error handlers: a node's last failure becomes a task of its handler, in the same superstep.
 
-The failed task counts as finished without writes; the handler's writes stand in its place. That
-a task failed and is handled is stored before the handler starts: after a crash the handler runs
-again, and the node doesn't.
+The failed task counts as finished without writes; the handler's writes take their place. The
+failure is stored before the handler starts: after a crash the handler runs again, not the node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +19,15 @@ from actorgraph.values.run import Effect, LedgerEntry, Task, TaskResult
 
 
 def handles(state: RunState, task: Task, error: BaseException) -> bool:
-    """Whether a failure goes to a handler: not if it stops the program, nor a handler's own."""
+    """Whether a failure goes to a handler: not if it stops the program or is a handler's own."""
     node = state.plan.nodes.get(task.name)
     return node is not None and bool(node.handler) and isinstance(error, Exception)
 
 
 def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]:
-    """Make the handler's task due, once its cause is stored.
+    """Make the handler's task due; it starts once the failure is stored.
 
-    A run that is leaving stores the cause only: the next one begins with the handler.
+    A run that is leaving stores the failure only: the next run begins with the handler.
     """
     rows = failure_rows(state, task, error)
     chunks.hold_task(state, task, error=error)
@@ -47,13 +46,13 @@ def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]
 
 
 def failure_rows(state: RunState, task: Task, error: BaseException) -> tuple[LedgerEntry, ...]:
-    """The rows that say that a task failed, and that its handler goes on from there."""
-    failed = control_entry(state, task, ERROR, error_repr(error))
+    """Make the rows for a failure: its error, and that the node's handler handles it."""
+    failed = control_entry(state, task, ERROR, shown(error))
     return failed, control_entry(state, task, ERROR_SOURCE_NODE, task.name)
 
 
 def handler_task(state: RunState, failed: Task) -> Task:
-    """The task that handles a failed one: the same one whenever it is made again."""
+    """Make the task that handles a failed one; its id is the same whenever it is made again."""
     name = state.plan.nodes[failed.name].handler
     identifier = task_id(state.checkpoint, state.namespace, name, PUSH, HANDLER_MARK, failed.id)
     return Task(
@@ -68,7 +67,7 @@ def handler_task(state: RunState, failed: Task) -> Task:
 
 
 def is_handled(plan: Plan, task: Task, known: Mapping[str, Attempt]) -> bool:
-    """Whether a task's stored failure is its handler's affair now."""
+    """Whether a task's stored failure is left to its handler."""
     attempt = known.get(task.id)
     if attempt is None or attempt.writes is not None or not attempt.handled:
         return False
@@ -79,7 +78,7 @@ def is_handled(plan: Plan, task: Task, known: Mapping[str, Attempt]) -> bool:
 def with_handlers(
     state: RunState, tasks: Sequence[Task], known: Mapping[str, Attempt]
 ) -> list[Task]:
-    """Due tasks and, behind them, the handlers of those whose stored failures are handled."""
+    """Append to due tasks the handlers of those whose stored failures are handled."""
     if not state.plan.handlers:
         return list(tasks)
     failed = [task for task in tasks if is_handled(state.plan, task, known)]
@@ -87,10 +86,10 @@ def with_handlers(
 
 
 def take_back_failure(state: RunState, failed: Task, attempt: Attempt) -> None:
-    """A failure that an earlier run has stored: the handler learns what is left of its error."""
+    """Take over a failure that an earlier run stored; its handler gets the error's text."""
     state.results[failed.id] = TaskResult(failed.id, ())
     error = StoredNodeError(
         f"node {failed.name!r} failed in an earlier run: {attempt.error}",
-        do="look at the text: the exception itself did not outlive its process",
+        do="read the text: the exception itself was not stored",
     )
     state.handled[handler_task(state, failed).id] = NodeError(failed.name, error)

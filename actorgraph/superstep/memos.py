@@ -1,34 +1,33 @@
 """Steps: results of side effects inside a node, kept beside its superstep under a key.
 
-A step's result is a row of the ledger, as that of a call is (`superstep/calls.py`), under an id
-that follows from the task and the key. The node goes on once the row is durable, except in exit
-mode, so a step whose result a node has seen is never done again.
+A step's result is a row of pending writes, as that of a call is, under an id made of the task and
+the key.
 """
 
 from actorgraph.superstep.saves import keep, save
 from actorgraph.superstep.state import RunState
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
-from actorgraph.values.run import AnswerCall, Effect, LedgerEntry, Path, StepKept, Task
+from actorgraph.values.run import AnswerCall, Effect, LedgerEntry, StepKept, Task, TaskPath
 
 
 def step_id(task: Task, key: str) -> TaskId:
-    """The id of a step: the same whenever its task runs again."""
+    """Make the id of a step; it is the same whenever its task runs again."""
     return task_id(b"", "step", task.id, key)
 
 
-def step_path(task: Task, key: str) -> Path:
-    """Where the row of a step stands: behind its task's."""
+def step_path(task: Task, key: str) -> TaskPath:
+    """Make the path of a step's row; it sorts behind its task's."""
     return (PUSH, *task.path, f"step {key}", CALL)
 
 
 def on_step(state: RunState, event: StepKept) -> list[Effect]:
-    """A step is done: keep its result, and let the node go on when that is durable."""
+    """Store the result of a step; the node goes on when it is durable."""
     identifier = step_id(event.task, event.key)
     path = step_path(event.task, event.key)
     row = LedgerEntry(state.checkpoint, identifier, path, 0, 0, ((RETURN, event.value),))
     state.returned[identifier] = event.value
-    if state.outcome is not None:  # the effect has taken place: the farewell tells of it
+    if state.outcome is not None:  # the effect has taken place, so the final save must hold it
         state.unflushed.extend((row,) if state.has_saver else ())
         return [AnswerCall(identifier, event.value)]
     kept = keep(state, row)
@@ -40,7 +39,7 @@ def on_step(state: RunState, event: StepKept) -> list[Effect]:
 
 
 def on_steps_saved(state: RunState) -> list[Effect]:
-    """Let the nodes go on whose steps are durable now."""
+    """Answer the steps whose saves are durable now, so that their nodes go on."""
     effects: list[Effect] = []
     while state.steps and state.steps[0][0] <= state.durable:
         _, identifier = state.steps.popleft()

@@ -1,4 +1,4 @@
-"""What a superstep knows of the calls that its tasks have made."""
+"""The `@task` calls that the tasks of a superstep have made."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,14 +14,16 @@ class OpenCalls(msgspec.Struct):
     """The calls of one superstep, by task ids.
 
     Attributes:
-        due: those that wait for a place, in the order in which they were made.
+        due: the calls that have not started, in the order in which they were made.
         callers: call -> the task that made it, until the call has ended.
-        of: the other way round; a task without open calls is not in it.
-        ended: how a task has ended that waits for its calls to end.
-        asked, drained: what the calls of a task asked; why one of them stopped.
+        of: task -> its open calls; a task without open calls is not in it.
+        ended: the end event of each task that waits for its calls to end.
+        asked: task -> the questions of its calls, by interrupt id.
+        drained: task -> why a subgraph in one of its calls was drained.
         broken: the tasks of which a call was stopped because the run is leaving.
-        dropped, again: the calls that are told to stop; those of them that were made once more.
-        answers: what calls of an earlier run had been answered.
+        dropped: the calls that are being stopped.
+        again: those of them that were made once more.
+        answers: call -> the answers that it had used in an earlier run.
     """
 
     due: dict[str, Task] = {}
@@ -36,13 +38,13 @@ class OpenCalls(msgspec.Struct):
     answers: Mapping[str, tuple[Any, ...]] = {}
 
     def open(self, caller: str, task: Task) -> None:
-        """Note a call that is to run."""
+        """Queue a call."""
         self.callers[task.id] = caller
         self.of.setdefault(caller, set()).add(task.id)
         self.due[task.id] = task
 
     def close(self, identifier: str) -> str:
-        """Forget a call that has ended; who made it."""
+        """Remove a call that has ended; returns the task that made it."""
         self.dropped.discard(identifier)
         self.again.discard(identifier)
         caller = self.callers.pop(identifier)
@@ -53,7 +55,7 @@ class OpenCalls(msgspec.Struct):
         return caller
 
     def restart(self, task: Task) -> None:
-        """Have a call run from its begin that has stopped and was made once more."""
+        """Queue a call again that has stopped and was made once more meanwhile."""
         self.dropped.discard(task.id)
         self.again.discard(task.id)
         self.due[task.id] = task

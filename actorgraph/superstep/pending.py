@@ -1,9 +1,9 @@
-"""What a checkpoint's ledger says of the tasks of its unfinished superstep.
+"""Pending writes: the rows beside a checkpoint (its ledger), read as attempts of its tasks.
 
 A task is finished when it has writes of its own. Errors, questions and answers are control
 rows: the highest generation of each kind counts. A question of the task's own waits until
-answers of a later generation exist; one that was asked below it (by a nested run) waits until
-some generation has routed an answer to its id.
+answers of a later generation exist; a question of its subgraph waits until some generation has
+routed an answer to its id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,22 +24,24 @@ from actorgraph.values.constants import (
 )
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.records import StoredWrite
-from actorgraph.values.run import NOTHING_ROUTED, Path, Task, Write
+from actorgraph.values.run import NOTHING_ROUTED, Task, TaskPath, Write
 
 
 class Attempt(msgspec.Struct):
-    """What is known of one task.
+    """The stored state of one task.
 
     Attributes:
+        path: of its first row.
         writes: its own, or None while it has not finished.
-        error: the text of what it raised last, even if it has finished since; or None.
-        interrupts: the questions that it asked last; `waiting` whether they are unanswered.
+        error: the text of its last error, even if it has finished since; or None.
+        interrupts: its last questions.
+        waiting: whether they are unanswered.
         answers: the resume values that it has got so far, in the order of its questions.
-        routed: answers to questions asked below it, by interrupt id.
+        routed: answers to questions of its subgraph, by interrupt id.
         handled: whether the error was left to the node's error handler.
     """
 
-    path: Path = ()
+    path: TaskPath = ()
     writes: tuple[Write, ...] | None = None
     error: str | None = None
     interrupts: tuple[Interrupt, ...] = ()
@@ -50,7 +52,7 @@ class Attempt(msgspec.Struct):
 
 
 def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
-    """Every task that the ledger names, by id; without the rows that no task made."""
+    """Read the attempt of every task in the ledger, by task id; rows without a task are skipped."""
     found: dict[str, Attempt] = {}
     newest: dict[str, dict[int, StoredWrite]] = {}
     routed: list[StoredWrite] = []
@@ -73,13 +75,13 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
         _read_controls(attempt, newest.get(task, {}))
     for row in sorted(routed, key=_generation):
         merged = {**found[row.task].routed, **row.writes[0][1]}
-        # None is no answer: it takes one back.
+        # None takes a refused answer back.
         found[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
     return found
 
 
 def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
-    """The rows that count: of each kind of control row of a task the newest one."""
+    """Drop superseded rows: of each kind of control row of a task the newest one stays."""
     rows = list(ledger)
     last: dict[tuple[str, int], int] = {}
     for row in rows:
@@ -90,7 +92,7 @@ def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
 
 
 def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
-    """The questions of a task, its own and those asked below it, that have no answer yet."""
+    """The unanswered questions of a task, its own and those of its subgraph."""
     if attempt.writes is not None:
         return ()
     asked = attempt.interrupts
@@ -101,7 +103,7 @@ def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
 
 
 def own_ids(task: Task, count: int) -> dict[str, int]:
-    """The ids of a task's first questions of its own -> their place."""
+    """Make the ids of a task's own first `count` questions -> their number, from 0."""
     return {interrupt_id(task.namespace, place): place for place in range(count)}
 
 
@@ -122,30 +124,30 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
 
 
 def accepted(ledger: Iterable[StoredWrite]) -> list[tuple[Write, ...]]:
-    """The writes of each Command that was accepted as input on top of the checkpoint, in order."""
+    """Read the writes of each Command that was given as input at the checkpoint, in order."""
     rows = sorted((r for r in ledger if r.task == NULL_TASK and r.index >= 0), key=_index)
     return [tuple(write for write in row.writes if write[0] != NO_WRITES) for row in rows]
 
 
 def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
-    """An answer that was accepted before any question waited, and is not used yet."""
+    """Read an unused answer that was given before any question waited: [answer], or []."""
     rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[RESUME]]
     return list(max(rows, key=_generation).writes[0][1]) if rows else []
 
 
 def fold_error(ledger: Iterable[StoredWrite]) -> str | None:
-    """Why the writes of a superstep whose tasks have all finished could not be folded."""
+    """Read the error of a superstep whose tasks all finished but could not be folded; or None."""
     rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[ERROR]]
     return str(max(rows, key=_generation).writes[0][1]) if rows else None
 
 
 def next_generation(ledger: Iterable[StoredWrite]) -> int:
-    """The generation of the control rows that a new run may write."""
+    """The generation for the control rows of a new run: above every stored one."""
     return 1 + max((row.generation for row in ledger), default=0)
 
 
 def next_null_index(ledger: Iterable[StoredWrite]) -> int:
-    """The index of the next Command's writes."""
+    """The index for the row of the next Command's writes."""
     indexes = [row.index for row in ledger if row.task == NULL_TASK and row.index >= 0]
     return max(indexes, default=-1) + 1
 

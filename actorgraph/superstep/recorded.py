@@ -1,9 +1,9 @@
-"""Recorded replay: what the readers of a run saw, told again from its checkpoints and ledgers.
+"""Playback: the chunks of a recorded run, made again from its checkpoints and pending writes.
 
 No node, edge or reducer is called and nothing is written: the values are those of the recorded
-checkpoints, the tasks' results those of their ledgers. Questions that were answered since are
-not told; where the record ends in one that waits, the replay ends as the run did. Tasks of one
-superstep are told in path order: in which order they had ended is not stored.
+checkpoints, the results of tasks those of their pending writes. Questions that were answered since
+are left out; where the record ends with an open one, the playback ends as the run did. The tasks
+of one superstep are shown in path order: the order in which they ended is not stored.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from actorgraph.values.records import Restored
 from actorgraph.values.run import Effect, Interrupted, Succeeded, Task
 
 
-def told_again(state: RunState, chain: Sequence[Restored]) -> list[Effect]:
-    """The chunks and the end of a recorded run.
+def play_back(state: RunState, chain: Sequence[Restored]) -> list[Effect]:
+    """Make the chunks and the outcome of a recorded run.
 
     Args:
         state: new. Ends at the last checkpoint.
         chain: a checkpoint and its recorded children, oldest first.
     """
-    tasks = _stand_at(state, chain[0])
+    tasks = _move_to(state, chain[0])
     for before, after in pairwise(chain):
-        _tell_tasks(state, tasks)
-        tasks = _stand_at(state, after)
+        _hold_tasks(state, tasks)
+        tasks = _move_to(state, after)
         chunks.hold_values(state, _changed(state, before, after))
         chunks.hold_checkpoint(state, tasks, pending.attempts(after.ledger))
-    _tell_tasks(state, tasks)
+    _hold_tasks(state, tasks)
     asked = _waiting(tasks, chain[-1])
     if asked:
         chunks.hold_interrupt(state, asked)
@@ -43,7 +43,7 @@ def told_again(state: RunState, chain: Sequence[Restored]) -> list[Effect]:
     return leave(state, ends, saved=True)
 
 
-def _stand_at(state: RunState, restored: Restored) -> list[Task]:
+def _move_to(state: RunState, restored: Restored) -> list[Task]:
     restore(state, restored)
     tasks = due_tasks(state, None)
     take_back(state, tasks, restored.ledger, ())
@@ -58,7 +58,7 @@ def _changed(state: RunState, before: Restored, after: Restored) -> set[str]:
     }
 
 
-def _tell_tasks(state: RunState, tasks: Sequence[Task]) -> None:
+def _hold_tasks(state: RunState, tasks: Sequence[Task]) -> None:
     ended = [task for task in tasks if task.id in state.results]
     for task in ended:
         if state.policy.modes:

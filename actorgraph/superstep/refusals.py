@@ -1,8 +1,4 @@
-"""An answer that doesn't fit: it is taken back, and its question waits again.
-
-The task counts as paused, so its siblings run to their ends; then the run fails with what
-refused the answer. What is taken back is a later generation of the row that brought it.
-"""
+"""Refused answers: each is taken back, and its question waits again."""
 
 from actorgraph.superstep import chunks, pending
 from actorgraph.superstep.saves import control_entry
@@ -15,11 +11,12 @@ from actorgraph.values.run import Failed, LedgerEntry, Task
 def take_answer_back(
     state: RunState, task: Task, question: Interrupt, error: BaseException
 ) -> tuple[LedgerEntry, ...]:
-    """The rows after which the question of a task waits again.
+    """Make the rows after which the question of a task waits again.
 
     Args:
-        task: the one that failed. question: its own, or one that was asked below it.
-        error: what refused the answer.
+        task: the task that failed.
+        question: its own, or one of a subgraph that it runs.
+        error: the error that refused the answer.
     """
     state.refused = error
     state.generation += 1
@@ -32,10 +29,10 @@ def take_answer_back(
         return control_entry(state, task, RESUME, list(task.answers[:place])), asked
     if question.id in task.routed:
         return control_entry(state, task, ROUTED, {question.id: None}), asked
-    state.bare_answer = []  # it was given to whoever asks first
+    state.bare_answer = []  # neither its own nor routed: the answer was given without an id
     return control_entry(state, None, RESUME, []), asked
 
 
 def refused(state: RunState) -> Failed | None:
-    """How a run ends that would pause, when an answer that it brought was refused."""
+    """Return the outcome of a run that brought a refused answer; None if it brought none."""
     return Failed(state.refused) if state.refused is not None else None

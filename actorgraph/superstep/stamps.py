@@ -1,8 +1,4 @@
-"""Writes that get a part of their value before they are stored: the ids of messages.
-
-A reducer says so by a `stamp` of its own, `(write, seed) -> write`; the seed is the place of the
-write, so that whoever folds it finds the same value each time.
-"""
+"""Writes that are completed before they are stored: messages get their ids."""
 
 from collections.abc import Iterable
 
@@ -11,10 +7,13 @@ from actorgraph.values.run import Write
 
 
 def stamped(plan: Plan, writes: Iterable[Write], seed: str) -> list[Write]:
-    """The writes, those to stamping channels stamped.
+    """Complete the writes to channels whose reducer has a `stamp`: `(write, seed) -> write`.
+
+    The seed says which write of which task it is, so that folding it again after a crash or for
+    a snapshot gives the same ids.
 
     Args:
-        seed: the task that makes them.
+        seed: the id of the task that makes the writes.
     """
     stamps = plan.stamps
     if not stamps:

@@ -1,4 +1,7 @@
-"""RunState: everything that decides what a run does next. One supervisor owns it."""
+"""RunState: everything that decides what a run does next. One supervisor owns it.
+
+OpenCalls, a part of it, holds the `@task` calls of the current superstep.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -11,8 +14,8 @@ from actorgraph.superstep.nesting import Nested
 from actorgraph.superstep.open_calls import OpenCalls
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import NO_DELTAS, LedgerEntry, Outcome, Task, TaskResult
-from actorgraph.values.streams import Item
+from actorgraph.values.run import NO_DELTAS, LedgerEntry, RunOutcome, Task, TaskResult
+from actorgraph.values.streams import StreamItem
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
@@ -22,29 +25,49 @@ class RunState:
     """The state of one run. Mutable, never shared, never read by a task.
 
     Attributes:
-        values: the cells; versions, seen: the coordination (see `apply`).
-        step: the step of the newest checkpoint; -1 for an input's.
-        checkpoint, head: the newest checkpoint in memory; the newest one handed to the saver.
-        anchor: the newest checkpoint of this run's own branch that the saver has.
-        tasks: this superstep's tasks in plan order; due: those not started yet.
-        results: the finished ones; interrupted: those with open questions.
-        refused: why an answer that the run brought was not taken; it fails when it would pause.
-        sent, durable: numbers of the newest save handed over and of the newest acknowledged.
-        open: whether this superstep's tasks may start; farewell: whether a last save is due.
-        handled: what error handlers handle, by the handler's task; barrier: the save that must be
-            durable before any other task starts.
-        pause: at which kind of breakpoint it has come to a stop, if it has.
-        stopping: why the run is to stop before its next superstep, if it is; asked each time.
-        steps: the saves that hold steps' results, with their ids, while they are on their way.
-        drained: why a run inside of a task has stopped. visits: supersteps of each node, counted
-            where the policy limits them.
+        values: the cells.
+        versions: channel -> version of its last change.
+        seen: node -> channel -> version that the node has run with (see `apply`).
+        max_version: the highest version of any branch.
+        step: the step of the newest checkpoint; -1 for an input's, -2 before the first.
+        checkpoint: id of the newest checkpoint in memory.
+        head: id of the newest checkpoint sent to the saver.
+        anchor: id of the newest checkpoint of this run's own branch that the saver has.
+        tasks: this superstep's tasks by id, in plan order.
+        due: those that have not started.
+        running: those that have, and `@task` calls.
+        results: the finished ones.
+        interrupted: those with open questions -> the questions; () if a subgraph was drained.
+        open: whether this superstep's tasks may start.
+        generation: of the control rows that the run writes.
+        bare_answer: [answer] while one that was given without an id is unused.
+        refused: the error that refused an answer; the run fails with it when it would pause.
+        handled: task id of an error handler -> the failure that it handles.
+        barrier: number of the save that must be durable before any other task starts.
+        pause: the kind of breakpoint at which the run pauses.
+        stopping: returns why the run is to stop before its next superstep, or None.
+        steps: (number of the save, id) of each step whose result is not durable yet.
+        drained: the error of a drained subgraph.
+        steps_left: supersteps until the recursion limit.
+        visits: supersteps of each node, counted where the policy limits them.
         send_round: how often Commands have replaced this superstep's pending Sends.
-        calls: the calls that its tasks have made; None while there are none. returned: the results
-            of calls and of steps, by id.
-        nested: its place inside of another run, or None.
-        dropped: a sentence for each key of its input that is no channel.
-        dirty: the channels whose version rose since the last checkpoint handed over.
-        deltas, whole: see `superstep.deltas`.
+        calls: the `@task` calls that its tasks have made; None while there are none.
+        returned: the results of calls and of steps, by id.
+        nested: its place as a subgraph's run, or None.
+        dropped: a sentence for each unknown key of its input.
+        sent: number of the newest save sent.
+        durable: number of the newest save acknowledged.
+        unsaved_steps: numbers of the saves with checkpoints that are not durable yet.
+        unflushed: rows that wait for the final save.
+        held: (number of the save, chunk) of each chunk that is not delivered yet.
+        dirty: the channels that have changed since the last checkpoint sent.
+        deltas: counters of the DeltaChannels (see `superstep.deltas`).
+        whole: the DeltaChannels that the next checkpoint stores whole.
+        has_output: whether a superstep has changed an output key.
+        preview: the output of a pause, with the writes of finished tasks.
+        outcome: how the run leaves; None while it goes on.
+        final_save_due: whether the final save is still to be sent.
+        failure: the error of a refused save.
     """
 
     __slots__ = (
@@ -60,7 +83,7 @@ class RunState:
         "due",
         "durable",
         "failure",
-        "farewell",
+        "final_save_due",
         "generation",
         "handled",
         "has_output",
@@ -143,17 +166,17 @@ class RunState:
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
         self.whole: set[str] = set()
         self.unflushed: list[LedgerEntry] = []
-        self.held: deque[tuple[int, Item]] = deque()
+        self.held: deque[tuple[int, StreamItem]] = deque()
         self.dropped: list[str] = []
         self.has_output = False
         self.preview: Any = None
-        self.outcome: Outcome | None = None
-        self.open = self.farewell = False
+        self.outcome: RunOutcome | None = None
+        self.open = self.final_save_due = False
         self.failure: BaseException | None = None
         self.refused: BaseException | None = None
 
     def read(self, channel: str) -> Any:
-        """What a reader sees of a cell, or EMPTY."""
+        """Read a cell as nodes and readers see it; EMPTY if it has no value."""
         value = self.values.get(channel, EMPTY)
         if channel in self.plan.opaque:
             return self.plan.channels[channel].read(value)

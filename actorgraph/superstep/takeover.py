@@ -1,7 +1,7 @@
-"""What becomes of a run whose process has died: taken up, parked, or left to others.
+"""Takeover of runs whose process has died.
 
-In a rolling deploy a thread may wait for a node that only the other version has. Its run is
-nobody's fault and is not parked: it waits, and is counted, until a process that fits takes it up.
+In a rolling deploy a thread may wait for a node that only the other version has. Its run is not
+parked: it waits, and is counted, until a process that has the node takes it over.
 """
 
 from collections.abc import Collection
@@ -12,56 +12,65 @@ from actorgraph.errors.telling import error_text
 from actorgraph.values.systems import RunRow
 
 
-class TakeUp(msgspec.Struct, frozen=True):
-    """Run it.
+class TakeOver(msgspec.Struct, frozen=True):
+    """Run the orphan.
 
     Attributes:
-        go_on: whether its input is in the thread, so that it goes on from there.
+        go_on: whether its input is in the thread already, so that it goes on from there.
     """
 
     go_on: bool
 
 
-class Park(msgspec.Struct, frozen=True):
-    """Give it up, until somebody looks at it."""
-
-    reason: str
-
-
-class Leave(msgspec.Struct, frozen=True):
-    """Leave it to a system that can run it.
+class ParkRun(msgspec.Struct, frozen=True):
+    """Give the orphan up until an operator resumes or cancels it.
 
     Attributes:
-        reason: why this one can't.
+        reason: shown to the operator.
     """
 
     reason: str
 
 
-def taken_over(row: RunRow, graphs: Collection[str], attempts_max: int) -> TakeUp | Park | Leave:
+class LeaveRun(msgspec.Struct, frozen=True):
+    """Leave the orphan to another system.
+
+    Attributes:
+        reason: why this system can't run it.
+    """
+
+    reason: str
+
+
+def decide_takeover(
+    row: RunRow, graphs: Collection[str], attempts_max: int
+) -> TakeOver | ParkRun | LeaveRun:
     """Decide about an orphan.
 
     Args:
-        attempts_max: processes that may die of one run.
+        row: its stored row.
+        graphs: names of the graphs that this system has.
+        attempts_max: processes that may die while they run it.
     """
     if row.graph not in graphs:
-        return Leave(f"waits for a process that has the graph {row.graph!r}")
+        return LeaveRun(f"waits for a process that has the graph {row.graph!r}")
     if row.attempts >= attempts_max:
-        return Park(f"{row.attempts} processes have ended while they ran it")
-    return TakeUp(row.claimed)
+        return ParkRun(f"{row.attempts} processes have ended while they ran it")
+    return TakeOver(row.claimed)
 
 
-def misfit(error: BaseException) -> str:
-    """Why a run waits whose thread this process can't read."""
-    return f"waits for a process that can go on with it; this one can't: {error_text(error)}"
+def misfit_reason(error: BaseException) -> str:
+    """Make the reason for which a run waits whose thread this process can't go on with."""
+    return f"waits for a process that can go on with it; this one can't: {said(error)}"
 
 
-class Misfit(msgspec.Struct, frozen=True):
-    """A run that no system has and that this one can't run.
+class MisfitRun(msgspec.Struct, frozen=True):
+    """An orphan that this system can't run.
 
     Attributes:
-        reason: why. tries: how often it was tried. until: when it is tried again, by the clock
-            that `tried_in_vain` is given.
+        reason: why.
+        tries: how often it was tried.
+        until: when it is tried again, in seconds of the clock that `tried_in_vain` is given.
     """
 
     reason: str
@@ -69,14 +78,19 @@ class Misfit(msgspec.Struct, frozen=True):
     until: float
 
 
-def tried_in_vain(known: Misfit | None, reason: str, now: float, pause_s: float) -> Misfit:
-    """Note that a run doesn't fit; each pause before the next try is twice as long.
+def next_misfit(known: MisfitRun | None, reason: str, now: float, pause_s: float) -> MisfitRun:
+    """Record a failed try; the pause before the next one is twice as long each time.
 
-    Whether it fits changes only with its thread: other processes should not find it taken.
+    Only a change of the thread can help, and while this system tries, others can't take the run.
+
+    Args:
+        known: of the try before; None at the first.
+        now: seconds.
+        pause_s: the first pause.
     """
     tries = 1 if known is None else known.tries + 1
-    return Misfit(reason, tries, now + pause_s * 2 ** min(tries - 1, LONGEST_PAUSE))
+    return MisfitRun(reason, tries, now + pause_s * 2 ** min(tries - 1, LONGEST_PAUSE))
 
 
 LONGEST_PAUSE = 6
-"""Pauses are doubled so often."""
+"""How often the pause is doubled at most."""

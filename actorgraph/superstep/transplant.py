@@ -1,7 +1,4 @@
-"""A checkpoint of one namespace as the beginning of another: a nested run that is replayed.
-
-The task that ran it is on another branch now and has another id, so its namespace is a new one.
-"""
+"""Replay of a subgraph: a checkpoint of one namespace begins another."""
 
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.continuing import set_out, take_back
@@ -14,7 +11,7 @@ from actorgraph.values.run import Effect
 
 
 def transplant(state: RunState) -> list[Effect]:
-    """Begin a new namespace with a restored checkpoint of another one; its due tasks run again.
+    """Begin a new namespace with a checkpoint of another one; its due tasks run again.
 
     Args:
         state: at that checkpoint.

@@ -1,7 +1,9 @@
-"""Whose turn it is on a thread: what a thread's mailbox decides when runs come and go.
+"""Scheduling of an ActorSystem: the queue of runs of each thread, and takeover of orphaned runs.
 
-A thread has one run at a time. The functions here take the lane of a thread and give it as it
-is then, with what is to be done, in order.
+A thread has one run at a time. Each function takes the lane of a thread, its queue, and returns
+the new lane with the steps to carry out, in order.
+
+A run whose process has died is taken over, parked, or left to another system (`taken_over`).
 """
 
 from typing import Literal, assert_never
@@ -13,13 +15,13 @@ from actorgraph.values.systems import IfBusy, OpenRun, RunRow
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """The runs of one thread.
+    """The queue of one thread.
 
     Attributes:
         active: the run that has the thread; None if it is free.
-        ending: whether that was told to end, so that another one may have its place.
-        rollback: whether what it stored is removed when it has left.
-        erasing: whether it has left, and what it stored is being removed.
+        ending: whether the active run is being cancelled for another one.
+        rollback: whether the rows of the active run are removed when it has left.
+        erasing: whether it has left, and its rows are being removed.
         waiting: the runs that come after it, in order.
         held: whether the active run waits, because another system has the thread.
     """
@@ -32,129 +34,145 @@ class Lane(msgspec.Struct, frozen=True):
     held: bool = False
 
 
-class Begin(msgspec.Struct, frozen=True):
-    """The run has the thread."""
+class BeginRun(msgspec.Struct, frozen=True):
+    """Begin the run: it has the thread now."""
 
     run: bytes
 
 
-class End(msgspec.Struct, frozen=True):
-    """Cancel the run, which goes on; what it has done is stored."""
+class CancelRun(msgspec.Struct, frozen=True):
+    """Cancel the active run; its finished work is stored.
 
-    run: bytes
-    by: bytes
-
-
-class Drop(msgspec.Struct, frozen=True):
-    """The run has waited in vain: it never begins."""
+    Attributes:
+        by: the run that takes its place.
+    """
 
     run: bytes
     by: bytes
 
 
-class Erase(msgspec.Struct, frozen=True):
-    """Remove what the run, which has left, stored; the next one begins after `erased`."""
+class DropRun(msgspec.Struct, frozen=True):
+    """Cancel a waiting run: it never begins.
+
+    Attributes:
+        by: the run that takes its place.
+    """
+
+    run: bytes
+    by: bytes
+
+
+class EraseRun(msgspec.Struct, frozen=True):
+    """Remove the rows of a run that has left; the next one begins after `erased`."""
 
     run: bytes
 
 
-class Busy(msgspec.Struct, frozen=True):
+class RefuseBusy(msgspec.Struct, frozen=True):
     """Refuse the run: `active` has the thread."""
 
     active: bytes
 
 
-class Full(msgspec.Struct, frozen=True):
-    """Refuse the run: as many wait already as may."""
+class RefuseFull(msgspec.Struct, frozen=True):
+    """Refuse the run: the queue is full.
+
+    Attributes:
+        waiting: how many runs wait.
+    """
 
     waiting: int
 
 
-Step = Begin | End | Drop | Erase | Busy | Full
-Turn = tuple[Lane, tuple[Step, ...]]
+LaneStep = BeginRun | CancelRun | DropRun | EraseRun | RefuseBusy | RefuseFull
+LaneDecision = tuple[Lane, tuple[LaneStep, ...]]
 
 FREE = Lane()
 
 
-def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> Turn:
-    """A run asks for the thread.
+def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> LaneDecision:
+    """Handle a new run of the thread.
 
     Args:
+        if_busy: what to do if another run has the thread; see `IfBusy`.
         waiting_max: runs that may wait for one thread.
     """
     active = lane.active
     if active is None:
-        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
     if lane.erasing and not lane.waiting:
         return msgspec.structs.replace(lane, waiting=(run,)), ()
     match if_busy:
         case "reject":
-            return lane, (Busy(lane.waiting[0] if lane.erasing else active),)
+            return lane, (RefuseBusy(lane.waiting[0] if lane.erasing else active),)
         case "enqueue":
             if len(lane.waiting) >= waiting_max:
-                return lane, (Full(len(lane.waiting)),)
+                return lane, (RefuseFull(len(lane.waiting)),)
             return msgspec.structs.replace(lane, waiting=(*lane.waiting, run)), ()
         case "interrupt" | "rollback" if lane.held:
             dropped = (active, *lane.waiting)
-            return Lane(run), (*(Drop(other, run) for other in dropped), Begin(run))
+            return Lane(run), (*(DropRun(other, run) for other in dropped), BeginRun(run))
         case "interrupt" | "rollback":
             return _replaced(lane, active, run, rollback=if_busy == "rollback")
         case _:
             assert_never(if_busy)
 
 
-def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> Turn:
-    """The run takes the place of all that have come before it."""
-    dropped = tuple(Drop(waiting, run) for waiting in lane.waiting)
-    end = () if lane.ending else (End(active, run),)
-    # Who was promised to go on from before the active run's checkpoints still does.
+def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> LaneDecision:
+    """Let a run take the place of all that came before it."""
+    dropped = tuple(DropRun(waiting, run) for waiting in lane.waiting)
+    end = () if lane.ending else (CancelRun(active, run),)
+    # An earlier "rollback" still holds, also if this run asks for "interrupt" only.
     rollback = rollback or lane.rollback
     then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
     return then, (*dropped, *end)
 
 
-def taken_up(lane: Lane, run: bytes) -> Turn:
-    """A run of another system, which has died or left it, is this system's now.
+def taken_up(lane: Lane, run: bytes) -> LaneDecision:
+    """Handle a run taken over from another system, which has died or given it back.
 
-    It was accepted before, so it is never refused, and it takes the place that its id gives it.
+    It was accepted before, so it is never refused, and its id gives its place in the queue.
     """
     active = lane.active
     if active is None:
-        return msgspec.structs.replace(lane, active=run), (Begin(run),)
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
     if lane.held and run < active:
         waiting = tuple(sorted((active, *lane.waiting)))
-        return Lane(run, waiting=waiting), (Begin(run),)
+        return Lane(run, waiting=waiting), (BeginRun(run),)
     return msgspec.structs.replace(lane, waiting=tuple(sorted((*lane.waiting, run)))), ()
 
 
 def held(lane: Lane) -> Lane:
-    """The active run could not have the thread, which another system has; it has its slot back."""
+    """Note that the active run could not begin, because another system has the thread."""
     return msgspec.structs.replace(lane, held=True)
 
 
-def freed(lane: Lane) -> Turn:
-    """No other system has the thread any more."""
+def freed(lane: Lane) -> LaneDecision:
+    """Begin the active run if it was held: no other system has the thread any more."""
     if not lane.held or lane.active is None:
         return lane, ()
-    return msgspec.structs.replace(lane, held=False), (Begin(lane.active),)
+    return msgspec.structs.replace(lane, held=False), (BeginRun(lane.active),)
 
 
 def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
-    """Whether an open run has its turn on their thread before `run`, which is `owner`'s.
+    """Whether an open run of another system comes before `run` on their thread.
 
-    Ids grow with time, so that all processes see the runs of a thread in one order. A younger
-    run that goes on elsewhere has the thread all the same. What one system has it orders itself.
+    Ids grow with time, so all processes see the runs of a thread in one order. A younger run that
+    is running elsewhere has the thread all the same. A system orders its own runs by its lanes.
+
+    Args:
+        owner: the system of `run`.
     """
     if other.owner == owner or other.run == run:
         return False
     return other.run < run or (other.claimed and other.alive)
 
 
-def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
-    """What is done about a run of another system that is ahead of one that waits.
+def action_on_rival(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
+    """Choose what to do about a run of another system that is ahead of a waiting one.
 
-    "end" asks the system that has it to cancel it, or cancels it where no system lives that has
-    it; "take_up" has it go on here, as nobody else may ever take it up.
+    "end" asks its system to cancel it, or cancels it if that system is dead; "take_up" continues
+    it here, because no other system may ever do so.
     """
     if other.cancel is not None:
         return "wait" if other.alive else "end"
@@ -163,28 +181,28 @@ def way_past(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"
     return "wait" if other.alive else "take_up"
 
 
-def replaced_by(run: bytes) -> str:
-    """The reason of runs that were ended so that this one may have their thread."""
+def replacement_reason(run: bytes) -> str:
+    """Make the reason stored with runs that were cancelled in favour of this one."""
     return f"run {as_text(run)} took its place"
 
 
-def left(lane: Lane, run: bytes) -> Turn:
-    """A run has left the thread, or does not wait for it any more."""
+def left(lane: Lane, run: bytes) -> LaneDecision:
+    """Handle a run that has left the thread, or does not wait for it any more."""
     if lane.active != run:
         waiting = tuple(other for other in lane.waiting if other != run)
         return msgspec.structs.replace(lane, waiting=waiting), ()
     if lane.rollback:
-        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (Erase(run),)
+        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (EraseRun(run),)
     return _following(lane)
 
 
-def erased(lane: Lane) -> Turn:
-    """What the run that had the thread stored is removed, or can't be."""
+def erased(lane: Lane) -> LaneDecision:
+    """Handle the completion of a rollback, whether it succeeded or failed."""
     return _following(lane)
 
 
-def _following(lane: Lane) -> Turn:
+def _following(lane: Lane) -> LaneDecision:
     if not lane.waiting:
         return FREE, ()
     following, *rest = lane.waiting
-    return Lane(following, waiting=tuple(rest)), (Begin(following),)
+    return Lane(following, waiting=tuple(rest)), (BeginRun(following),)

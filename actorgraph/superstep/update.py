@@ -1,19 +1,4 @@
-"""update_state: supersteps from outside, as if nodes that didn't run had returned values.
-
-The base checkpoint stays as it is; each superstep makes a child of the one before. `as_node`
-says whose update it is; three names that no node has are operations of their own:
-
-| `as_node`     | what it does                                                                   |
-|---------------|--------------------------------------------------------------------------------|
-| a node        | its edges alone decide what is due; every other pending task is dropped        |
-| none          | the last updater, if one node wrote the base; else what is due stays due       |
-| `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
-| `"__input__"` | an input on top: what is due stays due                                         |
-| `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
-
-Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
-SIGMOD 2010.
-"""
+"""update_state: supersteps from outside of a run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,14 +7,14 @@ import msgspec
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.superstep.advance import new_superstep
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import first_writes
 from actorgraph.superstep.handlers import with_handlers
 from actorgraph.superstep.pending import Attempt
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, path_key
-from actorgraph.superstep.updates import COPY, Update
+from actorgraph.superstep.updates import COPY, NodeUpdate
 from actorgraph.values.constants import END, INPUT, INTERRUPT
 from actorgraph.values.ids import task_id
 from actorgraph.values.run import (
@@ -48,7 +33,7 @@ class Updating:
 
     Args:
         state: at the base; moves on with each superstep.
-        known: what the base's ledger says of its tasks.
+        known: the attempts in the base's ledger, by task id.
         superseded: whether the base has other children, which its ledger belongs to.
     """
 
@@ -67,7 +52,7 @@ class Updating:
         state, known = self.state, self._known
         tasks = with_handlers(state, due_tasks(state, None), known)
         done = [
-            Ran(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
+            TaskWrites(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
             for t in sorted(tasks, key=lambda t: path_key(t.path))
         ]
         self._end("update", apply(state, done) if done else set(), as_node=END)
@@ -81,31 +66,32 @@ class Updating:
         if values is None:
             raise InvalidUpdateError("Received no input writes", do="pass an input as the values")
         writes = first_writes(self.state, values)
-        self._end("input", apply(self.state, [Ran(INPUT, (), writes)]), as_node=INPUT)
+        self._end("input", apply(self.state, [TaskWrites(INPUT, (), writes)]), as_node=INPUT)
 
     def copy(self) -> None:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
         parent = self.state.parent
-        # Its parent's ledger leads to the base, not to it.
+        # The parent's ledger leads to the base, not to the copy.
         self.state.whole.update(self.state.plan.deltas)
         self._end("fork", set(), as_node=COPY)
         self.state.parent = parent
         self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
 
-    def fold(self, updates: Sequence[tuple[Update, list[Write]]]) -> None:
+    def fold(self, updates: Sequence[tuple[NodeUpdate, list[Write]]]) -> None:
         """Fold the writes of one superstep's updates, in their order.
 
         Raises:
             InvalidUpdateError: a channel refuses them.
         """
         prepared = self._prepared()
-        ran: list[Ran] = []
+        ran: list[TaskWrites] = []
         for place, (update, writes) in enumerate(updates):
             if update.node is None:
-                ran.append(Ran(INPUT, (), tuple(writes)))
+                ran.append(TaskWrites(INPUT, (), tuple(writes)))
                 continue
-            # The trigger that no channel has: everybody else's edges age and are not taken.
-            ran.append(Ran(update.node.name, (INTERRUPT,), tuple(writes)))
+            # A trigger makes ephemeral cells age, so that the edges of other tasks are dropped.
+            # INTERRUPT is not a channel, so it marks nothing as seen or consumed.
+            ran.append(TaskWrites(update.node.name, (INTERRUPT,), tuple(writes)))
             if self._beside:
                 self._ledger.append(self._entry(update, place, prepared, tuple(writes)))
         names = [update.node.name if update.node else None for update, _ in updates]
@@ -127,12 +113,12 @@ class Updating:
 
     def _entry(
         self,
-        update: Update,
+        update: NodeUpdate,
         place: int,
         prepared: dict[str, list[Task]],
         writes: tuple[Write, ...],
     ) -> LedgerEntry:
-        """An update's row beside the base, as the result of a task that was due if there is one."""
+        """Make an update's row beside the base: the result of a due task, if there is one."""
         assert update.node is not None
         name, state = update.node.name, self.state
         waiting = prepared.get(name, [])
@@ -147,7 +133,7 @@ class Updating:
 
     def _end(self, source: str, changed: set[str], **metadata: Any) -> None:
         state = self.state
-        # An input begins a thread at -1; any other first superstep is the one after.
+        # The step of a thread's first checkpoint is -1 for an input, else 0.
         state.step = max(state.step, -1) if source != "input" else state.step
         new_superstep(state, source, changed)
         state.updated = None
@@ -158,7 +144,7 @@ class Updating:
         self._known, self._beside = {}, True
 
     def save(self) -> Save:
-        """Everything in one save: claim, checkpoints and end."""
+        """Make one save of everything: claim, checkpoints and final status."""
         state = self.state
         state.head = self._head
         return save(

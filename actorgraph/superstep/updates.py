@@ -1,7 +1,26 @@
-"""Updates from outside as they are asked for: their forms, whose they are, what they write.
+"""update_state and fork_state: checkpoints made from outside of a run.
 
-Whose update it is, when nobody says: the task's that its id names, else the node's that wrote
-last, if exactly one did. Otherwise nobody's: then what is due stays due.
+update_state makes supersteps as if nodes had returned values. The base checkpoint stays as it is;
+each superstep makes a child of the one before. `as_node` names the author of an update; three
+reserved names are operations of their own:
+
+| `as_node`     | what it does                                                                   |
+|---------------|--------------------------------------------------------------------------------|
+| a node        | its edges alone decide what is due; every other pending task is dropped        |
+| none          | the last updater, if one node wrote the base; else what is due stays due       |
+| `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
+| `"__input__"` | an input on top: what is due stays due                                         |
+| `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
+
+Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
+wrote last, if exactly one did; else there is none, and what is due stays due.
+
+fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
+depends on nothing of its origin; it has no parent and no pending writes: what was due is due again,
+under new ids.
+
+Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
+SIGMOD 2010.
 """
 
 from collections.abc import Sequence
@@ -28,13 +47,14 @@ COPY = "__copy__"
 """As this node, an update makes a sibling of its base."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class NodeUpdate(msgspec.Struct, frozen=True):
     """One update of a superstep, checked.
 
     Attributes:
-        node: None keeps what is due.
-        task: the id under which its writes are kept beside the base; None: one is found.
-        inferred: whether nobody said whose it is.
+        node: its author; None keeps what is due.
+        values: as given.
+        task: the id under which its writes are kept beside the base; None: one is chosen.
+        inferred: whether no `as_node` was given.
     """
 
     node: NodePlan | None
@@ -43,14 +63,16 @@ class Update(msgspec.Struct, frozen=True):
     inferred: bool
 
 
-def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) -> list[Update]:
-    """The updates of one superstep of nodes.
+def checked_updates(
+    state: RunState, updates: Sequence[StateUpdate], *, strict: bool
+) -> list[NodeUpdate]:
+    """Check the updates of one superstep and find their authors.
 
     Args:
-        strict: refuse an update that no single node is known to be the author of.
+        strict: refuse an update without `as_node` unless exactly one node wrote last.
     Raises:
-        MissingNodeError: an `as_node` is no node.
-        InvalidUpdateError: several updates and one has none; a task id that is none.
+        MissingNodeError: an `as_node` is not a node of the graph.
+        InvalidUpdateError: one of several updates has no `as_node`, or a task id is not a UUID.
     """
     special = [u.as_node for u in updates if u.as_node in (INPUT, COPY) or clears(u)]
     if special and len(updates) > 1:
@@ -58,7 +80,7 @@ def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) ->
             f"as_node={special[0]!r} can't be one of several updates of a superstep",
             do="give it a superstep of its own",
         )
-    found: list[Update] = []
+    found: list[NodeUpdate] = []
     for update in updates:
         if update.as_node is None and len(updates) > 1:
             raise InvalidUpdateError(
@@ -72,7 +94,7 @@ def checked(state: RunState, updates: Sequence[StateUpdate], *, strict: bool) ->
                 "Ambiguous update, specify as_node: not exactly one node wrote the checkpoint",
                 do="pass as_node=, or leave strict= out to keep what is due",
             )
-        found.append(Update(node, update.values, task, update.as_node is None))
+        found.append(NodeUpdate(node, update.values, task, update.as_node is None))
     return found
 
 
@@ -86,14 +108,14 @@ def _task_id(text: str) -> TaskId:
         as_bytes(text)
     except (ValueError, AttributeError):
         raise InvalidUpdateError(
-            f"task_id={text!r} is no task's id",
+            f"task_id must be the id of a task, got {text!r}",
             do="take it from get_state(config).tasks[i].id, or leave it out",
         ) from None
     return TaskId(text)
 
 
 def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodePlan | None:
-    """The node as which to update; None to keep what is due."""
+    """Find the author of an update; None to keep what is due."""
     plan = state.plan
     if as_node is not None:
         if as_node not in plan.nodes:
@@ -106,7 +128,7 @@ def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodeP
     for due in due_tasks(state, None) if task is not None else ():
         if due.id == task:
             return plan.nodes[due.name]
-    if len(plan.nodes) == 1:  # a graph declared by its channels, without a START: an entrypoint
+    if len(plan.nodes) == 1:  # an entrypoint: a graph declared by its channels, without a START
         return next(iter(plan.nodes.values()))
     return _last_updater(plan, state) if state.versions else plan.start
 
@@ -124,10 +146,12 @@ def _last_updater(plan: Plan, state: RunState) -> NodePlan | None:
 
 
 def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]:
-    """The writes of an update, without conditional edges (those are user code).
+    """Make the writes of an update, without those of conditional edges (which are user code).
 
+    Args:
+        node: its author, or None.
     Raises:
-        InvalidUpdateError: a value or key can't be taken.
+        InvalidUpdateError: the values are not an update, or a key is unknown.
     """
     if node is None:
         return _only_known(plan, values)
@@ -149,13 +173,13 @@ def _only_known(plan: Plan, values: Any) -> list[Write]:
 
 
 def supersteps_of(given: Any) -> list[list[StateUpdate]]:
-    """A bulk of updates as supersteps.
+    """Read the argument of `bulk_update_state` as supersteps.
 
     Args:
         given: a list of supersteps, each a list of updates; or a flat list of updates, each of
             which is a superstep. An update is a `StateUpdate` or `(values, as_node, task_id)`.
     Raises:
-        InvalidConfigError: it, or a superstep, is empty or no list of updates.
+        InvalidConfigError: the list or a superstep is empty, or an update has another form.
     """
     steps = [[_one(item)] if _is_update(item) else [_one(u) for u in item] for item in given]
     if not steps or not all(steps):
@@ -180,5 +204,6 @@ def _one(item: Any) -> StateUpdate:
     if isinstance(item, (tuple, list)) and 1 <= len(item) <= 3:
         return StateUpdate(*item)
     raise InvalidConfigError(
-        f"{item!r} is no update", do="use StateUpdate(values, as_node) or (values, as_node)"
+        f"Expected an update, got {item!r}",
+        do="use StateUpdate(values, as_node) or (values, as_node)",
     )

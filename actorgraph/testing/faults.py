@@ -22,7 +22,7 @@ from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
 from actorgraph.ports import Saver
 from actorgraph.savers.sqlite.drivers import HopConnection
-from actorgraph.values.commits import Outcome, Query, Request, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
 
 T = TypeVar("T")
 When = Literal["before", "after"]
@@ -191,7 +191,7 @@ class FaultySaver(HostedSaver):
                     await self.saver.close()
             raise
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         outcomes = await self.plan.arun("commit", lambda: self.saver.commit(batch), _broken)
         return self._report_stored(batch, outcomes)
@@ -218,7 +218,7 @@ class FaultySaver(HostedSaver):
     def _report_stored(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
         if self._on_stored is not None:
             for request, outcome in zip(batch, outcomes, strict=True):
-                if isinstance(outcome, Stored):
+                if isinstance(outcome, Committed):
                     self._on_stored(request)
         return outcomes
 

@@ -19,7 +19,7 @@ from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.ports import Saver
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 
 class GatedSaver(HostedSaver):

@@ -1,17 +1,26 @@
-"""The checkpoint shapes of LangGraph's saver interface, which programs and tools read."""
+"""Checkpoints as data: LangGraph's shapes, addresses, summaries, and decoded ones for the core.
+
+`Checkpoint`, `CheckpointMetadata` and `CheckpointTuple` are the shapes of LangGraph's saver
+interface, which programs and tools read. `CheckpointSummary` is a row of a listing. `Restored` is
+a checkpoint decoded for a run to start from.
+"""
 
 from typing import Any, NamedTuple, TypedDict
 
 ChannelVersions = dict[str, Any]
-"""Channel -> its version: an integer, a float or text, of one type in a thread."""
+"""Channel -> its version: an integer, a float or text, the same type throughout a thread."""
 
 
 class CheckpointMetadata(TypedDict, total=False):
-    """What is said of a checkpoint, beside what a caller declares.
+    """The metadata of a checkpoint, without the keys that a caller adds.
 
-    Keys: `source` input, loop, update or fork; `step` -1 for the first input; `parents` namespace
-    -> checkpoint id of the graphs above; `run_id` of the run that made it;
-    `counters_since_delta_snapshot` DeltaChannel -> what has happened since its value was stored.
+    Keys:
+        source: "input", "loop", "update" or "fork".
+        step: -1 for the first input.
+        parents: namespace -> checkpoint id, of the runs above it.
+        run_id: of the run that made it.
+        counters_since_delta_snapshot: DeltaChannel -> (supersteps that have written it,
+            checkpoints) since its whole value was stored.
     """
 
     source: str
@@ -24,9 +33,14 @@ class CheckpointMetadata(TypedDict, total=False):
 class Checkpoint(TypedDict):
     """A checkpoint: the format, its id, the values and the coordination.
 
-    Keys: `v` the format; `id` UUIDv6 text; `ts` ISO 8601 UTC; `channel_values` of the channels
-    that have one; `channel_versions`; `versions_seen` node -> channel -> version;
-    `updated_channels` sorted, or None.
+    Keys:
+        v: the format.
+        id: UUIDv6 text.
+        ts: ISO 8601 UTC.
+        channel_values: of the channels that have one.
+        channel_versions: channel -> version.
+        versions_seen: node -> channel -> version that the node has run with.
+        updated_channels: sorted, or None.
     """
 
     v: int
@@ -39,10 +53,12 @@ class Checkpoint(TypedDict):
 
 
 class CheckpointTuple(NamedTuple):
-    """A checkpoint with its address, its parent's, and the writes beside it.
+    """A checkpoint with its address, its parent's, and its pending writes.
 
     Attributes:
-        pending_writes: `(task id, channel, value)`.
+        config: addresses the checkpoint.
+        parent_config: addresses its parent; None without one.
+        pending_writes: `(task id, channel, value)` each.
     """
 
     config: dict[str, Any]

@@ -1,4 +1,9 @@
-"""What a program hands to a graph besides plain updates: Send, Command, Interrupt."""
+"""The objects that programs exchange with a graph besides plain values.
+
+From a node: Send, Command, Overwrite, NodeInterrupt. From a caller: Command, StateUpdate,
+RunControl. To a caller: Interrupt, GraphOutput. An error that refuses an answer carries the
+question (`mark_invalid_resume`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +23,7 @@ class Send:
     from the state and not made into the node's schema.
 
     Args:
-        node: the node's name. An unknown one fails the task that sent it.
+        node: the node's name. An unknown name fails the task that returned the Send.
         arg: the node's input.
         timeout: seconds, a timedelta or a TimeoutPolicy for this one task; default the node's own.
     """
@@ -28,16 +33,16 @@ class Send:
     timeout: float | timedelta | TimeoutPolicy | None = None
 
     def __post_init__(self) -> None:
-        """Make a policy of the timeout."""
+        """Convert the timeout to a policy."""
         if self.timeout is not None:
             object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 
 
 class ToolOutput:
-    """Base of what a tool may return besides a value.
+    """Base of the objects that a tool may return instead of a value.
 
-    Not slotted: in a program with LangChain, `prebuilt.langchain` gives `Command` LangChain's
-    own mark beside this one, or LangChain's tools would make text of Commands.
+    Not slotted: in a program with LangChain, `prebuilt.langchain` adds LangChain's own base to
+    `Command`, because LangChain's tools convert everything else to text.
     """
 
 
@@ -46,7 +51,7 @@ class Command(ToolOutput, Generic[N]):
     """An update and a route in one: what a node may return, or a caller may pass as input.
 
     Args:
-        graph: None for this graph, or `Command.PARENT` for the closest parent's.
+        graph: None for this graph, or `Command.PARENT` for the closest parent graph.
         update: applied as a node's return is: a dict, or a list of `(key, value)`.
         resume: as input: the answer to the waiting interrupt, or `{interrupt id: answer}`.
         goto: a node's name, a `Send`, or a sequence of them; adds to the static edges.
@@ -77,7 +82,11 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """One update of a state from outside a run, as if `as_node` had returned `values`."""
+    """One update of a state from outside a run, as if `as_node` had returned `values`.
+
+    Attributes:
+        task_id: of the due task whose result it is; None for any task of the node.
+    """
 
     values: Any
     as_node: str | None = None

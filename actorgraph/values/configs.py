@@ -1,4 +1,6 @@
-"""Several configs made into one: of a graph, of a run above, of a call. The later one wins.
+"""Configs of calls: how several are merged, and which of their metadata is stored.
+
+Merging configs of a graph, of a parent run and of a call: the later one wins.
 
 | key            | merged                                                     |
 |----------------|------------------------------------------------------------|
@@ -7,6 +9,10 @@
 | `tags`         | one list after the other                                   |
 | `callbacks`    | the handlers of both, each once                            |
 | any other      | the later one that is given, `recursion_limit` too         |
+
+Stored with a run's checkpoints is `config["metadata"]` and nothing else: an address, a user's id or
+a key in `configurable` is not. Reserved names and names that begin with `__` or `langgraph_` are
+left out; text under a name that suggests a secret is replaced by "[redacted]".
 """
 
 from collections.abc import Mapping
@@ -15,8 +21,8 @@ from typing import Any
 Config = Mapping[str, Any]
 
 
-def merged(*configs: Config | None) -> dict[str, Any]:
-    """One config of several. None of them is changed; an entry that is None counts as absent."""
+def merge_configs(*configs: Config | None) -> dict[str, Any]:
+    """Merge configs. None of them is changed; an entry that is None counts as absent."""
     result: dict[str, Any] = {}
     for config in configs:
         for key, value in (config or {}).items():
@@ -25,12 +31,12 @@ def merged(*configs: Config | None) -> dict[str, Any]:
     return result
 
 
-def below(above: Config, own: Config | None) -> dict[str, Any]:
-    """The config of a nested run. Tags that come from above are not added again."""
+def nested_config(above: Config, own: Config | None) -> dict[str, Any]:
+    """Merge the configs of a subgraph and of its parent run; the parent's tags are not repeated."""
     tags = (own or {}).get("tags")
     if tags and above.get("tags"):
         own = {**(own or {}), "tags": [tag for tag in tags if tag not in above["tags"]]}
-    return merged(above, own)
+    return merge_configs(above, own)
 
 
 def _joined(key: str, known: Any, value: Any) -> Any:
@@ -44,7 +50,7 @@ def _joined(key: str, known: Any, value: Any) -> Any:
 
 
 def _callbacks(known: Any, value: Any) -> Any:
-    """Handlers of both; a list, or a manager, which is copied before it is given more."""
+    """Merge callbacks: lists of handlers or managers. A manager is copied, then extended."""
     if value is known:
         return known
     if isinstance(known, (list, tuple)) and isinstance(value, (list, tuple)):

@@ -1,10 +1,10 @@
-"""RunControl: how somebody outside asks a run to stop where it can go on later."""
+"""RunControl: a request to stop a run between two supersteps, where it can go on later."""
 
 from actorgraph.errors.texts import storable
 
 
 class RunControl:
-    """Asks one run, and the runs inside of it, to stop before their next superstep.
+    """Asks one run, and its subgraphs, to stop before their next superstep.
 
     Make one per run: once a drain is requested it stays requested. Safe to use from any thread.
     """
@@ -15,7 +15,7 @@ class RunControl:
         self._reason: str | None = None
 
     def request_drain(self, reason: str = "shutdown") -> None:
-        """Let the run finish its superstep, store it, and leave with `GraphDrained(reason)`.
+        """Let the run finish its superstep, store it, and raise `GraphDrained(reason)`.
 
         A run that has nothing left to do then ends as usual.
         """
@@ -23,10 +23,10 @@ class RunControl:
 
     @property
     def drain_requested(self) -> bool:
-        """Whether somebody has asked."""
+        """Whether a drain was requested."""
         return self._reason is not None
 
     @property
     def drain_reason(self) -> str | None:
-        """Why; None if nobody has asked."""
+        """The reason of the request; None without one."""
         return self._reason

@@ -1,4 +1,4 @@
-"""What a node can learn about its own execution: ExecutionInfo and ServerInfo."""
+"""The parts of `Runtime` that describe a node's execution: ExecutionInfo and ServerInfo."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """Which task of which run calls the node.
+    """The task and the run in which a node is called.
 
     Attributes:
         checkpoint_id: the checkpoint that the task follows.
         checkpoint_ns: the task's namespace, `node:task id` below the run's own.
         task_id: the same for every attempt of the task, also after a crash.
         thread_id: None for a run without a saver.
-        run_id: the call's `run_id`; the run's own id if the call's config names none.
+        run_id: the call's `run_id`; the run's own id if the call's config has none.
         node_attempt: counts the task's attempts in this run from 1.
-        node_first_attempt_time: seconds since 1970 at which the first of them began; for a task
-            that is never retried, at which the node first asked.
-        idempotency_key: tells this task from every other of the thread and stays the same when
-            the task is run again; for requests to services that drop a second one.
+        node_first_attempt_time: seconds since 1970 when the first of them began; for a task
+            without a retry policy, when the node first read it.
+        idempotency_key: unique to the task in its thread, and the same when the task runs again;
+            for requests to services that ignore repetitions.
     """
 
     checkpoint_id: str
@@ -31,17 +31,18 @@ class ExecutionInfo:
     idempotency_key: str = ""
 
     def patch(self, **overrides: Any) -> "ExecutionInfo":
-        """A copy with some fields replaced."""
+        """Copy with some fields replaced."""
         return replace(self, **overrides)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server that runs graphs tells their nodes about the request; None without one.
+    """The request of a server that runs graphs; nodes get None without a server.
 
     Attributes:
-        assistant_id, graph_id: what the request named.
-        user: who made it, as the server's authentication describes them.
+        assistant_id: named by the request.
+        graph_id: named by the request.
+        user: its author, as the server's authentication describes them.
     """
 
     assistant_id: str

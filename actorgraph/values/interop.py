@@ -1,6 +1,6 @@
-"""LangGraph's own objects, taken for ours: in a program that uses both, either may turn up.
+"""Conversion of LangGraph's objects to ours, for programs that use both libraries.
 
-Nothing of LangGraph is imported for that: where its module isn't loaded, no object can be its.
+LangGraph is never imported here: while its module isn't loaded, no object can be of its classes.
 """
 
 import sys
@@ -14,10 +14,10 @@ _TYPES = "langgraph.types"
 _NO_ID = "placeholder-id"
 
 
-def own(thing: Any) -> Any:
-    """Ours for a Command, Send, Interrupt, Overwrite or policy of LangGraph's; also in a list.
+def from_langgraph(thing: Any) -> Any:
+    """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
 
-    Anything else stays as it is.
+    Anything else is returned as it is.
     """
     theirs = sys.modules.get(_TYPES)
     if theirs is None:
@@ -28,13 +28,13 @@ def own(thing: Any) -> Any:
     return _one(theirs, thing)
 
 
-def is_their_command(kind: Any) -> bool:
+def is_langgraph_command(kind: Any) -> bool:
     """Whether a class is LangGraph's Command."""
     return kind is not None and kind is _named(sys.modules.get(_TYPES), "Command")
 
 
-def is_their_question(thing: Any) -> bool:
-    """Whether something is LangGraph's Interrupt, or a list with one."""
+def is_langgraph_interrupt(thing: Any) -> bool:
+    """Whether a value is LangGraph's Interrupt, or a list with one."""
     kind = _named(sys.modules.get(_TYPES), "Interrupt")
     parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
     return kind is not None and any(isinstance(part, kind) for part in parts)
@@ -61,12 +61,16 @@ def _named(module: Any, name: str) -> Any:
 def _command(given: Any) -> Command[Any]:
     update = given.update
     if isinstance(update, dict):
-        update = {key: own(value) for key, value in cast("dict[Any, Any]", update).items()}
-    return Command(graph=given.graph, update=update, resume=given.resume, goto=own(given.goto))
+        update = {
+            key: from_langgraph(value) for key, value in cast("dict[Any, Any]", update).items()
+        }
+    return Command(
+        graph=given.graph, update=update, resume=given.resume, goto=from_langgraph(given.goto)
+    )
 
 
 def _send(given: Any) -> Send:
-    return Send(given.node, given.arg, own(getattr(given, "timeout", None)))
+    return Send(given.node, given.arg, from_langgraph(getattr(given, "timeout", None)))
 
 
 def _interrupt(given: Any) -> Interrupt:
@@ -100,4 +104,4 @@ _MAKERS = {
     "CachePolicy": _cache,
     "TimeoutPolicy": _timeout,
 }
-"""LangGraph's class -> what makes ours of its object."""
+"""Name of LangGraph's class -> the function that converts its objects."""

@@ -1,4 +1,4 @@
-"""What a listing of checkpoints shows without reading their values."""
+"""CheckpointSummary: a row of a listing of checkpoints, made without reading their values."""
 
 from typing import Any
 
@@ -6,17 +6,18 @@ import msgspec
 
 
 class CheckpointSummary(msgspec.Struct, frozen=True):
-    """One checkpoint, without its values and the writes beside it.
+    """One checkpoint, without its values and its pending writes.
 
     Attributes:
         checkpoint_ns: "" for the thread's own graph.
         parent_id: None for the first of a thread.
-        sequence: its place in the order in which the thread's checkpoints were stored, from 1.
+        sequence: its number in the order in which the thread's checkpoints were stored, from 1.
+        step: its superstep; -1 for the first input.
         source: "input", "loop", "update" or "fork".
         run_id: the run that stored it; None outside of runs.
         next: the nodes that run next.
         created_at: ISO 8601, UTC; for display.
-        metadata: what callers declared.
+        metadata: the caller's.
     """
 
     thread_id: str
@@ -33,7 +34,7 @@ class CheckpointSummary(msgspec.Struct, frozen=True):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Addresses the checkpoint."""
+        """The config that addresses the checkpoint."""
         place = {
             "thread_id": self.thread_id,
             "checkpoint_ns": self.checkpoint_ns,

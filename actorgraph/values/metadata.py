@@ -1,9 +1,4 @@
-"""Which of a call's metadata is stored with its checkpoints.
-
-What the caller declares in `config["metadata"]`, and nothing else of the config: an address, a
-user's id or a key in `configurable` stays where it is. Names of our own are left out, and so are
-those that begin with `__` or `langgraph_`; text under a name that says secret is replaced.
-"""
+"""The part of a call's metadata that is stored with its checkpoints."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +23,7 @@ _SECRET = frozenset(
 
 
 def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of a call's metadata. The argument is not changed."""
+    """Make the metadata to store of a call's. The argument is not changed."""
     return {
         name: _shown(name, value)
         for name, value in declared.items()
@@ -37,11 +32,13 @@ def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_texts(value: Any, what: str) -> None:
-    """Refuse what holds text with lone surrogates: no store takes it.
+    """Refuse a value with lone surrogates in a text: no store takes it.
 
     Args:
-        what: what it is, for the error's text.
-    Raises: InvalidConfigError.
+        value: any data; its keys are checked too.
+        what: its name in the error.
+    Raises:
+        InvalidConfigError: a text in it has a lone surrogate.
     """
     left: list[tuple[Any, int]] = [(value, 0)]
     while left:
@@ -68,5 +65,5 @@ def _shown(name: object, value: Any) -> Any:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether one of a name's words is that of a secret: "apiKey", "auth_token", "Password"."""
+    """Whether one of a name's words suggests a secret: "apiKey", "auth_token", "Password"."""
     return any(word.lower() in _SECRET for word in _WORDS.findall(name))

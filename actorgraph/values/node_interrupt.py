@@ -7,14 +7,14 @@ from actorgraph.values.commands import Interrupt
 
 
 class NodeInterrupt(GraphInterrupt):
-    """Raised by a node to pause with a question; `interrupt()` can do more.
+    """Raised by a node to pause with a question; prefer `interrupt()`.
 
     No answer reaches the node: when the run goes on the node is called again, and pauses again
-    unless something that it looks at has changed, such as the state by `update_state`.
+    unless its input has changed, e.g. by `update_state`.
 
     Args:
         value: the question; anything that can be stored.
-        id: counts if it is 32 hex digits; else the question gets an id as any other one.
+        id: used if it is 32 hex digits; else the question gets an id of its own.
     """
 
     def __init__(self, value: Any, id: str | None = None) -> None:

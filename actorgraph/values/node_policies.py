@@ -1,6 +1,6 @@
-"""How the calls of one node are to be made: tried again, limited in time, remembered.
+"""Policies of nodes and of runs: retry, timeout, cache, tracing; durability, limits, streams.
 
-The names and defaults are LangGraph's.
+The names and defaults are LangGraph's where it has them.
 """
 
 import sys
@@ -20,11 +20,11 @@ _NEVER = (
     *(RuntimeError, ReferenceError, StopIteration, StopAsyncIteration, OSError),
     CheckpointError,
 )
-"""What the next attempt would meet again: mistakes in a program, and the local machine's no."""
+"""Errors that another attempt would raise again: mistakes in a program, refusals of the OS."""
 
 
 def default_retry_on(error: Exception) -> bool:
-    """Whether another attempt may help: `RetryPolicy.retry_on` where none is given.
+    """Whether another attempt may help: the default of `RetryPolicy.retry_on`.
 
     Yes for a `ConnectionError`, for the 5xx answers of httpx and requests, for a node's timeout
     and for any error that is not a mistake in the program (`ValueError`, `TypeError`, ...), an
@@ -42,9 +42,10 @@ def default_retry_on(error: Exception) -> bool:
 
 
 def _http_answer(error: Exception) -> tuple[Any] | None:
-    """The answer in an HTTP client's status error; None where the error is none."""
+    """The response in an HTTP client's status error, as a 1-tuple; None for other errors."""
     for client, name in (("httpx", "HTTPStatusError"), ("requests", "HTTPError")):
-        kind = getattr(sys.modules.get(client), name, None)  # not imported: can't be its error
+        # A client that the program has not imported can't have raised the error.
+        kind = getattr(sys.modules.get(client), name, None)
         if kind is not None and isinstance(error, kind):
             return (getattr(error, "response", None),)
     return None
@@ -61,7 +62,7 @@ class RetryPolicy(NamedTuple):
         backoff_factor: default 2.
         max_interval: default 128; the jitter may exceed it.
         max_attempts: calls at most, the first one included. Default 3.
-        jitter: add a random part of a second, so that many runs don't return at once. Default yes.
+        jitter: add a random part of a second, so that many runs don't retry at once. Default True.
         retry_on: a class of errors, several, or a function of the error. Default
             `default_retry_on`.
     """
@@ -79,9 +80,9 @@ class TimeoutPolicy:
     """How long one attempt of an async node may take. A number or a timedelta means `run_timeout`.
 
     Attributes:
-        run_timeout: seconds, or a timedelta, from the attempt's begin to its end.
-        idle_timeout: the same without a sign of progress.
-        refresh_on: what counts as progress. "auto" (default): chunks written to a stream, graphs
+        run_timeout: seconds, or a timedelta, from the start of the attempt to its end.
+        idle_timeout: seconds, or a timedelta, without a sign of progress.
+        refresh_on: the signs of progress. "auto" (default): chunks written to a stream, subgraphs
             and tasks that it runs, LangChain callbacks and `heartbeat()`; "heartbeat": only that.
     """
 
@@ -91,17 +92,17 @@ class TimeoutPolicy:
 
     @classmethod
     def coerce(cls, value: "float | timedelta | TimeoutPolicy | None") -> "TimeoutPolicy | None":
-        """The policy that a value stands for, in seconds; None where nothing is limited.
+        """Make a policy in seconds of a number, a timedelta or a policy; None if it has no limit.
 
         Raises:
-            GraphBuildError: a limit is no positive number, or `refresh_on` is neither word.
+            GraphBuildError: a limit is not a positive number, or `refresh_on` is unknown.
         """
         if value is None:
             return None
         policy = value if isinstance(value, TimeoutPolicy) else cls(run_timeout=value)
         if policy.refresh_on not in ("auto", "heartbeat"):
             raise GraphBuildError(
-                f"refresh_on is {policy.refresh_on!r}", do='use "auto" or "heartbeat"'
+                f"Unknown refresh_on {policy.refresh_on!r}", do='use "auto" or "heartbeat"'
             )
         run = _seconds("run_timeout", policy.run_timeout)
         idle = _seconds("idle_timeout", policy.idle_timeout)
@@ -124,7 +125,7 @@ def _seconds(name: str, value: Any) -> float | None:
     given = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= MAX_S:
         raise GraphBuildError(
-            f"{name} must be greater than 0, and is {value!r}",
+            f"{name} must be greater than 0, got {value!r}",
             do="use a positive number of seconds or a timedelta, at most a hundred years",
         )
     return float(given)
@@ -132,15 +133,15 @@ def _seconds(name: str, value: Any) -> float | None:
 
 @dataclass(frozen=True)  # no slots: CachePolicy[F](...) sets an attribute
 class CachePolicy(Generic[KeyFuncT]):
-    """What a node did for one input is taken for its result when the same input comes again.
+    """Reuse a node's result when the same input comes again.
 
     Attributes:
         key_func: makes the key of an input, text or bytes; it gets the node's input. Default: the
             input itself, as it would be stored.
-        ttl: seconds for which a result counts; None (default) for ever.
+        ttl: seconds until a result expires; None (default) for never.
         name: nodes whose policies have the same name share their results, across graphs and
             processes. Default: a node shares with those of the same graph, name and code; with
-            none at all if its function holds objects (a client, a model) that are no data.
+            none at all if its function holds objects other than data (a client, a model).
     """
 
     key_func: KeyFuncT | None = None

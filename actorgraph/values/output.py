@@ -1,4 +1,4 @@
-"""GraphOutput: what `invoke(..., version="v2")` returns."""
+"""GraphOutput: the result of `invoke(..., version="v2")`."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,14 +11,14 @@ OutputT = TypeVar("OutputT")
 
 @dataclass(frozen=True)  # no slots: GraphOutput[T](...) sets an attribute
 class GraphOutput(Generic[OutputT]):
-    """A run's output and its open questions, apart from each other.
+    """A run's output and its open questions.
 
     `result["key"]` and `"key" in result` read the value, and `"__interrupt__"` the questions, for
     programs that were written for the dict of version "v1".
 
     Attributes:
         value: the output, in the graph's output schema.
-        interrupts: the questions that wait for answers; () when the run is done.
+        interrupts: the open questions; () when the run is done.
     """
 
     value: OutputT

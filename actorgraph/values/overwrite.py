@@ -1,4 +1,4 @@
-"""Overwrite: a write that replaces what a reducer has gathered."""
+"""Overwrite: a write that replaces a channel's value instead of being folded into it."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
@@ -8,11 +8,11 @@ OVERWRITE_KEY: Final = "__overwrite__"
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Makes `value` the channel's value, past its reducer.
+    """Makes `value` the channel's value, without its reducer.
 
     The other writes of the same superstep to that channel are dropped, whatever their order;
     two Overwrites in one superstep are refused. `{"__overwrite__": value}` means the same, for
-    updates that come as JSON, and so does an Overwrite that JSON has made a dict of its fields.
+    updates in JSON, and so does the dict that JSON makes of an Overwrite's fields.
     """
 
     value: Any
@@ -20,7 +20,7 @@ class Overwrite:
 
 
 def overwritten(write: object) -> tuple[bool, Any]:
-    """Whether a write is an Overwrite in one of its forms, and with which value."""
+    """Return (whether a write is an Overwrite in one of its forms, its value)."""
     if type(write) is Overwrite:
         return True, write.value
     if type(write) is dict:

@@ -1,4 +1,4 @@
-"""How a run is to behave: chosen by the caller, read by everybody, changed by nobody."""
+"""The settings of one run: durability, limits, breakpoints, streams."""
 
 from enum import StrEnum
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION
 
 
 class Durability(StrEnum):
-    """When what a run has done must be durable.
+    """When a superstep must be durable.
 
     SYNC: before the next superstep starts. ASYNC: before the run returns. EXIT: once, when
     the run leaves.
@@ -43,18 +43,21 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         durability: see `Durability`.
         recursion_limit: node supersteps that the run may take, START's not counted.
-        node_visit_limit: supersteps in which one node may run; None for no bound of its own.
-        nesting_limit: runs that may stand above the run.
-        step_timeout_s: seconds that one superstep may take; None for no bound.
-        max_concurrency: tasks that may run at once; None for no bound.
+        node_visit_limit: supersteps in which one node may run; None for no limit of its own.
+        nesting_limit: levels of subgraphs.
+        step_timeout_s: seconds that one superstep may take; None for no limit.
+        max_concurrency: tasks that may run at once; None for no limit.
         max_unsaved_steps: in async mode, supersteps that may be done but not yet durable.
-        interrupt_before, interrupt_after: node names, or "*".
-        modes: which streams somebody reads. stored_stream: what they get is stored.
-        output_keys: the keys that they show; None for the graph's. bare: it is one key, and they
-            show its value without the key.
+        interrupt_before: names of nodes to pause before; "*" for every node.
+        interrupt_after: names of nodes to pause after; "*" for every node.
+        modes: the stream modes that have readers.
+        stored_stream: whether the chunks are stored as the run's events.
+        output_keys: the keys that streams show; None for the graph's.
+        bare: whether streams show the value of the one output key without the key.
         tags: the caller's.
-        strict_resume: an answer to a question that doesn't wait is an error, whatever else fits.
-        strict: an unknown update key is an error rather than a warning.
+        strict_resume: an answer to an unknown or answered question is an error, also when other
+            answers of the same resume match.
+        metadata: stored with the run's checkpoints.
     """
 
     durability: Durability = Durability.SYNC

@@ -1,29 +1,36 @@
-"""What a checkpoint says once it has been read back and decoded."""
+"""Restored checkpoints: read back and decoded, for a run to start from or for a snapshot."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from actorgraph.values.run import NO_DELTAS, Path
+from actorgraph.values.run import NO_DELTAS, TaskPath
 
 
 class StoredWrite(msgspec.Struct, frozen=True):
-    """One row of the ledger, decoded; `writes` as the task made them."""
+    """One row of the ledger, decoded.
+
+    Attributes:
+        index: 0 or more for a task's own writes, negative for control (see `CONTROL_INDEX`).
+        generation: of control rows of one kind, the highest counts.
+        writes: as the task made them.
+    """
 
     task: str
-    path: Path
+    path: TaskPath
     index: int
     generation: int
     writes: tuple[tuple[str, Any], ...]
 
 
 class OpenClaim(msgspec.Struct, frozen=True):
-    """A run that claimed the thread and never left: its process died.
+    """The claim of a run that never left, decoded: its process died.
 
     Attributes:
         mode: the durability that it ran with.
-        input: what it was given, when no checkpoint holds it.
+        input: its input, if no checkpoint holds it.
+        has_input: whether `input` is set.
     """
 
     run: bytes
@@ -33,17 +40,21 @@ class OpenClaim(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """One checkpoint with its ledger.
+    """One checkpoint with its ledger, decoded.
 
     Attributes:
-        values: the cells, as their channels hold them; absent where empty.
+        id: b"" where only the input of a claim is stored and no checkpoint.
+        sequence: its number in the order in which the thread's checkpoints were stored.
         created: microseconds since 1970-01-01 UTC.
         graph: the id of the graph that wrote it.
+        values: the cells, as their channels hold them; absent where empty.
+        versions: channel -> version.
+        seen: node -> channel -> version that the node has run with.
+        next: the nodes that run next, as stored for listings.
         version_floor: the highest version that any checkpoint of the thread uses, so that
             new versions never collide with those of another branch.
         head: the newest checkpoint of its thread and namespace, maybe itself.
-        claim: an unfinished run on top of it.
-        next: the stored projection of what runs next, for listing.
+        claim: that of an unfinished run on top of it.
         deltas: as in `NewCheckpoint`; their values are in `values`.
     """
 

@@ -1,13 +1,13 @@
-"""Shared: where a stored value names the row that holds it, instead of holding it itself."""
+"""Shared: a stored value that names the row with its contents instead of holding them."""
 
 import msgspec
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """The place of a value that several stored rows hold; see `codec/sharing.py`.
+    """A reference to a value that several stored rows have in common; see `codec/sharing.py`.
 
     Attributes:
-        name: of its row, among the blobs of the checkpoint beside which this stands.
+        name: of the value's row, among the blobs of the same checkpoint.
     """
 
     name: str

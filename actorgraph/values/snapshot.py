@@ -1,23 +1,25 @@
-"""What a caller sees of a thread: StateSnapshot and its tasks."""
+"""StateSnapshot: the state of a thread as callers get it."""
 
 from typing import Any, NamedTuple
 
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.run import Path
+from actorgraph.values.run import TaskPath
 
 
 class PregelTask(NamedTuple):
-    """One task of the superstep that comes next, with what is known of it.
+    """One task of the next superstep, with its stored state.
 
     Attributes:
-        error: the text of what it raised. result: key -> what it wrote, once it has finished.
-        interrupts: the questions that it asked; in a live view only those that wait.
-        state: the config of its subgraph's state, or None.
+        path: its place in the superstep.
+        error: the text of its error, or None.
+        interrupts: its questions; in a live view only the open ones.
+        state: the config of its subgraph's state, with `subgraphs=True` its snapshot; or None.
+        result: key -> value that it wrote, once it has finished; else None.
     """
 
     id: str
     name: str
-    path: Path
+    path: TaskPath
     error: str | None = None
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None
@@ -30,9 +32,11 @@ class StateSnapshot(NamedTuple):
     Attributes:
         values: the state: a dict, or the bare value of a graph over one.
         next: the nodes that run next; () at the end.
-        config: addresses this checkpoint. parent_config: its parent, or None.
-        metadata: source, step, parents, run_id, writes, and what the caller declared.
+        config: addresses this checkpoint.
+        metadata: source, step, parents, run_id, writes, and the caller's own.
         created_at: ISO 8601 UTC.
+        parent_config: addresses its parent, or None.
+        tasks: the tasks of the next superstep.
         interrupts: the questions of all tasks.
     """
 
@@ -57,13 +61,13 @@ class StateSnapshot(NamedTuple):
 
     @property
     def failed_node(self) -> str | None:
-        """The node that the thread failed at: `retry()` runs it again. None if none did."""
+        """The node at which the thread failed: `retry()` runs it again. None if none failed."""
         failed = self._failed
         return failed.name if failed else None
 
     @property
     def error(self) -> str | None:
-        """What the failed node raised, as text; None if none failed."""
+        """The text of the failed node's error; None if none failed."""
         failed = self._failed
         return failed.error if failed else None
 
@@ -74,13 +78,13 @@ class StateSnapshot(NamedTuple):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether all tasks have finished and what they wrote can't be folded together.
+        """Whether all tasks have finished but their writes conflict.
 
         Going on fails in the same way; `retry()` runs the tasks again, `update_state()` as one
-        of them goes on with that one's update alone.
+        of them goes on with its update alone.
         """
         done = any(task.result is not None for task in self.tasks)
-        waits = len(self.next) == len(self.tasks)  # else those that have finished are left out
+        waits = len(self.next) == len(self.tasks)  # else `next` leaves out the finished tasks
         return done and waits and all(task.error is not None for task in self.tasks)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What has made a checkpoint, and where one stands, as values of their own."""
+"""CheckpointSource and CheckpointConfig: a checkpoint's source and its address."""
 
 from enum import StrEnum
 from typing import Any, Self
@@ -7,7 +7,7 @@ import msgspec
 
 
 class CheckpointSource(StrEnum):
-    """What has made a checkpoint; its text is what is stored and shown."""
+    """The operation that made a checkpoint; its value is the stored text."""
 
     INPUT = "input"
     LOOP = "loop"
@@ -16,15 +16,15 @@ class CheckpointSource(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> "CheckpointSource | None":
-        """The source that a text names; None if it names none."""
+        """Parse the stored text; None if it is unknown."""
         return next((source for source in cls if source.value == text), None)
 
 
 class CheckpointConfig(msgspec.Struct, frozen=True):
-    """Where a checkpoint stands.
+    """The address of a checkpoint.
 
     Attributes:
-        checkpoint_id: None means the newest.
+        checkpoint_id: None for the newest.
         namespace: "" for the thread's own graph.
     """
 
@@ -34,12 +34,12 @@ class CheckpointConfig(msgspec.Struct, frozen=True):
 
     @classmethod
     def latest(cls, thread_id: str) -> Self:
-        """The newest checkpoint of a thread's own graph."""
+        """Address the newest checkpoint of a thread's own graph."""
         return cls(thread_id)
 
     @property
     def config(self) -> dict[str, Any]:
-        """What graphs and savers take as their config."""
+        """The address as a config for graphs and savers."""
         place = {"thread_id": self.thread_id, "checkpoint_ns": self.namespace}
         if self.checkpoint_id is not None:
             place["checkpoint_id"] = self.checkpoint_id

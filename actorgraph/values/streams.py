@@ -1,6 +1,6 @@
-"""What readers of a stream get: the parts of each mode, and what their payloads hold.
+"""The chunks of each stream mode and their payloads, as readers get them.
 
-A chunk travels as an `Item`, `(namespace, mode, chunk)`; the reader's options decide whether it
+A chunk is a `StreamItem`, `(namespace, mode, chunk)`; the reader's options decide whether it
 arrives bare, as a pair, as a triple, or, with `version="v2"`, as one of the dicts below.
 """
 
@@ -10,22 +10,27 @@ from typing import Any, Literal, NotRequired, TypedDict
 from actorgraph.values.commands import Interrupt
 
 Namespace = tuple[str, ...]
-"""Where a chunk comes from: () for the run itself, one `node:task id` per level below it."""
+"""The run that a chunk is from: () for the root run, one `node:task id` per level below it."""
 
-Item = tuple[Namespace, str, Any]
+StreamItem = tuple[Namespace, str, Any]
 """`(namespace, mode, chunk)`."""
 
 StreamWriter = Callable[[Any], None]
 """Sends its argument to the readers of `stream_mode="custom"`."""
 
 WhenFull = Literal["block", "drop_oldest", "close"]
-"""What a full buffer does: see `astream(when_full=)`."""
+"""The policy of a full buffer: see `astream(when_full=)`."""
 
 StreamVersion = Literal["v1", "v2"]
 
 
 class TaskPayload(TypedDict):
-    """A task starts. `metadata` is the node's own, and absent where it has none."""
+    """A task starts.
+
+    Keys:
+        triggers: the channels that made it due.
+        metadata: the caller's and the node's; absent if empty.
+    """
 
     id: str
     name: str
@@ -37,9 +42,10 @@ class TaskPayload(TypedDict):
 class TaskResultPayload(TypedDict):
     """A task has ended.
 
-    `error` is the text of what it raised, or None. `interrupts` are its open questions, each
-    `{"value": ..., "id": ...}`. `result` is key -> what it wrote; where it wrote a key several
-    times, `{"$writes": [...]}`.
+    Keys:
+        error: the text of its error, or None.
+        interrupts: its open questions, `{"value": ..., "id": ...}` each.
+        result: key -> value that it wrote; `{"$writes": [...]}` for several writes to one key.
     """
 
     id: str
@@ -50,7 +56,13 @@ class TaskResultPayload(TypedDict):
 
 
 class CheckpointTask(TypedDict):
-    """A task that follows a checkpoint; `error` or `result` once it has ended."""
+    """A task that follows a checkpoint.
+
+    Keys:
+        error: the text of its error, once it has failed.
+        result: as in `TaskResultPayload`, once it has finished.
+        state: the config of its subgraph's state, or None.
+    """
 
     id: str
     name: str
@@ -61,7 +73,12 @@ class CheckpointTask(TypedDict):
 
 
 class CheckpointPayload(TypedDict):
-    """A checkpoint, as `get_state` would show it. `next` names the nodes that run next."""
+    """A checkpoint, as `get_state` would show it.
+
+    Keys:
+        next: the nodes that run next.
+        tasks: those of the next superstep.
+    """
 
     config: dict[str, Any] | None
     metadata: dict[str, Any]
@@ -72,7 +89,7 @@ class CheckpointPayload(TypedDict):
 
 
 class DebugPayload(TypedDict):
-    """A `tasks` or `checkpoints` payload with its superstep and its moment, ISO 8601 UTC."""
+    """A `tasks` or `checkpoints` payload with its superstep and its time, ISO 8601 UTC."""
 
     step: int
     timestamp: str
@@ -81,7 +98,7 @@ class DebugPayload(TypedDict):
 
 
 class ValuesStreamPart(TypedDict):
-    """The state after a superstep that changed it; `interrupts` are the questions that wait."""
+    """The output after a superstep that changed it, and the open questions."""
 
     type: Literal["values"]
     ns: Namespace
@@ -90,7 +107,7 @@ class ValuesStreamPart(TypedDict):
 
 
 class UpdatesStreamPart(TypedDict):
-    """`{node: what it returned}`, or `{"__interrupt__": (...)}`."""
+    """`{node: update}`, or `{"__interrupt__": (...)}`."""
 
     type: Literal["updates"]
     ns: Namespace
@@ -106,7 +123,7 @@ class MessagesStreamPart(TypedDict):
 
 
 class CustomStreamPart(TypedDict):
-    """What a node gave to its stream writer."""
+    """A value that a node sent with its stream writer."""
 
     type: Literal["custom"]
     ns: Namespace
@@ -130,7 +147,7 @@ class TasksStreamPart(TypedDict):
 
 
 class DebugStreamPart(TypedDict):
-    """A checkpoint or a task, with its superstep and its moment."""
+    """A checkpoint or a task, with its superstep and its time."""
 
     type: Literal["debug"]
     ns: Namespace
@@ -155,9 +172,9 @@ StreamPart = (
     | DebugStreamPart
     | ToolsStreamPart
 )
-"""Every chunk under `version="v2"`; `part["type"]` tells which it is."""
+"""Every chunk under `version="v2"`; `part["type"]` is its mode."""
 
 
 def namespace_of(text: str) -> Namespace:
-    """A checkpoint namespace, `a:1|b:2`, as the tuple that chunks carry."""
+    """Split a checkpoint namespace, `a:1|b:2`, into the tuple that chunks carry."""
     return tuple(text.split("|")) if text else ()

@@ -1,11 +1,11 @@
-"""Where a resume begins: at a thread's newest checkpoint, or at one of the older ones."""
+"""ResumeTarget: the checkpoint at which a resume begins."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeTarget:
-    """A place on a thread: `Latest`, or `ResumeTarget.checkpoint(id)`.
+    """A checkpoint to resume at: `Latest`, or `ResumeTarget.checkpoint(id)`.
 
     Attributes:
         checkpoint_id: the checkpoint's id as text; None for the newest one.
@@ -15,12 +15,12 @@ class ResumeTarget:
 
     @classmethod
     def latest(cls) -> "ResumeTarget":
-        """The newest checkpoint."""
+        """Return `Latest`: the thread's newest checkpoint."""
         return Latest
 
     @classmethod
     def checkpoint(cls, checkpoint_id: str) -> "ResumeTarget":
-        """The checkpoint of this id: a branch, unless it is the newest."""
+        """Resume at the checkpoint with this id; it makes a branch unless it is the newest."""
         return cls(checkpoint_id)
 
 

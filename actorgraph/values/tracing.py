@@ -1,8 +1,4 @@
-"""TracePolicy: what a tracer is to record of a node instead of its whole input and output.
-
-The spans that this library makes hold no values. The policy is kept with the node, as
-`NodePlan.trace`, for an exporter that records them; the run and its streams show everything.
-"""
+"""TracePolicy: how an exporter of traces records a node's inputs and outputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,23 +7,26 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePolicy:
-    """What to record of a node's calls. It never changes what the node gets or returns.
+    """The values to record of a node's calls. It never changes the node's inputs and outputs.
 
-    Not a way to hide secrets: a function that raises leaves the value as it is.
+    The spans that this library makes hold no values. The policy is kept as `NodePlan.trace`, for
+    an exporter that records them; the run and its streams show everything. It can't hide secrets:
+    if a function raises, the real value is recorded.
 
     Attributes:
-        process_inputs, process_outputs: make the recorded value of the real one; None for as is.
+        process_inputs: makes the recorded input of the real one; None records the real one.
+        process_outputs: the same for outputs.
     """
 
     process_inputs: Callable[[Any], Any] | None = None
     process_outputs: Callable[[Any], Any] | None = None
 
     def recorded_input(self, value: Any) -> Any:
-        """What is to be recorded of an input."""
+        """Make the value to record of an input."""
         return _made(self.process_inputs, value)
 
     def recorded_output(self, value: Any) -> Any:
-        """What is to be recorded of an output."""
+        """Make the value to record of an output."""
         return _made(self.process_outputs, value)
 
 
@@ -42,5 +41,5 @@ def _made(process: Callable[[Any], Any] | None, value: Any) -> Any:
         return value
     try:
         return process(value)
-    except Exception:  # noqa: BLE001 - it is the user's, and must not break what is traced
+    except Exception:  # noqa: BLE001 - a user's function, which must not break the traced run
         return value

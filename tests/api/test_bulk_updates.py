@@ -133,5 +133,5 @@ class TestBulk:
         """
         A thing that is no update is named in the error.
         """
-        with pytest.raises(ValueError, match="is no update"):
+        with pytest.raises(ValueError, match="Expected an update, got 3"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [[3]])

@@ -193,7 +193,7 @@ class TestWhoseItIs:
         graph = ab(saver)
         await graph.ainvoke({}, at())
 
-        with pytest.raises(InvalidUpdateError, match="'nonsense' is no task's id"):
+        with pytest.raises(InvalidUpdateError, match="must be the id of a task, got 'nonsense'"):
             await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
 
     @pytest.mark.promise("S154")

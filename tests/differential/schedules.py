@@ -25,7 +25,7 @@ from actorgraph.values.run import (
     Failed,
     Finish,
     Interrupted,
-    Outcome,
+    RunOutcome,
     StartTask,
     Succeeded,
     Task,
@@ -93,7 +93,7 @@ class Chance:
         self.pauses = bool(self.seed % 2)
 
 
-def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> Outcome:
+def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> RunOutcome:
     """One run in one random order of completion."""
     state = RunState(graph.plan, RunPolicy(recursion_limit=limit), ticking(), has_saver=False)
     running: list[tuple[Task, Any]] = []
@@ -147,7 +147,7 @@ def returned_by(graph: Graph, task: Task, spec: Spec, seen: Any, chance: Chance)
             raise AssertionError(other)
 
 
-def ending(outcome: Outcome) -> Any:
+def ending(outcome: RunOutcome) -> Any:
     """What is compared: the values with the questions, or the kind of the error."""
     match outcome:
         case Succeeded(values):

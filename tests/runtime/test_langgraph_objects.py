@@ -271,7 +271,7 @@ class TestAgents:
 
         graph = graph_of(by_hand)
 
-        with pytest.raises(InvalidUpdateError, match=r"returned what a graph .* asks: 'one\?'"):
+        with pytest.raises(InvalidUpdateError, match=r"returned an interrupt of .* graph: 'one\?'"):
             await graph.ainvoke({"log": []}, at())
         assert (await graph.aget_state(at())).next == ("n",)
 
@@ -352,9 +352,11 @@ def test_each_class_that_both_have_is_decided():
 
     assert both - shown == {type(thing).__name__ for thing in given}
     for thing in given:
-        assert type(own(thing)).__module__.startswith("actorgraph")
-    assert own(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [Send("n", 1)]
-    assert own(their_types.Overwrite([1])) == Overwrite([1])
+        assert type(from_langgraph(thing)).__module__.startswith("actorgraph")
+    assert from_langgraph(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [
+        Send("n", 1)
+    ]
+    assert from_langgraph(their_types.Overwrite([1])) == Overwrite([1])
 
 
 def test_nothing_imports_langgraph():

@@ -9,7 +9,7 @@ from actorgraph.errors import ConflictError, StorageError, StorageFullError
 from actorgraph.runtime.persistence import PersistenceActor, Receipts
 from actorgraph.savers.judge import one_by_one
 from actorgraph.testing import FaultPlan, FaultySaver
-from actorgraph.values.commits import Claim, Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Claim, Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.run import Saved, SaveFailed
 
 RUN = b"r" * 16
@@ -101,12 +101,12 @@ class TestInOneBatch:
         """
         seen: list[int] = []
 
-        def store(request: Request) -> Outcome:
+        def store(request: Request) -> CommitOutcome:
             assert isinstance(request, Commit)
             if request.number == 0:
                 return Refused(error)
             seen.append(request.number)
-            return Stored()
+            return Committed()
 
         batch = [commit(number=1), commit(number=0), commit("a:1", number=2)]
         one_by_one([*batch, commit(run=b"x" * 16, number=3)], store)

@@ -17,7 +17,7 @@ from actorgraph.runtime.persistence import PersistenceActor, Receipts
 from actorgraph.runtime.system import leases
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.testing import GatedSaver
-from actorgraph.values.commits import Claim, Commit, Stored
+from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
 from tests.support.every_saver import stored_in
@@ -122,7 +122,7 @@ class TestOrder:
                 while not answers:
                     await checkpoint()
 
-        assert (waited, renewed) == ([], [Stored()])
+        assert (waited, renewed) == ([], [Committed()])
         assert isinstance(answers[0], Saved)
 
 

@@ -286,13 +286,13 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("policy", "text"),
         [
-            ("often", "'often' as its retry_policy"),
-            ([AT_ONCE, 3], "3 as its retry_policy"),
-            (AT_ONCE._replace(max_attempts=0), "less than one attempt"),
+            ("often", "or a list of them, got 'often'"),
+            ([AT_ONCE, 3], "or a list of them, got 3"),
+            (AT_ONCE._replace(max_attempts=0), "max_attempts < 1"),
             (AT_ONCE._replace(initial_interval=-1), "negative number"),
-            (AT_ONCE._replace(retry_on="ValueError"), "retried on 'ValueError'"),
-            (AT_ONCE._replace(retry_on=[ValueError, 3]), "to be retried on"),
-            (AT_ONCE._replace(retry_on=str), "no class of errors"),
+            (AT_ONCE._replace(retry_on="ValueError"), "invalid retry_on 'ValueError'"),
+            (AT_ONCE._replace(retry_on=[ValueError, 3]), "invalid retry_on"),
+            (AT_ONCE._replace(retry_on=str), "must be a subclass of Exception"),
         ],
     )
     def test_a_policy_that_makes_no_sense(self, policy, text):

@@ -59,7 +59,7 @@ class TestOtherVersions:
                 told = await kinds(taken.events())
             await system.recover()
 
-            assert (row.status, row.attempts, row.owner) == ("pending", 0, NOBODY)
+            assert (row.status, row.attempts, row.owner) == ("pending", 0, NO_OWNER)
             assert (misfits, system.statistics().misfits) == (1, 0)
             assert shown.reason == again.reason
             assert shown.reason.startswith("waits for a process that can go on with it")

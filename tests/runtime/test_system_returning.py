@@ -28,7 +28,7 @@ class Forgetful(InMemorySaver):
 
     loses = False
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         lost = [self.loses and isinstance(request, StoreEvents) for request in batch]
         kept = [request for request, gone in zip(batch, lost, strict=True) if not gone]
         outcomes = iter(super().commit_now(kept))

@@ -9,7 +9,7 @@ from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 
 class Unsynced(Files):
@@ -37,7 +37,7 @@ class Direct:
         release_folder(self.folder)
         self.pool.shutdown()
 
-    def commit(self, *batch: Request) -> list[Outcome]:
+    def commit(self, *batch: Request) -> list[CommitOutcome]:
         """The outcomes of a batch."""
         return run_batch(self.folder, self.files, self.pool, batch)
 

@@ -55,7 +55,7 @@ class LogSaver:
         self._memory = MemoryBackend()
         self._memory.commit_now(self.log)
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         self.log += batch
         return self._memory.commit_now(batch)
 

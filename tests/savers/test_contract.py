@@ -11,12 +11,12 @@ from actorgraph.values.commits import (
     CheckpointRow,
     Claim,
     Commit,
+    Committed,
     DeleteThread,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Refused,
-    Stored,
 )
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
@@ -92,7 +92,7 @@ class TestClaims:
             ]
         )
 
-        assert [isinstance(o, Stored) for o in outcomes] == [True, True, False, False, True]
+        assert [isinstance(o, Committed) for o in outcomes] == [True, True, False, False, True]
         assert isinstance(outcomes[2].error, ConflictError)
         assert "moved on" in str(outcomes[3].error)
         assert (await load(port)).checkpoint.row.id == ident(2)
@@ -150,7 +150,7 @@ class TestEpochs:
         outcomes = await port.commit([DeleteThread("t"), save(RUN, 1, point(2, 1))])
         loaded = await load(port)
 
-        assert isinstance(outcomes[0], Stored)
+        assert isinstance(outcomes[0], Committed)
         assert "deleted" in str(outcomes[1].error)
         assert (loaded.checkpoint, loaded.head, loaded.epoch) == (None, None, 2)
 
@@ -162,7 +162,7 @@ class TestEpochs:
 
         (outcome,) = await port.commit([claim(OTHER, None, point(9), epoch=2)])
 
-        assert isinstance(outcome, Stored)
+        assert isinstance(outcome, Committed)
         assert (await load(port)).checkpoint.row.id == ident(9)
 
     async def test_everything_of_the_thread_goes(self, port):
@@ -276,5 +276,5 @@ async def test_a_commit_from_outside_runs_is_not_held_up_by_claims(port):
 
     (outcome,) = await port.commit([commit])
 
-    assert isinstance(outcome, Stored)
+    assert isinstance(outcome, Committed)
     assert (await load(port)).checkpoint.row.run is None

@@ -14,7 +14,7 @@ from actorgraph import Command, FormatVersionError
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver
-from actorgraph.values.commits import CheckpointRow, Commit, ListCheckpoints, Outcome, Request
+from actorgraph.values.commits import CheckpointRow, Commit, CommitOutcome, ListCheckpoints, Request
 from tests.codec.test_formats import ALL, text_of
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, NAMED, go_on, run_through
@@ -36,7 +36,7 @@ class Changing(GatedSaver):
         super().__init__(inner, is_open=True)
         self._change = change
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Change the checkpoints of each commit, and store it."""
         return await super().commit(
             [

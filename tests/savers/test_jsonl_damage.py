@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import StorageError
 from actorgraph.savers.jsonl.index import load
-from actorgraph.values.commits import Commit, ListCheckpoints, LoadCheckpoint, Refused, Stored
+from actorgraph.values.commits import Commit, Committed, ListCheckpoints, LoadCheckpoint, Refused
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
 
@@ -28,7 +28,7 @@ def path(tmp_path):
     """The file of a thread with some checkpoints, a line each."""
     with Direct(tmp_path / "threads") as direct:
         for number in range(1, COUNT + 1):
-            assert isinstance(direct.commit(put(number))[0], Stored)
+            assert isinstance(direct.commit(put(number))[0], Committed)
     return tmp_path / "threads" / "t.jsonl"
 
 
@@ -57,7 +57,7 @@ def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
             assert direct.ask(LoadCheckpoint("t")).head == ident(kept)
             assert direct.ask(LoadCheckpoint("t", "", ident(1))).checkpoint.row.id == ident(1)
             assert path.stat().st_size == size
-            assert isinstance(direct.commit(put(kept + 1))[0], Stored)
+            assert isinstance(direct.commit(put(kept + 1))[0], Committed)
             assert rows(listed(direct)) == [kept + 1, *before]
         with Direct(path.parent) as direct:
             assert rows(listed(direct)) == [kept + 1, *before]
@@ -78,7 +78,7 @@ def test_a_cut_of_what_was_acknowledged_is_told(path):
     path.write_bytes(whole[:-1])
     with Direct(path.parent) as direct:
         assert rows(listed(direct)) == NEWEST_FIRST
-        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Committed)
 
 
 def test_a_file_without_marks_is_read(path):
@@ -98,7 +98,7 @@ def test_torn_marks_say_nothing(path):
     marks.write_bytes(bytes([marks.read_bytes()[0] ^ 1]) + marks.read_bytes()[1:-5])
     with Direct(path.parent) as direct:
         assert rows(listed(direct)) == NEWEST_FIRST
-        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Committed)
     path.write_bytes(path.read_bytes()[:100])
     with Direct(path.parent) as direct:
         assert "acknowledged" in str(listed(direct))
@@ -145,7 +145,7 @@ def test_damage_refuses_the_thread_and_no_other(path):
         assert isinstance(refused, Refused)
         assert "line 3 of" in str(refused.error)
         assert "line 3 of" in str(listed(direct))
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, Committed)
         assert rows(direct.ask(ListCheckpoints("u"))) == [1]
 
 

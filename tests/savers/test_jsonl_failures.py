@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from actorgraph import JsonlSaver
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
-from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
+from actorgraph.values.commits import Commit, Committed, ListCheckpoints, Refused
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import RUN, claim, ident, point, save
@@ -103,7 +103,7 @@ def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folde
             assert isinstance(outcome.error, StorageFullError)
 
         assert {path: path.read_bytes() for path in folder.glob("*.jsonl")} == before
-        assert all(isinstance(o, Stored) for o in direct.commit(put(2), put(2, "u")))
+        assert all(isinstance(o, Committed) for o in direct.commit(put(2), put(2, "u")))
         assert (listed(direct), listed(direct, "u")) == ([2, 1], [2, 1])
 
 
@@ -123,7 +123,7 @@ def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
     with Direct(folder) as direct:
         assert listed(direct) in ([1], [2, 1])
         number = len(listed(direct)) + 1
-        assert isinstance(direct.commit(put(number))[0], Stored)
+        assert isinstance(direct.commit(put(number))[0], Committed)
 
 
 def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
@@ -134,7 +134,7 @@ def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
     with Direct(folder) as direct:
         outcomes = direct.commit(claim(RUN, None, point(1)), bad, save(RUN, 1), put(1, "u"))
 
-    assert [isinstance(o, Stored) for o in outcomes] == [True, False, False, True]
+    assert [isinstance(o, Committed) for o in outcomes] == [True, False, False, True]
     assert outcomes[1] == outcomes[2]
 
 

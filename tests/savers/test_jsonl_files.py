@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from actorgraph import Codec, InMemorySaver, JsonlSaver, SerializationError, StorageError
 from actorgraph.errors import InvalidConfigError, StorageBusyError
 from actorgraph.savers.jsonl.names import file_name
-from actorgraph.values.commits import BlobRow, Commit, ListCheckpoints, Stored
+from actorgraph.values.commits import BlobRow, Commit, Committed, ListCheckpoints
 from actorgraph.values.ids import as_text
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
@@ -216,7 +216,7 @@ class TestNames:
             for number, thread_id in enumerate(IDS, 1):
                 row = point(number, run=None)
                 commit = Commit(thread_id, "", None, 0, 0, None, checkpoints=(row,))
-                assert isinstance(direct.commit(commit)[0], Stored)
+                assert isinstance(direct.commit(commit)[0], Committed)
         with Direct(folder) as direct:
             found = [rows(direct.ask(ListCheckpoints(thread_id))) for thread_id in IDS]
             assert sorted(direct.folder.threads()) == sorted(IDS)

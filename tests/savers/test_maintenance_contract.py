@@ -10,10 +10,10 @@ from actorgraph.values.commits import (
     CheckpointRow,
     Claim,
     Commit,
+    Committed,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
-    Stored,
 )
 from actorgraph.values.ids import GREGORIAN_OFFSET, uuid6
 from actorgraph.values.retention import (
@@ -123,7 +123,7 @@ class TestExpiring:
 
         (done,) = await port.commit([Expire("t", before * 1_000_000, count)])
 
-        assert done == Stored(removed=5 - len(left))
+        assert done == Committed(removed=5 - len(left))
         assert await seconds(port, oldest_first=True) == left
 
     @pytest.mark.promise("S198", "S124")
@@ -173,7 +173,7 @@ class TestSweeping:
 
         first, second = await port.commit([Sweep("t"), Sweep("t")])
 
-        assert (first, second) == (Stored(freed=1), Stored())
+        assert (first, second) == (Committed(freed=1), Committed())
         after = await port.query(
             [LoadCheckpoint("t", "", ident(s), ancestors=True) for s in (1, 2, 3)]
         )
@@ -188,7 +188,7 @@ class TestSweeping:
         )
         await port.commit([claim])
 
-        assert await port.commit([Sweep("t")]) == [Stored()]
+        assert await port.commit([Sweep("t")]) == [Committed()]
 
     async def test_vacuum_forgets_deleted_threads_alone(self, port):
         """
@@ -201,7 +201,7 @@ class TestSweeping:
         late = Commit("gone", "", RUN, 1, 2, ident(1), checkpoints=(row(2, 1),))
         (refused,) = await port.commit([late])
 
-        assert done == Stored()
+        assert done == Committed()
         assert "taken over" in str(refused.error)
         assert await port.query([ListThreads()]) == [["t"]]
         assert await seconds(port) == [2, 1]
@@ -227,7 +227,7 @@ class TestHoldingWhole:
         after = (await port.query([LoadCheckpoint("t", "", ancestors=True)]))[0].checkpoint
         record = decode_record(after.row.record)
 
-        assert outcomes == [Stored(), Stored(), Stored(), Stored(removed=2)]
+        assert outcomes == [Committed(), Committed(), Committed(), Committed(removed=2)]
         assert after.blobs == {"x": b"whole"}
         assert (record.deltas, record.blobs, record.folds) == ({}, ["x"], True)
         assert record.channel_versions == decode_record(before.row.record).channel_versions
@@ -245,7 +245,7 @@ class TestHoldingWhole:
         await port.commit([put(row(1), *siblings)])
 
         held = [HoldWhole("t", "", ident(n), {"x": b"of %d" % n}) for n in (2, 3)]
-        assert await port.commit([*held, held[0]]) == [Stored()] * 3
+        assert await port.commit([*held, held[0]]) == [Committed()] * 3
         queries = [LoadCheckpoint("t", "", ident(n)) for n in (2, 3)]
         found = await port.query(queries)
         assert [f.checkpoint.blobs for f in found] == [{"x": b"of 2"}, {"x": b"of 3"}]

@@ -17,7 +17,7 @@ import pytest
 
 from actorgraph import ActorSystem, Command, PostgresSaver
 from actorgraph.savers.postgres import queries, removals, shapes, statements, system_statements
-from actorgraph.values.commits import Claim, Commit, Stored
+from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
     EventRow,
     ListRuns,
@@ -178,7 +178,7 @@ async def rarely(saver) -> None:
         SealRun(b"\1" * 16, "open", None, (event,)),
     ]
     for request in (*claims, *owned):
-        assert isinstance((await saver.commit([request]))[0], Stored)
+        assert isinstance((await saver.commit([request]))[0], Committed)
 
 
 def listed(*modules: ModuleType) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.savers.memory import MemoryBackend
 from actorgraph.testing.conformance import CHECKS, check_saver
-from actorgraph.values.commits import Stored
+from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteThread
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
 
@@ -68,7 +68,7 @@ class Forgetful(LogSaver):
     async def commit(self, batch):
         kept = [request for request in batch if not isinstance(request, DeleteThread)]
         outcomes = iter(await super().commit(kept))
-        return [Stored() if isinstance(r, DeleteThread) else next(outcomes) for r in batch]
+        return [Committed() if isinstance(r, DeleteThread) else next(outcomes) for r in batch]
 
 
 async def test_a_broken_saver_is_found_out():

@@ -31,7 +31,7 @@ from actorgraph.values.run import (
     Finish,
     LedgerEntry,
     NewCheckpoint,
-    Outcome,
+    RunOutcome,
     Save,
     Saved,
     SaveFailed,
@@ -43,7 +43,7 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
-from actorgraph.values.streams import Item
+from actorgraph.values.streams import StreamItem
 
 E = TypeVar("E", bound=Effect)
 
@@ -194,8 +194,8 @@ class Script:
         self.running: dict[str, Task] = {}
         self.given: list[tuple[str, Any]] = []
         self.sent: list[Save] = []
-        self.chunks: list[Item] = []
-        self.finishes: list[Outcome] = []
+        self.chunks: list[StreamItem] = []
+        self.finishes: list[RunOutcome] = []
 
     def begin(self, given: Any, *, at: int = -1) -> list[Effect]:
         """Start the run on the thread's newest checkpoint, or another one."""
@@ -277,7 +277,7 @@ class Script:
             self.event(TaskSucceeded(result))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """How the run ended. It ends one way, however often it says so."""
         outcome, *again = self.finishes
         assert all(other is outcome for other in again)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actorgraph.channels import AnyValue, EphemeralValue
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes, path_key
 from actorgraph.values.commands import Send
@@ -34,12 +34,12 @@ def diamond() -> Plan:
 def fresh(plan: Plan | None = None) -> RunState:
     """A state into which the input {"text": "x"} has just been moved."""
     state = RunState(plan or diamond(), RunPolicy(), Store().mint, has_saver=True)
-    apply(state, [Ran("__input__", (), ((START, {}),))])
-    apply(state, [Ran(START, (START,), (("text", "x"), ("branch:to:a", None)))])
+    apply(state, [TaskWrites("__input__", (), ((START, {}),))])
+    apply(state, [TaskWrites(START, (START,), (("text", "x"), ("branch:to:a", None)))])
     return state
 
 
-A = Ran("a", ("branch:to:a",), (("text", "y"), ("branch:to:b", None), ("branch:to:c", None)))
+A = TaskWrites("a", ("branch:to:a",), (("text", "y"), ("branch:to:b", None), ("branch:to:c", None)))
 
 
 class TestVersions:
@@ -67,7 +67,7 @@ class TestVersions:
         """
         state = fresh()
         old = state.versions["branch:to:a"]
-        apply(state, [Ran("a", ("branch:to:a",), (("branch:to:a", None),))])
+        apply(state, [TaskWrites("a", ("branch:to:a",), (("branch:to:a", None),))])
 
         assert state.seen["a"] == {"branch:to:a": old}
         assert state.versions["branch:to:a"] == old + 1
@@ -94,7 +94,7 @@ class TestVersions:
         """
         state = fresh()
         before = state.versions["branch:to:a"]
-        changed = apply(state, [Ran("a", ("branch:to:a",), (("text", "y"),))])
+        changed = apply(state, [TaskWrites("a", ("branch:to:a",), (("text", "y"),))])
 
         assert changed == {"text"}
         assert state.versions["branch:to:a"] == before + 1
@@ -108,10 +108,10 @@ class TestVersions:
         Versions rise with changes, not with supersteps.
         """
         state = fresh()
-        apply(state, [Ran("a", ("branch:to:a",), ())])
+        apply(state, [TaskWrites("a", ("branch:to:a",), ())])
         before = (dict(state.versions), state.max_version, set(state.dirty))
 
-        assert apply(state, [Ran("a", ("branch:to:a",), ())]) == set()
+        assert apply(state, [TaskWrites("a", ("branch:to:a",), ())]) == set()
         assert (state.versions, state.max_version, state.dirty) == before
 
     @pytest.mark.promise("S056", "S057", "S059", "C20")
@@ -159,9 +159,9 @@ class TestAging:
         A written ephemeral is there in the next superstep and gone in the one after.
         """
         state = fresh()
-        apply(state, [Ran("a", ("branch:to:a",), ((cell, 1), ("branch:to:b", None)))])
+        apply(state, [TaskWrites("a", ("branch:to:a",), ((cell, 1), ("branch:to:b", None)))])
         assert state.read(cell) == 1
-        apply(state, [Ran("b", ("branch:to:b",), ())])
+        apply(state, [TaskWrites("b", ("branch:to:b",), ())])
 
         assert cell not in state.values
 
@@ -172,8 +172,8 @@ class TestAging:
         An input or a Command's update clears no ephemeral, so pending tasks stay.
         """
         state = fresh()
-        apply(state, [Ran("__input__", (), (("flash", 1), ("any", 1)))])
-        apply(state, [Ran("__input__", (), (("text", "new"),))])
+        apply(state, [TaskWrites("__input__", (), (("flash", 1), ("any", 1)))])
+        apply(state, [TaskWrites("__input__", (), (("text", "new"),))])
 
         assert cell in state.values
         assert names_of(due_tasks(state, None)) == ["a"]
@@ -187,8 +187,8 @@ class TestJoins:
         state = fresh()
         apply(state, [A])
         b, c = (state.plan.nodes[n].targets for n in "bc")
-        assert due_tasks(state, apply(state, [Ran("b", ("branch:to:b",), b)])) == []
-        changed = apply(state, [Ran("c", ("branch:to:c",), c)])
+        assert due_tasks(state, apply(state, [TaskWrites("b", ("branch:to:b",), b)])) == []
+        changed = apply(state, [TaskWrites("c", ("branch:to:c",), c)])
 
         assert names_of(due_tasks(state, changed)) == ["d"]
 
@@ -199,8 +199,8 @@ class TestJoins:
         """
         state = fresh()
         ((join, _),) = state.plan.nodes["b"].targets
-        apply(state, [Ran("b", (), ((join, "b"),)), Ran("c", (), ((join, "c"),))])
-        apply(state, [Ran("b", (), ((join, "b"),)), Ran("d", (join,), ())])
+        apply(state, [TaskWrites("b", (), ((join, "b"),)), TaskWrites("c", (), ((join, "c"),))])
+        apply(state, [TaskWrites("b", (), ((join, "b"),)), TaskWrites("d", (join,), ())])
 
         assert state.values[join] == {"b"}
         assert due_tasks(state, None) == []
@@ -265,10 +265,10 @@ class TestAllOrNothing:
         apply(state, [A])
         before = snapshot(state)
         ran = [
-            Ran("b", ("branch:to:b",), (("log", ["b"]), ("any", 1))),
-            Ran("c", ("branch:to:c",), (("log", ["c"]), ("flash", 1))),
+            TaskWrites("b", ("branch:to:b",), (("log", ["b"]), ("any", 1))),
+            TaskWrites("c", ("branch:to:c",), (("log", ["c"]), ("flash", 1))),
         ]
-        ran.insert(bad, Ran("d", (), (("text", "1"), ("text", "2"))))
+        ran.insert(bad, TaskWrites("d", (), (("text", "1"), ("text", "2"))))
 
         with pytest.raises(InvalidUpdateError, match="At key 'text'"):
             apply(state, ran)
@@ -298,7 +298,9 @@ class TestAllOrNothing:
         A write to a channel that the graph has no more is no part of the fold.
         """
         state = fresh()
-        changed = apply(state, [Ran("a", ("branch:to:a",), (("gone", 1), ("__resume__", 2)))])
+        changed = apply(
+            state, [TaskWrites("a", ("branch:to:a",), (("gone", 1), ("__resume__", 2)))]
+        )
 
         assert changed == set()
         assert not {"gone", "__resume__"} & (set(state.values) | set(state.versions))
@@ -315,7 +317,7 @@ WRITES = st.lists(
 )
 RAN = st.lists(
     st.builds(
-        lambda name, writes: Ran(name, (f"branch:to:{name}",), tuple(writes)),
+        lambda name, writes: TaskWrites(name, (f"branch:to:{name}",), tuple(writes)),
         st.sampled_from("abcd"),
         WRITES,
     ),
@@ -356,8 +358,8 @@ def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supers
     state = fresh()
     for ran in supersteps:
         due = {t.name: t.triggers for t in due_tasks(state, None)}
-        ready = [Ran(r.name, due[r.name], r.writes) for r in ran if due.get(r.name)]
-        others = [Ran(n, t, ()) for n, t in due.items() if n not in {r.name for r in ready}]
+        ready = [TaskWrites(r.name, due[r.name], r.writes) for r in ran if due.get(r.name)]
+        others = [TaskWrites(n, t, ()) for n, t in due.items() if n not in {r.name for r in ready}]
         try:
             changed = apply(state, [*ready, *others])
         except InvalidUpdateError:
@@ -385,6 +387,6 @@ def test_two_runs_of_one_graph_share_nothing():
     Reducers' first values belong to one run.
     """
     left: Any = fresh()
-    apply(left, [Ran("a", ("branch:to:a",), (("log", ["x"]),))])
+    apply(left, [TaskWrites("a", ("branch:to:a",), (("log", ["x"]),))])
 
     assert fresh().values["log"] == []

@@ -6,12 +6,12 @@ from actorgraph.errors import ConflictError
 from actorgraph.superstep.nesting import (
     TASK_KEY,
     Nested,
+    continues_stored,
     fixed_id,
-    goes_on,
     nested_namespace,
     nodes_of,
     saves_at_end,
-    stable,
+    stable_namespace,
 )
 from actorgraph.values.ids import TaskId, uuid6
 from actorgraph.values.policies import Durability
@@ -70,7 +70,7 @@ class TestNamespaces:
         The nodes of a namespace are its names without ids and numbers.
         """
         assert nodes_of(namespace) == nodes
-        assert nodes_of(stable(namespace)) == nodes
+        assert nodes_of(stable_namespace(namespace)) == nodes
 
 
 class TestTakingUp:
@@ -85,7 +85,7 @@ class TestTakingUp:
         """
         nested = Nested({"": "1"}, {}, stateful)
 
-        assert goes_on(nested, stored({"": under})) is expected
+        assert continues_stored(nested, stored({"": under})) is expected
 
     def test_a_stateful_graph_of_another_task(self):
         """
@@ -93,9 +93,9 @@ class TestTakingUp:
         """
         nested = Nested({"": "1"}, {}, stateful=True, task="b")
 
-        assert not goes_on(nested, stored({"": "1"}, "a"))
+        assert not continues_stored(nested, stored({"": "1"}, "a"))
         with pytest.raises(ConflictError):
-            goes_on(nested, stored({"": "1"}, "a", due=("node",)))
+            continues_stored(nested, stored({"": "1"}, "a", due=("node",)))
 
 
 class TestLeaving:

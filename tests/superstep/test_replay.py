@@ -233,7 +233,7 @@ class TestACommand:
         store, asked = old_question()
         run = Script(PAIR, SYNC, store=store)
 
-        with pytest.raises(UnknownInterruptError, match="asked 0000") as refused:
+        with pytest.raises(UnknownInterruptError, match="Unknown interrupt 0000") as refused:
             run.begin(Command(resume={"0" * 32: "x"}), at=AT)
         assert refused.value.pending_ids == (asked,)
 

@@ -8,7 +8,7 @@ from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNod
 from actorgraph.superstep import begin, pending
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.update import Updating
-from actorgraph.superstep.updates import checked, clears, supersteps_of, update_writes
+from actorgraph.superstep.updates import checked_updates, clears, supersteps_of, update_writes
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Save
@@ -36,7 +36,10 @@ def updated(store: Store, *updates: StateUpdate, at: int = -1) -> Save:
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
     work.fold(
-        [(u, update_writes(PAIR, u.node, u.values)) for u in checked(state, updates, strict=False)]
+        [
+            (u, update_writes(PAIR, u.node, u.values))
+            for u in checked_updates(state, updates, strict=False)
+        ]
     )
     return work.save()
 
@@ -95,7 +98,7 @@ class TestWhoseItIs:
         The input's node while nothing has run; nobody's where no single node wrote.
         LangGraph: F-G13, L75.
         """
-        (update,) = checked(state_at(store, at), [StateUpdate({})], strict=False)
+        (update,) = checked_updates(state_at(store, at), [StateUpdate({})], strict=False)
 
         assert (update.node and update.node.name, update.inferred) == (name, True)
 
@@ -115,7 +118,7 @@ class TestWhoseItIs:
         Unknown nodes, ids that are none, and mixtures. LangGraph: F-G17.
         """
         with pytest.raises(error):
-            checked(state_at(thread("b")), updates, strict=False)
+            checked_updates(state_at(thread("b")), updates, strict=False)
 
 
 class TestRows:
@@ -184,7 +187,7 @@ class TestRows:
             work.fold(
                 [
                     (u, update_writes(PAIR, u.node, u.values))
-                    for u in checked(state, [update], strict=False)
+                    for u in checked_updates(state, [update], strict=False)
                 ]
             )
         first, second = work.save().checkpoints

@@ -11,7 +11,7 @@ from actorgraph.api.operations.requests import ids_of, name_of
 from actorgraph.api.operations.wrapping import WrappedSaver
 from actorgraph.errors import CheckpointError
 from actorgraph.ports import Saver
-from actorgraph.values.commits import Commit, Outcome, Query, Request
+from actorgraph.values.commits import Commit, CommitOutcome, Query, Request
 
 RUNS_MAX = 100_000
 """Runs whose actor is kept in memory."""
@@ -81,7 +81,7 @@ class AuditedSaver(WrappedSaver):
         self.log.open()
         await self.saver.open()
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         # Flushed before the commit: after a crash there may be an entry without its save, but
         # never a save without its entry.

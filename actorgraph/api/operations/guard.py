@@ -10,8 +10,8 @@ from actorgraph.errors import AccessDeniedError
 from actorgraph.ports import Saver
 from actorgraph.values.commits import (
     Commit,
+    FilteredPage,
     ListCheckpoints,
-    PageOfSome,
     Query,
     Request,
     StoredCheckpoint,
@@ -93,7 +93,7 @@ class GuardedSaver(WrappedSaver):
         if isinstance(query, ListCheckpoints) and query.thread_id is None:
             rows: list[StoredCheckpoint] = answer
             may = {t: self._may(t, "list") for t in {row.thread_id for row in rows}}
-            return PageOfSome((row for row in rows if may[row.thread_id]), rows)
+            return FilteredPage((row for row in rows if may[row.thread_id]), rows)
         return answer
 
     @property

@@ -8,7 +8,7 @@ from actorgraph.api.operations.wrapping import WrappedSaver
 from actorgraph.errors import CheckpointSizeError, InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
-from actorgraph.values.commits import Outcome, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Refused, Request
 
 
 class LimitedSaver(WrappedSaver):
@@ -44,14 +44,14 @@ class LimitedSaver(WrappedSaver):
         self.max_bytes = max_bytes
         self.warn_bytes = warn_bytes
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         refused = self._refused(batch)
         # One oversized save must not fail the others that share its batch.
         left = [request for place, request in enumerate(batch) if place not in refused]
         return _merge_outcomes(len(batch), refused, await self.saver.commit(left) if left else [])
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
         refused = self._refused(batch)
         left = [request for place, request in enumerate(batch) if place not in refused]

@@ -8,7 +8,7 @@ from actorgraph.api.operations.requests import bytes_of, bytes_read, name_of
 from actorgraph.api.operations.wrapping import WrappedSaver
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
-from actorgraph.values.commits import Outcome, Query, Request, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
 
 
 class SaverCall(NamedTuple):
@@ -50,7 +50,7 @@ class MeteredSaver(WrappedSaver):
         self._clock = clock
         self._backend = _innermost(saver)
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         began = self._clock()
         try:
@@ -61,7 +61,7 @@ class MeteredSaver(WrappedSaver):
         self._committed(batch, outcomes, began)
         return outcomes
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
         began = self._clock()
         try:
@@ -95,11 +95,11 @@ class MeteredSaver(WrappedSaver):
         return answers
 
     def _committed(
-        self, batch: Sequence[Request], outcomes: Sequence[Outcome] | None, began: float
+        self, batch: Sequence[Request], outcomes: Sequence[CommitOutcome] | None, began: float
     ) -> None:
         took = self._clock() - began
         for place, request in enumerate(batch):
-            ok = outcomes is not None and isinstance(outcomes[place], Stored)
+            ok = outcomes is not None and isinstance(outcomes[place], Committed)
             self._tell(name_of(request), took, bytes_of(request), ok=ok)
 
     def _answered(self, queries: Sequence[Query], answers: Any, began: float) -> None:

@@ -11,7 +11,7 @@ from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
 from actorgraph.superstep.retries import next_delay
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.node_policies import RetryPolicy
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class RetryingSaver(WrappedSaver):
         super().__init__(saver)
         self.policy = policy
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         return await self._retry("commit", lambda: self.saver.commit(batch))
 

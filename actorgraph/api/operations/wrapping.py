@@ -7,7 +7,7 @@ from actorgraph.api.adopting import adapt_checkpointer
 from actorgraph.api.savers import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.ports import Saver, Watch
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 
 class WrappedSaver(HostedSaver):
@@ -38,7 +38,7 @@ class WrappedSaver(HostedSaver):
         """See `ports.Saver.open`."""
         await self.saver.open()
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         return await self.saver.commit(batch)
 
@@ -50,7 +50,7 @@ class WrappedSaver(HostedSaver):
         """See `ports.Saver.close`."""
         await self.saver.close()
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
         inner: Any = self.saver
         return inner.commit_now(batch)

@@ -1,4 +1,4 @@
-"""A graph as a picture in text: its shape, Mermaid, ASCII, SVG, and a report about its topology.
+"""Drawings of graphs: Mermaid, ASCII and SVG, and a report about the topology.
 
 Everything here reads a `Plan` and calls none of the program's code.
 """

@@ -1,5 +1,9 @@
-"""A drawing in characters: boxes, lines of `|-` for edges, `:.` for conditional ones, `v` and `^`
-where they arrive. Between two rows of boxes each edge that turns has a line of text of its own.
+"""Drawings as text: plain characters (`ascii_art`) and Mermaid (`mermaid`).
+
+Plain characters: boxes, lines of `|-` for edges, `:.` for conditional ones, `v` and `^` at their
+ends. Between two rows of boxes each edge that turns has a line of text of its own.
+
+Mermaid is line for line the text that LangGraph writes for the same graph.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +73,7 @@ def _widths(shape: GraphShape) -> dict[str, int]:
 def _pieces(
     shape: GraphShape, layout: Layout, levels: Sequence[float], widths: dict[str, int]
 ) -> list[list[_Piece]]:
-    """For each space between two rows, what crosses it."""
+    """Collect, for each space between two rows, the pieces of edges that cross it."""
     gaps: list[list[_Piece]] = [[] for _ in levels[1:]]
     ports: dict[tuple[str, str], list[tuple[float, int, _Piece]]] = {}
     for edge, route in zip(shape.edges, layout.routes, strict=True):
@@ -103,7 +107,7 @@ def _pieces(
 
 
 def _spread(middle: int, width: int, side: str, users: list[tuple[float, int, _Piece]]) -> None:
-    """Give the edges on one side of a box columns of their own, in the order of their far ends."""
+    """Give each edge on one side of a box its own column, in the order of their far ends."""
     users.sort(key=lambda user: user[:2])
     step = max(width // (len(users) + 1), 2)
     start = middle - step * (len(users) - 1) // 2
@@ -116,7 +120,7 @@ def _spread(middle: int, width: int, side: str, users: list[tuple[float, int, _P
 
 
 def _lanes(gap: Sequence[_Piece]) -> None:
-    """Lines for the pieces that turn: one that comes from where another goes to turns above it."""
+    """Choose the lines in which pieces turn: a piece turns above those that end at its column."""
     waiting = [piece for piece in gap if piece.top != piece.bottom]
     placed: list[_Piece] = []
     while waiting:
@@ -160,7 +164,7 @@ def _draw_gap(cells: dict[tuple[int, int], str], y: int, gap: list[_Piece]) -> i
 
 
 def _passing(shape: GraphShape, layout: Layout, level: float) -> Iterable[tuple[int, str]]:
-    """The columns in which long edges pass a row of boxes."""
+    """Yield (column, character) of each long edge that passes a row of boxes."""
     for edge, route in zip(shape.edges, layout.routes, strict=True):
         for x, y in route[1:-1]:
             if y == level:

@@ -1,9 +1,9 @@
-"""Places for a drawing: nodes in rows from the start down, edges through the gaps between.
+"""Layout of a drawing: nodes in rows from the start down, edges through the gaps between.
 
-The usual four steps for layered drawings, in their simplest form: turn edges that lead back,
-give each node a row, order each row by where its neighbours stand, and give it a column. An
-edge over several rows passes a point in each, so that it crosses no node. Units are the
-caller's: sizes come in, places go out.
+The four steps of layered drawing (Sugiyama), in their simplest form: reverse edges that lead
+back, give each node a row, order each row by the positions of its neighbours, and give each node a
+column. An edge over several rows passes a point in each, so that it crosses no node. Sizes and
+positions are in the caller's units.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,17 +13,18 @@ from itertools import pairwise
 from actorgraph.plan.drawing.shape import GraphShape
 
 SWEEPS = 8
-"""Rounds of ordering rows; more changes nothing in drawings that a person can read."""
+"""Rounds of ordering rows; in readable drawings more rounds change nothing."""
 
 
 PORTS = 0.7
 """The part of a box's side at which edges may end."""
 SPACE_MAX = 20.0
+"""The largest distance between the ends of two edges on one side of a box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node's place: the middle of it, and its size."""
+    """A node's place: its middle (x, y) and its size."""
 
     x: float
     y: float
@@ -33,14 +34,15 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything is.
+    """The positions of nodes and edges.
 
     Attributes:
         boxes: node -> its place.
         routes: for each edge of the drawing, in its order, the points that it passes from
-            source to target, the ends lying on the rims of the boxes. An edge from a node to
-            itself has none: it is drawn as a loop at the right side.
-        width, height: of the whole.
+            source to target; its ends are on the rims of the boxes. An edge from a node to itself
+            has none: it is drawn as a loop at the right side.
+        width: of the whole drawing.
+        height: of the whole drawing.
     """
 
     boxes: dict[str, Box]
@@ -51,7 +53,7 @@ class Layout:
 
 @dataclass(slots=True)
 class _Grid:
-    """Rows of keys, nodes and the points of long edges alike, and who hangs on whom."""
+    """Rows of keys (nodes, and points of long edges), and the neighbours above and below each."""
 
     rows: list[list[str]]
     above: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -110,7 +112,7 @@ def _grid(shape: GraphShape) -> _Grid:
 
 
 def _turned(shape: GraphShape) -> list[tuple[str, str] | None]:
-    """Each edge as (upper, lower): those that lead back are turned; None for loops."""
+    """Make each edge (upper, lower): those that lead back are reversed; None for loops."""
     targets: dict[str, list[str]] = {}
     for edge in shape.edges:
         targets.setdefault(edge.source, []).append(edge.target)
@@ -136,7 +138,7 @@ def _turned(shape: GraphShape) -> list[tuple[str, str] | None]:
 
 
 def _ranks(names: Sequence[str], edges: Sequence[tuple[str, str] | None]) -> dict[str, int]:
-    """Row of each node: one below the lowest of those above it."""
+    """Compute the row of each node: one below the lowest of those above it."""
     below: dict[str, list[str]] = {}
     waiting = dict.fromkeys(names, 0)
     for edge in edges:
@@ -156,7 +158,7 @@ def _ranks(names: Sequence[str], edges: Sequence[tuple[str, str] | None]) -> dic
 
 
 def _order(grid: _Grid) -> None:
-    """Order rows so that what hangs together stands together: down and up, a few times."""
+    """Order rows by the positions of neighbours: down and up, a few times."""
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         neighbours = grid.above if down else grid.below
@@ -171,7 +173,7 @@ def _mean(key: str, neighbours: Mapping[str, Sequence[str]], places: Mapping[str
 
 
 def _columns(grid: _Grid, widths: Mapping[str, float], gap: float) -> dict[str, float]:
-    """The middle of each key: as near to its neighbours as its own row lets it."""
+    """Compute the middle of each key: as near to its neighbours as its row allows."""
     xs: dict[str, float] = {}
     for row in grid.rows:
         x = 0.0
@@ -190,7 +192,7 @@ def _columns(grid: _Grid, widths: Mapping[str, float], gap: float) -> dict[str, 
 def _apart(
     row: Sequence[str], wanted: Sequence[float], widths: Mapping[str, float], gap: float
 ) -> list[float]:
-    """Places in this order, far enough apart, half-way between pushing right and pushing left."""
+    """Move keys apart in this order: the mean of pushing right and pushing left."""
     need = [(widths[a] + widths[b]) / 2 + gap for a, b in pairwise(row)]
     right = list(wanted)
     for i, space in enumerate(need, 1):
@@ -214,7 +216,7 @@ def _routes(
     boxes: Mapping[str, Box],
     points: Mapping[str, tuple[float, float]],
 ) -> list[tuple[tuple[float, float], ...]]:
-    """The points of each edge; edges at one side of a box stand side by side."""
+    """Compute the points of each edge; edges at one side of a box are side by side."""
     routes = [[points[key] for key in chain] for chain in chains]
     sides: dict[tuple[str, int], list[tuple[float, int, int, int]]] = {}
     for number, chain in enumerate(chains):

@@ -1,4 +1,4 @@
-"""A drawing as Mermaid text, line for line as LangGraph writes it for the same graph."""
+"""A drawing as Mermaid text."""
 
 import json
 import re
@@ -26,12 +26,12 @@ def mermaid(
     wrap_label_n_words: int = 9,
     frontmatter: Mapping[str, Any] | None = None,
 ) -> str:
-    """Mermaid text of a drawing.
+    """Make the Mermaid text of a drawing.
 
     Args:
         with_styles: write the settings, each node's own line, and the classes of nodes.
-        curve: how Mermaid bends edges.
-        styles: class ("default", "first", "last") -> CSS; what is missing keeps its default.
+        curve: Mermaid's name of the curve of edges.
+        styles: class ("default", "first", "last") -> CSS; missing classes keep their defaults.
         wrap_label_n_words: words of an edge's label per line.
         frontmatter: settings to write before the graph; `config` is merged with ours.
     """
@@ -46,7 +46,7 @@ def mermaid(
 
 
 class _Text:
-    """The lines of a drawing, cluster by cluster; a cluster is a subgraph that was opened."""
+    """Makes the lines of a drawing, cluster by cluster; a cluster is an expanded subgraph."""
 
     def __init__(self, shape: GraphShape, *, with_styles: bool, words: int) -> None:
         self.shape = shape
@@ -81,7 +81,7 @@ class _Text:
 
     def opened(self, prefix: str) -> Iterator[str]:
         title = prefix.rsplit(":", 1)[-1]
-        # Mermaid knows clusters by title; one that stands already gets its path as its id.
+        # Mermaid identifies clusters by title; a repeated title gets its path as its id.
         head = title if title not in self.titles else f"{safe_id(prefix)} [{_label(title)}]"
         self.titles.add(title)
         yield f"\tsubgraph {head}"
@@ -91,7 +91,7 @@ class _Text:
     def node(self, node: DrawnNode) -> str:
         label = _label(node.name)
         if node.name.startswith(MARKDOWN) and node.name.endswith(MARKDOWN):
-            label = f"<p>{label}</p>"  # or Mermaid takes it for emphasis
+            label = f"<p>{label}</p>"  # else Mermaid reads it as emphasis
         if notes := [*_notes(node.metadata or {})]:
             label = f"{label}<hr/><small><em>" + "\n".join(notes) + "</em></small>"
         kind = self.classes.get(node.id)
@@ -112,7 +112,7 @@ class _Text:
 
 
 def safe_id(name: str) -> str:
-    """A name as Mermaid takes it: other characters than letters, digits, `_-` as hex codes."""
+    """Make a Mermaid id of a name: characters except letters, digits and `_-` as hex codes."""
     return "".join(
         c if c.isascii() and (c.isalnum() or c in "_-") else f"\\{ord(c):x}" for c in name
     )
@@ -123,7 +123,7 @@ def _parent(name: str) -> str:
 
 
 def _home(edge: DrawnEdge) -> str:
-    """The innermost cluster that holds both ends."""
+    """Find the innermost cluster that holds both ends."""
     shared: list[str] = []
     for one, other in zip(
         _parent(edge.source).split(":"), _parent(edge.target).split(":"), strict=False
@@ -135,7 +135,7 @@ def _home(edge: DrawnEdge) -> str:
 
 
 def _step(home: str, prefix: str) -> str | None:
-    """The cluster one level below `prefix` on the way to `home`."""
+    """Find the cluster one level below `prefix` on the way to `home`."""
     start = f"{prefix}:" if prefix else ""
     if home == prefix or not home.startswith(start):
         return None
@@ -147,7 +147,7 @@ def _label(text: str) -> str:
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """One line per value that is a scalar, or a list of scalars."""
+    """Yield one line per value that is a scalar, or a list of scalars."""
     scalar = (str, int, float, bool)
     for key, value in metadata.items():
         if isinstance(value, scalar):
@@ -169,7 +169,7 @@ def _settings(given: Mapping[str, Any], curve: str) -> dict[str, Any]:
 
 
 def _yaml(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Nested settings as YAML; every JSON value is one, so that only mappings need care."""
+    """Yield nested settings as lines of YAML; every JSON value is valid YAML."""
     for key in sorted(settings):
         value = settings[key]
         if isinstance(value, Mapping):

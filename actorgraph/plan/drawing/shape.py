@@ -1,4 +1,4 @@
-"""The shape of a graph: nodes and edges as a drawing shows them, read from its `Plan` alone."""
+"""GraphShape: the nodes and edges of a drawing, read from a `Plan` alone."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,10 @@ class DrawnNode(NamedTuple):
 
     Attributes:
         id: unique in the drawing; a subgraph's nodes have its name and ":" before their own.
-        name: what is written on it.
+        name: its label.
         data: the function that it runs; None for the end.
-        metadata: what `add_node` was given, with `defer`, `__interrupt` and `__tools` where
-            they hold; None when there is nothing.
+        metadata: that of `add_node`, with `defer`, `__interrupt` and `__tools` where they
+            apply; None if empty.
     """
 
     id: str
@@ -29,9 +29,10 @@ class DrawnEdge(NamedTuple):
     """One edge of a drawing.
 
     Attributes:
-        source, target: ids of nodes.
-        data: its label: the answer of the router that takes it, where that isn't the target.
-        conditional: whether code decides about it: a router, or a Command.
+        source: id of a node.
+        target: id of a node.
+        data: its label: the answer of the router that takes it, unless that is the target.
+        conditional: whether a router or a Command decides about it.
     """
 
     source: str
@@ -48,22 +49,22 @@ class GraphShape:
     edges: list[DrawnEdge] = field(default_factory=list[DrawnEdge])
 
     def first_node(self) -> DrawnNode | None:
-        """The only node to which no edge leads; None if there are none or several."""
-        return self._lonely({e.target for e in self.edges})
+        """Find the only node to which no edge leads; None if there are none or several."""
+        return self._only_outside({e.target for e in self.edges})
 
     def last_node(self) -> DrawnNode | None:
-        """The only node from which no edge leads; None if there are none or several."""
-        return self._lonely({e.source for e in self.edges})
+        """Find the only node from which no edge leads; None if there are none or several."""
+        return self._only_outside({e.source for e in self.edges})
 
-    def _lonely(self, joined: Collection[str]) -> DrawnNode | None:
+    def _only_outside(self, joined: Collection[str]) -> DrawnNode | None:
         found = [node for node in self.nodes.values() if node.id not in joined]
         return found[0] if len(found) == 1 else None
 
     def to_json(self, *, with_schemas: bool = False) -> dict[str, list[dict[str, Any]]]:
-        """The drawing as data for JSON: `{"nodes": [...], "edges": [...]}`.
+        """Convert to data for JSON: `{"nodes": [...], "edges": [...]}`.
 
         Args:
-            with_schemas: taken as LangGraph takes it; nodes here are functions, not schemas.
+            with_schemas: ignored; LangGraph's parameter. Nodes here are functions, not schemas.
         """
         return {
             "nodes": [_node_json(node) for node in self.nodes.values()],
@@ -71,7 +72,7 @@ class GraphShape:
         }
 
     def without(self, name: str) -> "GraphShape":
-        """The drawing without one node and its edges."""
+        """Copy the drawing without one node and its edges."""
         nodes = {key: node for key, node in self.nodes.items() if key != name}
         return GraphShape(nodes, [e for e in self.edges if name not in (e.source, e.target)])
 
@@ -95,7 +96,7 @@ def _edge_json(edge: DrawnEdge) -> dict[str, Any]:
 
 
 def shape_of(plan: Plan) -> GraphShape:
-    """Draw a plan.
+    """Read the drawing of a plan.
 
     A router without `path_map` and without a `Literal` annotation gets an edge to every other
     node and to the end, because it may go anywhere. A node without any edge leads to the end.
@@ -120,7 +121,7 @@ def shape_of(plan: Plan) -> GraphShape:
 
 
 def _without_echo(edge: DrawnEdge) -> DrawnEdge:
-    """A label that only repeats the name of the target says nothing."""
+    """Drop a label that only repeats the name of the target."""
     return edge._replace(data=None) if edge.data == edge.target else edge
 
 
@@ -140,7 +141,7 @@ def _edges(plan: Plan) -> Iterator[DrawnEdge]:
 
 
 def _channel_edges(plan: Plan, node: NodePlan) -> Iterator[DrawnEdge]:
-    """Edges of a node that names its channels: to who subscribes to what it writes."""
+    """Yield the edges of a node declared by channels: to the subscribers of its writes."""
     for channel in sorted(node.writes):
         for target in plan.subscribers.get(channel, ()):
             yield DrawnEdge(node.name, target)
@@ -159,7 +160,7 @@ def _branch_edges(plan: Plan, source: str, branch: BranchPlan) -> Iterator[Drawn
 
 
 def pauses_of(plan: Plan) -> dict[str, list[str]]:
-    """Node -> when runs pause at it: "before", "after"."""
+    """Make node -> its breakpoints: "before", "after"."""
     named = {"before": {*plan.interrupt_before}, "after": {*plan.interrupt_after}}
     return {
         name: [
@@ -184,16 +185,16 @@ def _node(plan: Plan, node: NodePlan, pauses: Sequence[str]) -> DrawnNode:
 
 
 def deferred(plan: Plan, node: NodePlan) -> bool:
-    """Whether a node waits until the run would end: its own edge opens only then."""
+    """Whether a node was added with `defer=True`: its edge opens when no other node would run."""
     channel = plan.channels.get(BRANCH_TO + node.name)
     return channel is not None and channel.finishes
 
 
 def with_inside(shape: GraphShape, insides: Mapping[str, GraphShape]) -> GraphShape:
-    """Put subgraphs' drawings in the places of the nodes that run them.
+    """Replace nodes that run subgraphs by the subgraphs' drawings.
 
-    Its start and its end are left out where that leaves one way in and one way out. A
-    drawing without one clear way in and out stays a single node.
+    A subgraph's start and end are left out if one other node takes the place of each. A drawing
+    without exactly one first and one last node stays a single node.
     """
     named = {name: _opened(inside) for name, inside in insides.items() if name in shape.nodes}
     opened = {name: found for name, found in named.items() if found is not None}
@@ -219,7 +220,7 @@ def with_inside(shape: GraphShape, insides: Mapping[str, GraphShape]) -> GraphSh
 
 
 class _Opened(NamedTuple):
-    """A drawing to put in a node's place, and the ids of the nodes that its edges join."""
+    """A drawing that replaces a node, and the ids of its first and last nodes."""
 
     shape: GraphShape
     first: str
@@ -227,7 +228,7 @@ class _Opened(NamedTuple):
 
 
 def _opened(inside: GraphShape) -> _Opened | None:
-    """None for a drawing without one clear way in and out."""
+    """Prepare a drawing that replaces a node; None without exactly one first and one last node."""
     first, last = inside.first_node(), inside.last_node()
     if len(inside.nodes) < 2 or first is None or last is None:
         return None

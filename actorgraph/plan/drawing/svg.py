@@ -8,7 +8,7 @@ from actorgraph.plan.drawing.layout import Box, Layout, place
 from actorgraph.plan.drawing.shape import GraphShape
 
 FONT = 14
-"""Units of height; the rest is measured in characters of this size."""
+"""Height of characters, in SVG units."""
 CHARACTER = 8.0
 NODE_HEIGHT = 36.0
 MARGIN = 12.0
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 def laid_out(shape: GraphShape) -> Layout:
-    """Places for a picture; nodes with an edge to themselves have room for it on both sides."""
+    """Lay out a picture; nodes with an edge to themselves have room for it on both sides."""
     loops = {edge.source for edge in shape.edges if edge.source == edge.target}
     sizes = {
         node.id: (node_width(node.name) + (2 * LOOP if node.id in loops else 0), NODE_HEIGHT)
@@ -34,12 +34,12 @@ def laid_out(shape: GraphShape) -> Layout:
 
 
 def node_width(name: str) -> float:
-    """The width of a node's box."""
+    """Compute the width of a node's box."""
     return len(name) * CHARACTER + 28
 
 
 def sides(shape: GraphShape, layout: Layout) -> tuple[float, float]:
-    """Where the drawing begins and ends from left to right, its labels counted in."""
+    """Compute the left and right ends of the drawing, including its labels."""
     places = [0.0, layout.width]
     for edge, route in zip(shape.edges, layout.routes, strict=True):
         if edge.data:
@@ -50,7 +50,7 @@ def sides(shape: GraphShape, layout: Layout) -> tuple[float, float]:
 
 
 def svg(shape: GraphShape) -> str:
-    """An SVG document of a drawing: conditional edges are dashed and have their labels."""
+    """Make an SVG document of a drawing: conditional edges are dashed and labelled."""
     layout = laid_out(shape)
     left, right = sides(shape, layout)
     width, height = right - left + 2 * MARGIN, layout.height + 2 * MARGIN
@@ -95,13 +95,13 @@ def _nodes(shape: GraphShape, layout: Layout) -> Iterator[str]:
 
 
 def _title(metadata: dict[str, object] | None) -> str:
-    """What a pointer over the node shows."""
+    """The node's metadata as its tooltip."""
     notes = [f"{k} = {v}" for k, v in (metadata or {}).items() if isinstance(v, str | int | float)]
     return f"<title>{escape(', '.join(notes))}</title>" if notes else ""
 
 
 def loop_points(box: Box, name: str) -> tuple[Point, ...]:
-    """An edge from a node to itself: out at the right, down, and in again."""
+    """Compute the points of an edge from a node to itself: out at the right, down, and in."""
     right = box.x + node_width(name) / 2
     far = right + LOOP * 0.7
     high, low = box.y - box.height / 4, box.y + box.height / 4
@@ -109,7 +109,7 @@ def loop_points(box: Box, name: str) -> tuple[Point, ...]:
 
 
 def label_place(points: Sequence[Point]) -> Point:
-    """The middle of an edge: of its middle part, or its middle point."""
+    """Compute the place of an edge's label: the middle of its middle part, or its middle point."""
     middle = len(points) // 2
     if len(points) % 2:
         return points[middle]
@@ -118,7 +118,7 @@ def label_place(points: Sequence[Point]) -> Point:
 
 
 def _path(points: Sequence[Point]) -> str:
-    """Straight to the first point, then curves that leave and reach each point upright."""
+    """Draw straight lines where possible, else curves that leave and reach points vertically."""
     text = f"M{points[0][0]:g} {points[0][1]:g}"
     for (ax, ay), (bx, by) in pairwise(points):
         if ax == bx or ay == by:

@@ -1,4 +1,4 @@
-"""A graph's wiring as data, and what is odd about it. Found before a run, from the plan alone."""
+"""The topology of a graph as data, and a report of likely mistakes in it, from the plan alone."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """Several nodes for all of which another one waits."""
+    """An edge from several nodes: the target waits for all of them."""
 
     sources: tuple[str, ...]
     target: str
 
 
 def topology_of(plan: Plan) -> dict[str, Any]:
-    """The wiring of a plan; equal plans give equal data, in the same order."""
+    """Make the topology of a plan; equal plans give equal data, in the same order."""
     shape, pauses = shape_of(plan), pauses_of(plan)
     return {
         "format": FORMAT,
@@ -58,7 +58,7 @@ def _edge(edge: DrawnEdge) -> dict[str, Any]:
 
 
 def report(plan: Plan, shape: GraphShape) -> Iterator[dict[str, str]]:
-    """What is odd: each finding names a node, says what is so and what to do."""
+    """Yield likely mistakes as findings: `{"code", "node", "what", "do"}` each."""
     edges, joins = _steps(plan), _joins(plan)
     running = _running(plan, edges, joins)
     for node in plan.nodes.values():
@@ -67,7 +67,7 @@ def report(plan: Plan, shape: GraphShape) -> Iterator[dict[str, str]]:
                 yield _finding(
                     "open_route",
                     node.name,
-                    f"the router {branch.name!r} doesn't say where it may lead",
+                    f"the router {branch.name!r} doesn't declare where it may lead",
                     "give add_conditional_edges a path_map, or the function -> Literal[...]",
                 )
     routers = _routers(shape)
@@ -86,7 +86,7 @@ def report(plan: Plan, shape: GraphShape) -> Iterator[dict[str, str]]:
         yield _finding(
             "no_way_to_end",
             name,
-            "every way from here leads round in a circle, and none to the end",
+            "every path from here is a cycle, none leads to the end",
             "add an edge or a router's answer that leads to END",
         )
 
@@ -126,7 +126,7 @@ def _join_findings(
 
 
 def _routers(shape: GraphShape) -> dict[str, str]:
-    """The nodes to which only the routers of one other node lead -> that node."""
+    """Make node to which only the routers of one other node lead -> that other node."""
     found: dict[str, str] = {}
     several: set[str] = set()
     for edge in shape.edges:
@@ -136,7 +136,7 @@ def _routers(shape: GraphShape) -> dict[str, str]:
 
 
 def _steps(plan: Plan) -> dict[str, set[str]]:
-    """Where one step without a join may lead, by node; nothing for a node that only ends."""
+    """Make node -> the nodes that may run after it without a join; empty if the run ends there."""
     steps: dict[str, set[str]] = {}
     for node in plan.nodes.values():
         found = {c.removeprefix(BRANCH_TO) for c, _ in node.targets if c.startswith(BRANCH_TO)}
@@ -160,7 +160,7 @@ def _joins(plan: Plan) -> list[_Join]:
 
 
 def _running(plan: Plan, steps: Mapping[str, set[str]], joins: Sequence[_Join]) -> dict[str, None]:
-    """The nodes that some run may reach, a join only once all that it waits for is reached."""
+    """Find the nodes that some run may reach; a join only if all its sources are reached."""
     waits: dict[str, list[int]] = {}
     missing = [len(join.sources) for join in joins]
     for place, join in enumerate(joins):
@@ -183,7 +183,7 @@ def _running(plan: Plan, steps: Mapping[str, set[str]], joins: Sequence[_Join]) 
 def _trapped(
     running: Mapping[str, None], steps: Mapping[str, set[str]], joins: Iterable[_Join]
 ) -> Iterator[str]:
-    """The nodes that may run and from which no way leads to an end."""
+    """Yield the nodes that may run and from which no path leads to the end."""
     ways = {name: set(found) for name, found in steps.items()}
     for join in joins:
         if all(source in running for source in join.sources):

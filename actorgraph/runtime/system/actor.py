@@ -43,23 +43,23 @@ from actorgraph.runtime.system.refusing import (
 from actorgraph.runtime.system.watchdog import LoopWatchdog
 from actorgraph.superstep.turns import (
     FREE,
-    Begin,
-    Drop,
-    End,
-    Erase,
+    BeginRun,
+    CancelRun,
+    DropRun,
+    EraseRun,
     Lane,
-    Step,
+    LaneStep,
     arrived,
     erased,
     freed,
     held,
     left,
-    replaced_by,
+    replacement_reason,
     taken_up,
 )
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
-from actorgraph.values.run import Cancelled, Failed, Outcome
+from actorgraph.values.run import Cancelled, Failed, RunOutcome
 from actorgraph.values.systems import IfBusy, PutRun
 
 
@@ -180,7 +180,7 @@ class SystemActor:
         self._take(job, *taken_up(self.lanes.get(job.thread_id, FREE), job.id))
         return True
 
-    def _take(self, job: Job, lane: Lane, steps: tuple[Step, ...]) -> None:
+    def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:
         self._note_lane(job.thread_id, lane)
         self.jobs[job.id] = job
         self.counts["started"] += 1
@@ -238,18 +238,18 @@ class SystemActor:
 
     # --- active runs ---
 
-    def _carry_out(self, thread_id: str, steps: tuple[Step, ...]) -> None:
+    def _carry_out(self, thread_id: str, steps: tuple[LaneStep, ...]) -> None:
         for step in steps:
             match step:
-                case Begin(run):
+                case BeginRun(run):
                     self._begin(self.jobs[run])
-                case End(run, by):
-                    self.jobs[run].end(replaced_by(by))
+                case CancelRun(run, by):
+                    self.jobs[run].end(replacement_reason(by))
                     self._withdraw(self.jobs[run])
-                case Drop(run, by):
-                    self.jobs[run].end(replaced_by(by))
+                case DropRun(run, by):
+                    self.jobs[run].end(replacement_reason(by))
                     self._settle_unbegun(self.jobs[run])
-                case Erase(run):
+                case EraseRun(run):
                     assert self.group is not None
                     self.group.start_soon(self._erase, thread_id, run)
                 case _:
@@ -282,7 +282,7 @@ class SystemActor:
         self.group.start_soon(self._serve, job)
 
     async def _serve(self, job: Job) -> None:
-        outcome: Outcome = Cancelled()
+        outcome: RunOutcome = Cancelled()
         self._enter(job)
         assert self.begin_pace is not None
         try:
@@ -359,7 +359,7 @@ class SystemActor:
         if CURRENT.get(None) is not None:  # a node has submitted it: it isn't a subgraph of that
             CURRENT.set(cast("Any", None))
 
-    async def _leave(self, job: Job, outcome: Outcome) -> None:
+    async def _leave(self, job: Job, outcome: RunOutcome) -> None:
         job.left(outcome, self.draining)
         await publish_outcome(job, self._keeping, self.owner, self.limits.drain_timeout_s)
         self.active -= 1
@@ -380,7 +380,7 @@ class SystemActor:
                 self.ready.remove(job)
             self._settle_unbegun(job)
 
-    def _settle_unbegun(self, job: Job, outcome: Outcome | None = None) -> None:
+    def _settle_unbegun(self, job: Job, outcome: RunOutcome | None = None) -> None:
         job.left(outcome or Cancelled(), self.draining)
         store_status(job, self._keeping, self.owner)
         job.publish_end()

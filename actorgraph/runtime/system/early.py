@@ -5,7 +5,7 @@ from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.inputs import may_begin_again
 from actorgraph.superstep.turns import is_ahead
-from actorgraph.values.run import Failed, Outcome
+from actorgraph.values.run import Failed, RunOutcome
 from actorgraph.values.systems import ListRuns, RunRow
 
 

@@ -21,7 +21,7 @@ from actorgraph.runtime.supervisor import Supervisor
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.control import RunControl
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
+from actorgraph.values.run import Cancelled, Failed, Interrupted, RunOutcome, Succeeded
 from actorgraph.values.systems import IfBusy, RunRow, RunStatus
 
 
@@ -69,7 +69,7 @@ class Job:
         *,
         journal: Journal,
         make: Callable[[], Launch],
-        shape: Callable[[Outcome], Any],
+        shape: Callable[[RunOutcome], Any],
         control: RunControl,
         metadata: dict[str, Any],
         if_busy: IfBusy = "enqueue",
@@ -88,7 +88,7 @@ class Job:
         self.status: RunStatus = "pending"
         self.changed = row.created
         self.reason = ""
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.requeued = False
         self.adopted = False
         self.misfit = False

@@ -131,7 +131,7 @@ class Journal(Broadcast):
         self._held = False
         self._wake_senders()
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         if mode == "values" and namespace == self.root:
             self.values = content

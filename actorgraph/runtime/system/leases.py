@@ -16,7 +16,7 @@ import anyio.to_thread
 from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.persistence import Receipts
-from actorgraph.values.commits import Outcome, Refused
+from actorgraph.values.commits import CommitOutcome, Refused
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import RenewOwner
 
@@ -27,7 +27,7 @@ BEATS = 3
 SILENT_LEASES = 4
 """After so many leases without a check the event loop hangs: others may take its runs."""
 
-RenewBeside = Callable[[Sequence[RenewOwner]], list[Outcome]]
+RenewBeside = Callable[[Sequence[RenewOwner]], list[CommitOutcome]]
 
 
 class Heartbeat:

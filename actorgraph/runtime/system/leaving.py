@@ -8,7 +8,7 @@ from actorgraph.runtime.persistence import Receipts
 from actorgraph.runtime.system.handing import post_request
 from actorgraph.runtime.system.job import Job
 from actorgraph.values.run import Failed
-from actorgraph.values.systems import NOBODY, AdoptRun, RunRow, SetRun
+from actorgraph.values.systems import NO_OWNER, AdoptRun, RunRow, SetRun
 
 
 async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: float) -> None:
@@ -39,7 +39,7 @@ def give_back_request(row: RunRow) -> AdoptRun:
     Args:
         row: as it is stored now.
     """
-    return AdoptRun(row.run, row.thread_id, NOBODY, row.owner, row.attempts - 1)
+    return AdoptRun(row.run, row.thread_id, NO_OWNER, row.owner, row.attempts - 1)
 
 
 def store_status(job: Job, host: Host | None, owner: bytes) -> None:

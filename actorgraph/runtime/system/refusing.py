@@ -21,13 +21,13 @@ def closed_system(why: str) -> SystemClosedError:
 
 
 def no_turn(
-    thread_id: str, steps: tuple[Step, ...], limits: SystemLimits
+    thread_id: str, steps: tuple[LaneStep, ...], limits: SystemLimits
 ) -> ActorGraphError | None:
     """The error for a run that may not wait for its thread; None if it may, or has it."""
     for step in steps:
-        if isinstance(step, Busy):
+        if isinstance(step, RefuseBusy):
             return busy(thread_id, step)
-        if isinstance(step, Full):
+        if isinstance(step, RefuseFull):
             return full(thread_id, step, limits)
     return None
 

@@ -18,7 +18,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
-from actorgraph.superstep.turns import is_ahead, replaced_by, way_past
+from actorgraph.superstep.turns import action_on_rival, is_ahead, replacement_reason
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
 from actorgraph.values.systems import ListRuns, RunRow
@@ -103,9 +103,9 @@ class TurnWatch:
         elif not ahead:
             self._actor.free(job)
         for row in ahead:
-            match way_past(job.if_busy, row):
+            match action_on_rival(job.if_busy, row):
                 case "end":
-                    await self._end(row, row.cancel or replaced_by(job.id))
+                    await self._end(row, row.cancel or replacement_reason(job.id))
                 case "take_up":
                     await self._take_up(row)
                 case _:
@@ -128,7 +128,7 @@ async def delete_replaced_runs(host: Host, job: Job) -> None:
     """
     # Found by the reason in their rows, so that any process can do it, after a crash too.
     rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=job.thread_id))
-    reason = replaced_by(job.id)
+    reason = replacement_reason(job.id)
     gone = frozenset(as_text(row.run) for row in rows if reason in (row.cancel, row.reason))
     if gone:
         await host.writer.store(DeleteRuns(job.thread_id, gone))

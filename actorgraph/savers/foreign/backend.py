@@ -26,17 +26,17 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
+    CommitOutcome,
+    Committed,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    Outcome,
     Query,
     Refused,
     Request,
-    Stored,
     StoredCheckpoint,
+    StoredClaim,
 )
 from actorgraph.values.constants import CONTROL_INDEX
 from actorgraph.values.ids import as_text, ticks_of
@@ -113,7 +113,7 @@ class ForeignBackend:
 
     # --- writing ---
 
-    async def _apply(self, request: Request) -> Outcome:
+    async def _apply(self, request: Request) -> CommitOutcome:
         if isinstance(request, Commit):
             return await self._commit(request)
         outcome = await apply_retention(self._calls, request)
@@ -126,7 +126,7 @@ class ForeignBackend:
             )
         return outcome
 
-    async def _commit(self, commit: Commit) -> Outcome:
+    async def _commit(self, commit: Commit) -> CommitOutcome:
         thread_id, namespace = commit.thread_id, commit.namespace
         thread = self._threads.setdefault(thread_id, _Thread(ThreadState(thread_id)))
         answered = await self._refresh_head(commit, thread)
@@ -137,7 +137,7 @@ class ForeignBackend:
             return Refused(error)
         if commit.claim is not None and commit.run is not None:
             claim = commit.claim
-            thread.run = OpenRun(commit.run, claim.head, claim.mode, claim.input)
+            thread.run = StoredClaim(commit.run, claim.head, claim.mode, claim.input)
         new = {row.id for row in commit.checkpoints}
         await self._put_ledger(commit, [row for row in commit.ledger if row.base not in new])
         for row in commit.checkpoints:
@@ -147,7 +147,7 @@ class ForeignBackend:
             thread.run = msgspec.structs.replace(thread.run, head=commit.checkpoints[-1].id)
         if thread.state.run is None:
             self._forget(thread)
-        return Stored(ticks_of(commit.checkpoints[-1].id) if commit.checkpoints else sequence)
+        return Committed(ticks_of(commit.checkpoints[-1].id) if commit.checkpoints else sequence)
 
     def _forget(self, thread: _Thread) -> None:
         """Forget a thread without a run: other processes may change it from now on."""

@@ -12,7 +12,7 @@ import sys
 from typing import Any, cast
 
 from actorgraph.values.commands import Interrupt, Send
-from actorgraph.values.interop import own
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.node_policies import TimeoutPolicy
 from actorgraph.values.overwrite import Overwrite
 
@@ -62,4 +62,4 @@ def _ours(item: Any) -> Any:
     kind = type(item)
     if not kind.__module__.startswith("langgraph."):
         return item
-    return item.value if kind.__name__ == "_DeltaSnapshot" else own(item)
+    return item.value if kind.__name__ == "_DeltaSnapshot" else from_langgraph(item)

@@ -6,7 +6,7 @@ from actorgraph.errors import NotSupportedError
 from actorgraph.savers.foreign.calls import SaverMethods
 from actorgraph.savers.foreign.reading import address_of
 from actorgraph.savers.judge import refused_copy
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
 from actorgraph.values.retention import (
     CopyThread,
@@ -42,7 +42,7 @@ async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
             f"method for {type(request).__name__}",
             do="move its threads to one of actorgraph's savers; see docs/migrating.md",
         )
-    return Stored()
+    return Committed()
 
 
 async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:

@@ -78,7 +78,7 @@ class Draft:
             self.system_commits.append(request)
         self._ids.update((request.namespace, row.id) for row in request.checkpoints)
         self._rows.update(_key(request, row) for row in ledger)
-        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+        return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
     def _has(self, namespace: str, identifier: bytes) -> bool:
         key = (namespace, identifier)
@@ -126,7 +126,7 @@ def _refused(request: Commit, cause: Exception) -> StorageError:
 
 def run_batch(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
@@ -167,7 +167,7 @@ class _BatchWriter:
     """
 
     def __init__(self, folder: Folder, files: Files, pool: ThreadPoolExecutor) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CommitOutcome] = []
         self._folder = folder
         self._files = files
         self._pool = pool
@@ -199,7 +199,7 @@ class _BatchWriter:
             outcome = Refused(error)
         self.outcomes.append(outcome)
 
-    def _commit(self, request: Commit) -> Outcome:
+    def _commit(self, request: Commit) -> CommitOutcome:
         error = self._lost.get(request.run)
         draft = _draft(self._folder, self._drafts, request.thread_id)
         if error is not None:
@@ -314,7 +314,7 @@ def _flushed(
     except SaverBrokenError:
         raise
     except StorageError as error:
-        return [Refused(error) if isinstance(o, Stored) else o for o in outcomes]
+        return [Refused(error) if isinstance(o, Committed) else o for o in outcomes]
     return outcomes
 
 

@@ -23,15 +23,15 @@ from actorgraph.savers.retention import stored_by
 from actorgraph.savers.soundness import unreadable
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    PageOfSome,
     Query,
-    SoundRows,
+    ReadableRows,
     StoredCheckpoint,
+    StoredClaim,
     StoredRange,
 )
 from actorgraph.values.ids import as_bytes
@@ -92,7 +92,7 @@ def _threads(folder: Folder, query: ListThreads) -> list[str]:
                 found.append(thread_id)
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(thread_id, error))
-    return SoundRows(sorted(found), errors) if errors else sorted(found)
+    return ReadableRows(sorted(found), errors) if errors else sorted(found)
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
@@ -238,7 +238,7 @@ class _ThreadReader:
         assert claim is not None
         head = None if claim.head is None else as_bytes(claim.head)
         given = payload_of(claim.input[0]) if claim.input else None
-        return OpenRun(run, head, claim.mode, given)
+        return StoredClaim(run, head, claim.mode, given)
 
 
 def _start(row: StoredRange) -> int:
@@ -280,7 +280,7 @@ def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     for thread_id, those in groupby(found, key=lambda one: one[0]):
         with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
-    return PageOfSome(rows, rows, errors) if errors else rows
+    return FilteredPage(rows, rows, errors) if errors else rows
 
 
 def _read(

@@ -46,7 +46,7 @@ def apply_retention(
     if isinstance(request, Vacuum):
         folder.epochs.clear()
         folder.forget()
-        return Stored()
+        return Committed()
     try:
         if isinstance(request, CopyThread):
             return _copy(folder, files, request)
@@ -55,7 +55,7 @@ def apply_retention(
         with folder.reading:
             index = folder.index(request.thread_id)
         if not index.starts:
-            return Stored()
+            return Committed()
         if isinstance(request, HoldWhole):
             return _hold(folder, files, request, index)
         if isinstance(request, Reseal):
@@ -68,7 +68,7 @@ def apply_retention(
         return Refused(error)
 
 
-def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
+def _delete(folder: Folder, files: Files, request: DeleteThread) -> CommitOutcome:
     with folder.reading:
         try:
             index = folder.index(request.thread_id)
@@ -77,16 +77,16 @@ def _delete(folder: Folder, files: Files, request: DeleteThread) -> Outcome:
             index = ThreadIndex(request.thread_id, path, folder.epochs.get(request.thread_id, 1))
     if index.starts or Path(index.path).exists():
         _remove_file(folder, files, index, index.state.epoch + 1)
-    return Stored(removed=len(index.places))
+    return Committed(removed=len(index.places))
 
 
-def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
+def _copy(folder: Folder, files: Files, request: CopyThread) -> CommitOutcome:
     with folder.reading:
         source, target = folder.index(request.source), folder.index(request.thread_id)
     if target.places:
         return Refused(refused_copy(request))
     if not source.places:
-        return Stored()
+        return Committed()
     epoch = target.state.epoch
 
     def change(line: Line) -> Line:
@@ -97,13 +97,13 @@ def _copy(folder: Folder, files: Files, request: CopyThread) -> Outcome:
         )
 
     _rewrite(folder, files, source, change, target)
-    return Stored()
+    return Committed()
 
 
-def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) -> Outcome:
+def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) -> CommitOutcome:
     place = index.by_id.get((request.namespace, request.id))
     if place is None:
-        return Stored()
+        return Committed()
 
     def change(line: Line) -> Line:
         if line.line != place.line:
@@ -118,14 +118,14 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
         return line
 
     _rewrite(folder, files, index, change)
-    return Stored()
+    return Committed()
 
 
-def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> Outcome:
+def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> CommitOutcome:
     state = index.state
     found = plan_removal(request, list(_points(index)), state.run)
     if not (found.clears or found.stops):
-        return Stored()
+        return Committed()
     run = None if found.stops else state.run
     epoch = state.epoch + found.stops
 
@@ -137,7 +137,7 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
 
     made = _rewrite(folder, files, index, change, epoch=epoch)
     freed = index.row_count - made.row_count if found.kept is not None else 0
-    return Stored(removed=len(found.gone), freed=freed)
+    return Committed(removed=len(found.gone), freed=freed)
 
 
 def _points(index: ThreadIndex) -> Iterator[CheckpointSummary]:

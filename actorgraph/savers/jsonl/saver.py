@@ -19,7 +19,7 @@ from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files, translate
 from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 SYNCS_MAX = 8
 """Number of files that are synced in parallel."""
@@ -72,12 +72,12 @@ class JsonlBackend:
             raise translate(error, self.path) from error
         self._pool = ThreadPoolExecutor(SYNCS_MAX, thread_name_prefix="actorgraph-sync")
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         folder, pool = self._ready(), self._pool
         assert pool is not None
 
-        def run() -> list[Outcome]:
+        def run() -> list[CommitOutcome]:
             return run_batch(folder, self._files, pool, batch)
 
         return await anyio.to_thread.run_sync(run, limiter=self._write_limiter)

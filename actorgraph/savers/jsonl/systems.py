@@ -26,7 +26,7 @@ from actorgraph.savers.jsonl.system_lines import (
 )
 from actorgraph.savers.memory_systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,

@@ -65,7 +65,7 @@ class BatchProgress(msgspec.Struct):
     """
 
     number: int
-    outcomes: list[Outcome] | None = None
+    outcomes: list[CommitOutcome] | None = None
     unsure: bool = False
     separately: bool = False
     skip_locked: bool = False
@@ -303,7 +303,7 @@ class _Transaction:
         rows.add(thread, commit, sequence)
         if commit.owner is not None:
             owned.add(thread, commit)
-        return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
+        return Committed(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
     def store_groups(self, groups: Sequence[list[Request]]) -> list[Outcome]:
         """Store the groups in order; `begin` has read for the first one."""
@@ -317,7 +317,7 @@ class _Transaction:
     def store_separately(self, batch: Sequence[Request]) -> list[Outcome]:
         """Store each request in a savepoint, in order; `begin` has read for the first one."""
 
-        def store(request: Request) -> Outcome:
+        def store(request: Request) -> CommitOutcome:
             if request is not batch[0]:
                 self.read([request])
             return self.store_one(request)

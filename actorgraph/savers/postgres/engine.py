@@ -29,7 +29,7 @@ from actorgraph.storage.postgres.connections import ConnectionSource, connection
 from actorgraph.storage.postgres.failures import ErrorKind, classify_error
 from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 

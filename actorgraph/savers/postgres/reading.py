@@ -25,10 +25,10 @@ from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import ErrorKind, classify_error
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    PageOfSome,
     Query,
     StoredCheckpoint,
 )

@@ -17,7 +17,7 @@ from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.soundness import sound_points, unreadable
 from actorgraph.storage.postgres.limits import USE_SCHEMA
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
 
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
@@ -79,7 +79,7 @@ _SET = USE_SCHEMA.replace("true", "false")
 """`USE_SCHEMA` for the session: for statements outside of transactions."""
 
 
-def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
+def _delete(cursor: Cursor[Any], thread: ThreadState) -> CommitOutcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.owner, thread.heads = None, None, {}
@@ -88,11 +88,11 @@ def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
 
 def _copy(
     cursor: Cursor[Any], request: CopyThread, source: ThreadState, thread: ThreadState
-) -> Outcome:
+) -> CommitOutcome:
     if cursor.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     if not cursor.execute(sql.SELECT_ANY, (source.row,)).fetchone():
-        return Stored()
+        return Committed()
     changes: Changes = []
     if request.resealer is not None:
         try:
@@ -108,19 +108,19 @@ def _copy(
     thread.next_seq = source.next_seq
     thread.heads = {"": source.heads.get("")}
     _update(cursor, thread)
-    return Stored()
+    return Committed()
 
 
-def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Outcome:
+def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> CommitOutcome:
     try:
         changes = resealed(cursor, thread, thread, request.resealer)
     except ActorGraphError as error:
         return Refused(error)
     carry_out(cursor, changes)
-    return Stored()
+    return Committed()
 
 
-def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outcome:
+def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
     try:
@@ -134,14 +134,14 @@ def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outco
         cursor.execute(INSERT_BLOBS, arrays(rows))
         changed = Int4(record_sum(found[1]) ^ record_sum(text))
         cursor.execute(sql.UPDATE_RECORD, (text, changed, thread.row, request.namespace, found[0]))
-    return Stored()
+    return Committed()
 
 
 def _update(cursor: Cursor[Any], thread: ThreadState) -> None:
     cursor.execute(UPDATE_THREADS, arrays([head_row(thread)]))
 
 
-def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outcome:
+def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> CommitOutcome:
     rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
@@ -160,7 +160,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     if found.stops or found.gone:
         _update(cursor, thread)
         cursor.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
 def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> int:

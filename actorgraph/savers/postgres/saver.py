@@ -92,7 +92,7 @@ class PostgresBackend:
             raise
         self._is_open, self._broken = True, None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken

@@ -21,7 +21,7 @@ from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import BatchFacts, Statement
 from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
@@ -111,9 +111,9 @@ class OwnedRows:
                 (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
             ]
             self._kept[run] = (run, request.keep, request.older_than)
-        return Stored()
+        return Committed()
 
-    def _add_row(self, request: PutRun) -> Outcome:
+    def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
         refused = refused_row(request, open_runs.values())
@@ -220,7 +220,7 @@ def apply_request(
             run(sql.ADOPT, (owner, Int8(attempts), adopted))
             if thread is not None and fence(thread, request):
                 run(sql.FENCE, (thread.row,))
-    return Stored()
+    return Committed()
 
 
 def _seal(run: Callable[..., Any], request: SealRun) -> None:

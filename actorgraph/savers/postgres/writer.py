@@ -72,7 +72,7 @@ class BatchWriter:
             self._use_schema(connection)
             connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
 
-    def run(self, batch: Sequence[Request]) -> list[Outcome]:
+    def run(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch.
 
         Returns: one outcome per request.

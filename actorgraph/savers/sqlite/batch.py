@@ -32,18 +32,18 @@ from actorgraph.savers.systems import status_after
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
+    CommitOutcome,
+    Committed,
     LedgerRow,
-    Outcome,
     RangeRow,
     Refused,
     Request,
-    Stored,
 )
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
-def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
@@ -99,7 +99,7 @@ _ROW_ERRORS = (
 """Errors that are the fault of one row; any other error fails the whole batch."""
 
 
-def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     if len(batch) == 1:
         return [_write_alone(connection, batch[0])]
     # Optimistic: nearly every batch has no bad row, and then one savepoint serves all requests.
@@ -113,7 +113,7 @@ def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list
     return outcomes
 
 
-def _write_alone(connection: sqlite3.Connection, request: Request) -> Outcome:
+def _write_alone(connection: sqlite3.Connection, request: Request) -> CommitOutcome:
     connection.execute("SAVEPOINT alone")
     try:
         (outcome,) = _write(connection, (request,))
@@ -133,7 +133,7 @@ def _refused(request: Request, error: Exception) -> StorageError:
     return refused
 
 
-def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     threads, damaged = _read_threads(connection, batch)
     rows = BatchRows()
     outcomes: list[Outcome] = []
@@ -179,7 +179,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Out
             rows.superseded.append((previous_run,))
         rows.add(thread, request, sequence)
         newest = sequence + len(request.checkpoints) - 1 if request.checkpoints else 0
-        outcomes.append(Stored(newest))
+        outcomes.append(Committed(newest))
     rows.write(connection)
     return outcomes
 

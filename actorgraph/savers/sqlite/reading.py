@@ -23,14 +23,14 @@ from actorgraph.savers.sqlite.pages import checked_row, ledger_row, parsed_row, 
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    PageOfSome,
     Query,
     StoredCheckpoint,
+    StoredClaim,
     StoredRange,
 )
 from actorgraph.values.retention import CountCheckpoints, ListThreads
@@ -282,7 +282,7 @@ def _read_page_row_by_row(
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(str(row[1]), error))
     bare = [_checkpoint(connection, row, Record(), ()) for row in rows]
-    return PageOfSome(found, bare, errors)
+    return FilteredPage(found, bare, errors)
 
 
 def _values(query: ListCheckpoints) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def list_threads(connection: sqlite3.Connection, query: ListThreads) -> list[str
     return [thread_id for (thread_id,) in connection.execute(sql.SELECT_THREADS_OF_RUNS, where)]
 
 
-def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
+def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcome:
     for statement in system_schema.DELETE_THREAD:
         connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
@@ -86,13 +86,15 @@ def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
     return Stored(removed=counts[0])  # the first statement deletes the checkpoints
 
 
-def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadState) -> Outcome:
+def _copy(
+    connection: sqlite3.Connection, request: CopyThread, thread: ThreadState
+) -> CommitOutcome:
     if connection.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     names = encode_json([request.source])
     found = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
     if found is None:
-        return Stored()
+        return Committed()
     _, source, epoch, run, next_seq, head, crc = found
     changes: Changes = []
     try:
@@ -111,7 +113,7 @@ def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadSta
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
-    return Stored()
+    return Committed()
 
 
 def _refused(thread_id: str, error: Exception) -> Outcome:
@@ -121,7 +123,7 @@ def _refused(thread_id: str, error: Exception) -> Outcome:
     return Refused(unreadable(thread_id, error))
 
 
-def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
+def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> CommitOutcome:
     if thread.row is not None:
         try:
             changes = resealed_rows(connection, thread, thread, request.resealer)
@@ -131,7 +133,7 @@ def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState
     return Stored()
 
 
-def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
+def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     try:
         found = connection.execute(sql.SELECT_RECORD, where).fetchone()
@@ -146,7 +148,7 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
         changed = record_sum(found[1]) ^ record_sum(text)
         where = (text, changed, thread.row, request.namespace, found[0])
         connection.execute(sql.UPDATE_RECORD, where)
-    return Stored()
+    return Committed()
 
 
 def count_checkpoints(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
@@ -182,7 +184,7 @@ def head_row(thread: ThreadState) -> tuple[object, ...]:
     return (*columns, head_sum(thread.thread_id, *columns), thread.row)
 
 
-def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
+def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> CommitOutcome:
     rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
@@ -202,7 +204,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     if found.stops or found.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
 def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:

@@ -163,7 +163,7 @@ class SqliteBackend:
             ) from error
         self._broken = None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
@@ -176,7 +176,9 @@ class SqliteBackend:
             return await self._vacuum(batch, outcomes)
         return outcomes
 
-    def _write(self, connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    def _write(
+        self, connection: sqlite3.Connection, batch: Sequence[Request]
+    ) -> list[CommitOutcome]:
         outcomes = run_batch(connection, batch)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.

@@ -15,7 +15,7 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
@@ -60,7 +60,7 @@ class BatchSystemRuns:
         row = request.row
         self.rows.append((*row_of(row), system_sum(row)))
         self._put.setdefault(row.thread_id, {})[row.run] = row
-        return Stored()
+        return Committed()
 
     def before_claim(
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
@@ -131,7 +131,7 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             raise AssertionError("rows of new runs are written with their batch")
         case _:
             return _change(connection, request)
-    return Stored()
+    return Committed()
 
 
 def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
@@ -144,7 +144,9 @@ def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> N
         connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
 
 
-def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+def _change(
+    connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents
+) -> CommitOutcome:
     found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
     refused = refusal(request, found[0] if found else None, known=found is not None)
     if refused is not None:
@@ -160,7 +162,7 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
             connection.execute(sql.FENCE, (thread_id, was))
         case SetRun(run, _, _, status, reason, attempts):
             connection.execute(sql.SET, (status, reason, attempts, run))
-    return Stored()
+    return Committed()
 
 
 def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:

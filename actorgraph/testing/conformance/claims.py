@@ -13,7 +13,7 @@ from actorgraph.testing.conformance.rows import (
     outside,
     page,
 )
-from actorgraph.values.commits import LedgerRow, LoadCheckpoint, Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, LedgerRow, LoadCheckpoint, Refused
 from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThreads
 
 

@@ -8,7 +8,7 @@ from actorgraph.testing.conformance.bench import Bench, opened
 from actorgraph.testing.conformance.checks import check, holds, same
 from actorgraph.testing.conformance.rows import RUN, Ids, commit_batch, outside, page
 from actorgraph.testing.faults import FaultPlan, When
-from actorgraph.values.commits import Outcome
+from actorgraph.values.commits import CommitOutcome
 from actorgraph.values.retention import DeleteThread
 
 OPERATIONS_MAX = 400
