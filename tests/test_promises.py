@@ -1,4 +1,4 @@
-"""Tests are marked with promises that exist; docs/reference/promises.md is written from the markers."""
+"""Tests are marked with promises that exist; the page of promises is written from the markers."""
 
 import pytest
 

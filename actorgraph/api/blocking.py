@@ -60,7 +60,7 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
     return portal.call(lambda: context.run(function))
 
 
-async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.Ended[T]:
+async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.CallResult[T]:
     # The node's thread waits for this call, which may need a thread itself. Without another
     # token, nodes that wait could hold all of them and nothing would ever finish.
     limiter = thread_limiter()

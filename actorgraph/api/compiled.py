@@ -36,9 +36,9 @@ from actorgraph.runtime.nested import (
     stopping_of,
 )
 from actorgraph.runtime.stopping import Stopping
-from actorgraph.superstep.nesting import nodes_of, stable
-from actorgraph.values.configs import Config, merged
-from actorgraph.values.interop import own
+from actorgraph.superstep.nesting import nodes_of, stable_namespace
+from actorgraph.values.configs import Config, merge_configs
+from actorgraph.values.interop import from_langgraph
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
 
@@ -192,7 +192,7 @@ class CompiledBase:
             plan=self.plan,
             policy=policy,
             address=setup.address,
-            given=own(given),
+            given=from_langgraph(given),
             config=dict(setup.config or {}),
             host=setup.host,
             codec=setup.codec,
@@ -205,7 +205,7 @@ class CompiledBase:
             place=place,
             cache=self._result_cache(place, setup.codec),
             stopping=stopping_for(place, options),
-            supplies=supplies_of(
+            resources=supplies_of(
                 self.plan,
                 place.scope.lineage.resources if place else None,
                 context=options.get("context"),
@@ -230,7 +230,9 @@ class CompiledBase:
 
     def _bound(self, config: Config | None) -> Config | None:
         """Merge a call's config over the one that `with_config` bound."""
-        return config if self.config is None else merged(self.config, configs.checked(config))
+        return (
+            config if self.config is None else merge_configs(self.config, configs.checked(config))
+        )
 
     def _root_setup(self, config: Config | None) -> _RunSetup:
         """Return the setup of a top-level run.

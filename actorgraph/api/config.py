@@ -12,7 +12,7 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.launch import Address
-from actorgraph.superstep.nesting import stable
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.configs import Config
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
 from actorgraph.values.ids import as_bytes
@@ -77,7 +77,7 @@ def start_of(config: Config | None, *, needs_thread: bool) -> Address:
     if address.checkpoint is not None:
         named[address.namespace] = (address.namespace, address.checkpoint)
     # Keyed without task ids: the new run's tasks get other ids, but the same node names.
-    by_nodes = {stable(namespace): place for namespace, place in named.items()}
+    by_nodes = {stable_namespace(namespace): place for namespace, place in named.items()}
     return Address(address.thread_id, "", _checkpoint_id(places[""]), by_nodes)
 
 

@@ -8,7 +8,7 @@ from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.compiled import Config
 from actorgraph.api.state_facade import BlockingStateMethods
 from actorgraph.api.stream import ChunkStream
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 
 
@@ -35,7 +35,7 @@ class BlockingMethods(BlockingStateMethods):
         finally:
             # The generator may be freed by the garbage collector where nothing may block: inside
             # a loop, or while the interpreter shuts down.
-            if running_loop() or sys.is_finalizing():
+            if in_event_loop() or sys.is_finalizing():
                 stream.abandon()
             else:
                 portal.call(stream.aclose)

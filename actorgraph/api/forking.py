@@ -38,7 +38,7 @@ class ForkTarget(msgspec.Struct, frozen=True):
     codec: Codec
 
 
-async def load_source(at: AddressedGraph) -> Found:
+async def load_source(at: AddressedGraph) -> LoadedThread:
     """Load the addressed checkpoint.
 
     Raises:
@@ -74,7 +74,7 @@ async def subgraph_states_before(at: AddressedGraph, before: int) -> list[Stored
     return list(found.values())
 
 
-async def copy_checkpoint(at: AddressedGraph, found: Found, to: ForkTarget) -> Commit:
+async def copy_checkpoint(at: AddressedGraph, found: LoadedThread, to: ForkTarget) -> Commit:
     """Return the commit that stores a checkpoint as the first one of its namespace there.
 
     Raises:

@@ -171,7 +171,7 @@ class StateMethods(CompiledBase):
         return await write_updates(at, supersteps, self._author_of(config))
 
     def _author_of(self, config: Config, *, strict: bool = False) -> UpdateAuthor:
-        supplies = NOTHING_SUPPLIED.below(None, self.store, self.stores)
+        supplies = NO_RESOURCES.below(None, self.store, self.stores)
         return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
 
     def _update_target(self, what: str, config: Config) -> AddressedGraph:

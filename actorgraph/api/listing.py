@@ -51,7 +51,7 @@ class Listing:
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
         read, last = len(page), page[-1] if page else None
         # A guarded saver drops rows that the caller may not see: continue after what was read.
-        if isinstance(page, PageOfSome):
+        if isinstance(page, FilteredPage):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)
         self._ended = read < count or self._left == 0

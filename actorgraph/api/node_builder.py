@@ -117,7 +117,7 @@ class NodeBuilder:
         self._timeout = timeout
         return self
 
-    def build(self, name: str = "node") -> RawNode:
+    def build(self, name: str = "node") -> ChannelNode:
         """Return the node as data.
 
         Args:

@@ -25,7 +25,7 @@ _TWINS = {"commit": ["commit_now"], "query": ["query_now"], "open": [], "close":
 
 def replaced_in_runs(kind: type) -> list[str]:
     """Return the overridden methods that a run over the port would not call."""
-    if is_ours(kind):
+    if is_own_class(kind):
         return []
     return overridden_methods(kind, [form for name in RUN_METHODS for form in (name, f"a{name}")])
 
@@ -48,6 +48,8 @@ def check_subclass(kind: type) -> None:
                 do=f"override a{name}() instead: {name}() calls it",
             )
     for name, at_once in _TWINS.items():
-        if replaced(kind, [name]) and not replaced(kind, [*at_once, "immediate"]):
+        if overridden_methods(kind, [name]) and not overridden_methods(
+            kind, [*at_once, "immediate"]
+        ):
             # An immediate saver is called by `commit_now` and `query_now`, not by the override.
             kind.immediate = False

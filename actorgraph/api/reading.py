@@ -12,7 +12,7 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.values.constants import INTERRUPT, START
-from actorgraph.values.streams import Item, StreamVersion, WhenFull
+from actorgraph.values.streams import StreamItem, StreamVersion, WhenFull
 
 _VERSIONS: tuple[StreamVersion, ...] = ("v1", "v2")
 _POLICIES: tuple[WhenFull, ...] = ("block", "drop_oldest", "close")
@@ -56,7 +56,7 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
             self.all_modes, self.buffer, subgraphs=self.placed, when_full=self.when_full
         )
 
-    def shaped(self, item: Item) -> Any:
+    def shaped(self, item: StreamItem) -> Any:
         """Return a chunk in the shape that the reader asked for."""
         namespace, mode, chunk = item
         if self.version == "v2":

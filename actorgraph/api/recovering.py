@@ -14,7 +14,13 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.keeper import decode_event
 from actorgraph.runtime.system.leaving import give_back_request
 from actorgraph.runtime.system.turn_watch import delete_replaced_runs
-from actorgraph.superstep.takeover import Leave, Park, misfit, taken_over, tried_in_vain
+from actorgraph.superstep.takeover import (
+    LeaveRun,
+    ParkRun,
+    decide_takeover,
+    misfit_reason,
+    next_misfit,
+)
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     AdoptRun,
@@ -150,9 +156,9 @@ class RecoveryMethods(SystemBase):
             job = await self._job_of_row(call, row)
             job.adopted = True
             if job.if_busy == "rollback" and not claimed:
-                await roll_back(self._host, job)
+                await delete_replaced_runs(self._host, job)
         except CheckpointError as error:
-            self._note_misfit(row, misfit(error))
+            self._note_misfit(row, misfit_reason(error))
             await self._host.writer.store(give_back_request(row))
             return None
         if not self._actor.take_up(job):

@@ -32,7 +32,7 @@ _NAMES: dict[type, str] = {
 }
 
 
-def log_removal(request: Request, stored: Stored) -> None:
+def log_removal(request: Request, stored: Committed) -> None:
     """Log an operation on a thread, with the number of checkpoints and unused rows removed."""
     name = _NAMES.get(type(request))
     if name is not None:

@@ -36,7 +36,7 @@ def check_version(version: str) -> None:
         )
 
 
-def output_of(outcome: Outcome, place: NestedPlace | None) -> RunOutput:
+def output_of(outcome: RunOutcome, place: NestedPlace | None) -> RunOutput:
     """Return the output of a run, or raise the error that ended it.
 
     Args:

@@ -12,6 +12,7 @@ from actorgraph.api.compiled import CompiledBase, Config, stopping_for
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
 from actorgraph.api.reading import printer_of, stream_format_of
 from actorgraph.api.stream import ChunkStream
+from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.nested import NestedPlace
 from actorgraph.runtime.runs import execute
 from actorgraph.values.policies import StreamMode

@@ -53,7 +53,7 @@ class HostedSaver(
         trace: TracebackType | None,
     ) -> None:
         """Store what is queued and close, within the drain's deadline, even when cancelled."""
-        mark_left(cast("Saver", self), left=True)
+        mark_closed(cast("Saver", self), left=True)
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.exit(kind, error, trace)
@@ -81,7 +81,7 @@ class HostedSaver(
         trace: TracebackType | None,
     ) -> None:
         """Store what is queued and close."""
-        mark_left(cast("Saver", self), left=True)
+        mark_closed(cast("Saver", self), left=True)
         self.close_blocking()
 
     def close_blocking(self) -> None:

@@ -182,7 +182,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         item = await self._next()
         return None if item is None else self._format.shaped(item)
 
-    async def _next(self) -> Item | None:
+    async def _next(self) -> StreamItem | None:
         """Return the next item of a mode that the reader asked for; None at the end."""
         stream_format = self._format
         while (item := await self._take()) is not None:
@@ -192,7 +192,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
                 return item
         return None
 
-    async def _take(self) -> Item | None:
+    async def _take(self) -> StreamItem | None:
         """Return the next item of the run; None at the end. Raises the run's error."""
         if self._ended:
             return None

@@ -17,7 +17,7 @@ def supplies_of(
     context: Any,
     store: Store | None,
     stores: Mapping[str, Store] = NO_STORES,
-) -> Supplies:
+) -> RunResources:
     """Validate and combine the context and the stores of a run.
 
     Args:

@@ -33,7 +33,7 @@ from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.turn_watch import TurnWatch
 from actorgraph.runtime.system.watchdog import LoopWatchdog
-from actorgraph.superstep.takeover import Leave, Misfit, taken_over
+from actorgraph.superstep.takeover import LeaveRun, MisfitRun, decide_takeover
 from actorgraph.values.systems import OPEN_STATUSES, DropOwner, ListRuns, RunRow
 
 CLOSING = "shutdown"

@@ -90,7 +90,7 @@ def _bare(graph: CompiledBase, keys: object) -> bool:
     return isinstance(keys, str)
 
 
-def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[Outcome], Any]:
+def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[RunOutcome], Any]:
     """Return a function that turns an outcome into the result, or raises its error."""
     keys = call.options.get("output_keys")
     plan = graph.plan
@@ -157,7 +157,7 @@ def stored_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[Sta
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         where = f"the start arguments of run {as_text(row.run)} of thread {row.thread_id!r}"
-        raise located(error, where) from error.__cause__
+        raise with_location(error, where) from error.__cause__
 
 
 def _decode_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:

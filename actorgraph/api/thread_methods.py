@@ -162,7 +162,7 @@ class ThreadMethods:
         kind = STRATEGIES[strategy]
         removed = await self._request(*(kind(_checked_thread_id(t)) for t in threads))
         if failed:
-            raise together(failed)
+            raise combine_errors(failed)
         return removed
 
     async def _store_whole_values(

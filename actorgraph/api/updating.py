@@ -93,7 +93,7 @@ def _state_at(at: AddressedGraph, restored: Restored | None) -> RunState:
     return state
 
 
-def _handoff(at: AddressedGraph, found: Found, run: bytes) -> HandOff:
+def _handoff(at: AddressedGraph, found: LoadedThread, run: bytes) -> HandOff:
     return HandOff(
         at.codec,
         at.plan,
@@ -132,7 +132,7 @@ async def _superstep(
 
 
 async def _nodes(
-    work: Updating, updates: Sequence[Update], seed: str, author: UpdateAuthor
+    work: Updating, updates: Sequence[NodeUpdate], seed: str, author: UpdateAuthor
 ) -> None:
     state, plan = work.state, work.state.plan
     made: list[tuple[NodeUpdate, list[Write]]] = []

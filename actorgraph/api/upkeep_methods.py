@@ -187,15 +187,15 @@ class MaintenanceMethods:
     async def _ask(self, query: Any) -> Any:
         return await host_of(cast("Saver", self)).reader.ask(query)
 
-    async def _store_all(self, requests: Sequence[Request]) -> list[Stored]:
+    async def _store_all(self, requests: Sequence[Request]) -> list[Committed]:
         """Store all requests; raise the first error only when all have been tried."""
         writer = host_of(cast("Saver", self)).writer
         done: list[Committed] = []
         failed: list[BaseException] = []
         for first in range(0, len(requests), REQUESTS_AT_ONCE_MAX):
             some = requests[first : first + REQUESTS_AT_ONCE_MAX]
-            for request, outcome in zip(some, await writer.stored(*some), strict=True):
-                if isinstance(outcome, Stored):
+            for request, outcome in zip(some, await writer.store_each(*some), strict=True):
+                if isinstance(outcome, Committed):
                     log_removal(request, outcome)
                     done.append(outcome)
                 else:

@@ -363,7 +363,7 @@ class HandOff:
             return True
         if known is None:
             # Remember the items, to compare the next value with; no rows are stored yet.
-            self._placed.growths[channel] = Growth([], list(value), [])
+            self._placed.growths[channel] = StoredList([], list(value), [])
             return False
         grown = len(known.items) > 8 and known.appended(value) is not None
         if not known.chain:
@@ -379,11 +379,11 @@ class HandOff:
         new = growth.appended(value) if growth is not None and growth.chain else None
         if new is None or growth is None:
             # Not an extension of the stored list: something was removed, replaced or reordered.
-            growth, new = started(version), list(value)
+            growth, new = new_list(version), list(value)
         elif new and channel in placed.outgrown:
             # Another branch has appended to this lineage after the checkpoint that this run
             # started from. Its items must not become part of this run's list: fork the lineage.
-            growth = branched(growth, version)
+            growth = branched_list(growth, version)
         placed.growths[channel] = placed.lists[channel] = growth
         if not new:
             return
@@ -405,7 +405,7 @@ class HandOff:
 
 
 @lru_cache(maxsize=4096)  # once per task, and a graph's paths repeat
-def _writer_of(path: Path) -> str:
+def _writer_of(path: TaskPath) -> str:
     if not path:
         return "writes of the input"
     return f"writes of {path[-2] if path[-1] == CALL else path[-1]!s}"

@@ -96,7 +96,7 @@ def _list(
     for lineage, end in chain:
         found = stored.ranges.get((channel, lineage), ())
         items += _items(codec, (channel, lineage), found, stored, (len(items), end))
-        rows = [Row(row.start, row.count, len(row.payload)) for row in found]  # of the last one
+        rows = [ListRow(row.start, row.count, len(row.payload)) for row in found]  # of the last one
         if len(items) < end:
             raise missing_rows_error(channel, stored)
         del items[end:]

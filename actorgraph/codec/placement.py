@@ -5,7 +5,7 @@ from typing import Any
 
 from actorgraph.codec.records import FORMAT_SHARED, Record
 from actorgraph.codec.sharing import SharedRow
-from actorgraph.superstep.growth import Growth
+from actorgraph.superstep.growth import StoredList
 
 
 class Placement:

@@ -38,7 +38,7 @@ class TaskMatch(msgspec.Struct, frozen=True):
     ours: str
 
     @property
-    def written(self) -> Path:
+    def written(self) -> TaskPath:
         """The path of the row with its writes."""
         return (*self.path, self.node) if self.path[0] == PUSH else self.path
 
@@ -165,7 +165,7 @@ class TaskFinder:
                 ours = task_id(self._base, self._point.ours, node, PULL, *due)
                 yield theirs, self._found(theirs, ours, node, (PULL, node))
 
-    def _found(self, theirs: str, ours: TaskId, node: str, path: Path) -> TaskMatch:
+    def _found(self, theirs: str, ours: TaskId, node: str, path: TaskPath) -> TaskMatch:
         point = self._point
         return TaskMatch(
             ours,

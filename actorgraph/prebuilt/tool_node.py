@@ -208,7 +208,7 @@ class ToolNode:
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """Make the reply to the model about a failure; raises the failure if it isn't handled."""
-        passes = is_invalid_resume(error) or passes_by(error)
+        passes = is_invalid_resume(error) or is_control_flow(error)
         text = None if passes else error_reply(error, self._handling)
         if text is None:
             raise error

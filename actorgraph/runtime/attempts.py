@@ -17,7 +17,7 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import NodeTimeoutError
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.context import TaskScope
 from actorgraph.runtime.live import LiveStream, Writer

@@ -22,7 +22,7 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
-from actorgraph.values.streams import Item, Namespace, WhenFull
+from actorgraph.values.streams import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
 BURST_MAX = 16_384
@@ -97,7 +97,7 @@ class Broadcast:
     def _own_at(self, namespace: Namespace) -> frozenset[str]:
         return self.modes if self._subgraphs or namespace == self.root else frozenset()
 
-    async def publish(self, chunks: tuple[Item, ...]) -> None:
+    async def publish(self, chunks: tuple[StreamItem, ...]) -> None:
         """Send chunks; waits for room before each."""
         for chunk in chunks:
             await self.send(chunk)
@@ -107,7 +107,7 @@ class Broadcast:
         await self.wait_room()
         self._put(chunk)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; otherwise send none and return False."""
         if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
             return False
@@ -167,7 +167,7 @@ class Broadcast:
                 continue
             await wait_for_gate(self._room, lambda: not self.is_full)
 
-    async def get(self) -> Item | None:
+    async def get(self) -> StreamItem | None:
         """Take the next chunk; None at the end.
 
         Raises:

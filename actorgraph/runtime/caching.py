@@ -14,7 +14,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.fingerprint import fingerprint
 from actorgraph.codec.places import entry_at
 from actorgraph.errors import CacheWarning
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.plan.graph import NodePlan
 from actorgraph.ports import Cache
 from actorgraph.values.constants import RETURN
@@ -118,7 +118,7 @@ def _ordered(value: Any) -> Any:
 
 def _warn(name: str, what: str, error: Exception) -> None:
     warnings.warn(
-        f"the cached result of node {name!r} {what}: {shown(error)}\n"
+        f"the cached result of node {name!r} {what}: {error_repr(error)}\n"
         "  Do this: check the cache, or give the node's CachePolicy a key_func; the node was run",
         CacheWarning,
         stacklevel=3,

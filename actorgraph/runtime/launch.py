@@ -17,7 +17,7 @@ from actorgraph.runtime.node_actor import RunEnvironment
 from actorgraph.runtime.stopping import Stopping
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.records import Restored
-from actorgraph.values.run import Outcome
+from actorgraph.values.run import RunOutcome
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -107,6 +107,6 @@ class RunSpans(Protocol):
         """
         ...
 
-    def end(self, outcome: Outcome | BaseException) -> None:
+    def end(self, outcome: RunOutcome | BaseException) -> None:
         """End the spans: the run has left, or was refused before it began."""
         ...

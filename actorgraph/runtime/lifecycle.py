@@ -92,7 +92,7 @@ class Lifecycle:
         where = as_text(state.checkpoint), namespace_of(state.namespace)
         await self._notify("on_resume", GraphResumeEvent(self._run, "pending", *where))
 
-    async def notify_left(self, outcome: Outcome) -> None:
+    async def notify_left(self, outcome: RunOutcome) -> None:
         """Call `on_interrupt`, if the run is a root run that has paused."""
         state = self._state
         if not isinstance(outcome, Interrupted) or state.nested is not None:

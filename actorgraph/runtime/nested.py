@@ -14,7 +14,7 @@ from actorgraph.runtime.stopping import Stopping
 from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.configs import below
+from actorgraph.values.configs import nested_config
 from actorgraph.values.control import RunControl
 
 Config = Mapping[str, Any]
@@ -110,7 +110,7 @@ def note_end(place: NestedPlace | None, error: BaseException) -> None:
 
 def inherited_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     """The config of a nested run: its parent's, updated with the call's."""
-    merged = below(scope.base_config, config)
+    merged = nested_config(scope.base_config, config)
     place = dict(merged.get("configurable") or {})
     for key in _PLACE:
         place.pop(key, None)
@@ -123,7 +123,9 @@ def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, An
     It inherits callbacks, tags, metadata and limits, but not `configurable`, which addresses the
     run of the node.
     """
-    return below({k: v for k, v in scope.base_config.items() if k != "configurable"}, config)
+    return nested_config(
+        {k: v for k, v in scope.base_config.items() if k != "configurable"}, config
+    )
 
 
 def stopping_of(

@@ -308,7 +308,7 @@ class NodeActor:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
             note_missing(counts, task, self._node, self._environment.values())
-            note(counts, f"During task with name {task.name!r} and id {task.id!r}")
+            add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 
 

@@ -149,11 +149,11 @@ class PersistenceActor:
             requests that did not fail are stored.
         """
         outcomes = await self.store_each(*requests)
-        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Stored)]:
+        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Committed)]:
             raise combine_errors(failed)
-        return [outcome for outcome in outcomes if isinstance(outcome, Stored)]
+        return [outcome for outcome in outcomes if isinstance(outcome, Committed)]
 
-    async def store_each(self, *requests: Request) -> list[Stored | BaseException]:
+    async def store_each(self, *requests: Request) -> list[Committed | BaseException]:
         """As `store`, but return the error of each request that failed in its place."""
         box: Mailbox[Saved | SaveFailed] = Mailbox()
         # One object per request: the saves of one object are acknowledged together, by the newest.
@@ -162,7 +162,7 @@ class PersistenceActor:
             self.post(request, receipt)
         for _ in requests:
             await wait_shielded(box.get)
-        return [receipt.failed or receipt.stored or Stored() for receipt in receipts]
+        return [receipt.failed or receipt.stored or Committed() for receipt in receipts]
 
     @property
     def waiting(self) -> int:
@@ -318,7 +318,7 @@ class PersistenceActor:
                 return error
         return None
 
-    async def _commit(self, batch: Sequence[Posted]) -> Sequence[Outcome | BaseException]:
+    async def _commit(self, batch: Sequence[Posted]) -> Sequence[CommitOutcome | BaseException]:
         """Commit a batch, again if the error is retryable. Returns one outcome per request."""
         requests = [posted.request for posted in batch]
         attempt, began = 1, time.perf_counter()
@@ -361,7 +361,7 @@ class PersistenceActor:
             (outcome,) = self._failed([posted], error)
         else:
             self._count(1)
-        if isinstance(outcome, Stored):  # `_settle` inlined: one call less in every superstep
+        if isinstance(outcome, Committed):  # `_settle` inlined: one call less in every superstep
             posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))
         else:
@@ -388,9 +388,9 @@ class PersistenceActor:
                 await anyio.lowlevel.checkpoint()
                 began = time.perf_counter()
 
-    def _settle(self, posted: Posted, outcome: Outcome | BaseException) -> bool:
+    def _settle(self, posted: Posted, outcome: CommitOutcome | BaseException) -> bool:
         """Note the outcome of a request. Returns whether it is stored; delivers a refusal."""
-        if isinstance(outcome, Stored):
+        if isinstance(outcome, Committed):
             posted.receipts.stored = outcome
             return True
         self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)

@@ -79,7 +79,7 @@ async def checkpoint_before(
 
 def is_first_visit(time_travel: TimeTravel | None, namespace: str) -> bool:
     """Whether a subgraph runs for the first time in a time travel; marks it as visited."""
-    key = stable(namespace)
+    key = stable_namespace(namespace)
     if time_travel is None or key in time_travel.visited:
         return False
     time_travel.visited.add(key)

@@ -266,7 +266,7 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
     lineage, address = place.scope.lineage, launch.address
     time_travel = lineage.time_travel
     if time_travel is not None and is_first_visit(time_travel, address.namespace):
-        named = time_travel.named.get(stable(address.namespace))
+        named = time_travel.named.get(stable_namespace(address.namespace))
         if named is not None:
             return await _at(launch, host, *named, again=True)
         if place.nested.stateful and time_travel.before is not None:
@@ -377,7 +377,7 @@ def _lineage(
     )
 
 
-async def execute(launch: Launch) -> Outcome:
+async def execute(launch: Launch) -> RunOutcome:
     """Run to the end in the caller's task. Returns the outcome."""
     supervisor, effects = await prepare(launch)
     return await supervisor.run_and_notify(effects)

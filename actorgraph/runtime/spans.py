@@ -191,7 +191,7 @@ class RunTrace:
         close(span, "success" if self._failed is None else "error", self._last_ns or None)
         self._failed = None
 
-    def end(self, outcome: Outcome | BaseException) -> None:
+    def end(self, outcome: RunOutcome | BaseException) -> None:
         """See `RunSpans.end`."""
         quietly(self._end, outcome)
 
@@ -265,9 +265,9 @@ def enter(span: Span) -> None:
 def fail(span: Span, error: BaseException) -> None:
     """Record an error in a span and set its status."""
     # The text that OpenTelemetry makes of an error may be one that no exporter can encode.
-    texts = {"exception.message": said(error), "exception.stacktrace": stack(error)}
+    texts = {"exception.message": error_text(error), "exception.stacktrace": error_traceback(error)}
     span.record_exception(error, attributes=texts)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {said(error)}"))
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error_text(error)}"))
 
 
 def close(span: Span, status: str, end_ns: int | None) -> None:

@@ -19,7 +19,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors.telling import shown
+from actorgraph.errors.telling import error_repr
 from actorgraph.runtime.actors import TaskActors
 from actorgraph.runtime.called import TaskCalls
 from actorgraph.runtime.calls import thread_limiter
@@ -171,7 +171,7 @@ class Supervisor:
             self._actors.statistics(),
         )
 
-    async def run(self, effects: Sequence[Effect]) -> Outcome:
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
         """Carry out effects and handle events until the run has left.
 
         Returns: its outcome; errors of the run are data here.
@@ -219,14 +219,14 @@ class Supervisor:
         """The error of the save whose refusal has ended the run; None otherwise."""
         return self._state.failure
 
-    async def run_and_notify(self, effects: Sequence[Effect]) -> Outcome:
+    async def run_and_notify(self, effects: Sequence[Effect]) -> RunOutcome:
         """As `run`; then call the caller's handlers if the run has paused."""
         outcome = await self.run(effects)
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.notify_left(outcome)
         return outcome
 
-    async def _drive(self) -> Outcome:
+    async def _drive(self) -> RunOutcome:
         """Carry out effects and wait for events until the core's `Finish`."""
         while True:
             self._carry_out()
@@ -384,11 +384,11 @@ class Supervisor:
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
                 ids = run_log_ids(self._environment.lineage)
-                log_event("error", "run.lost", **ids, error=shown(outcome.error))
+                log_event("error", "run.lost", **ids, error=error_repr(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
 
-    async def _drive_on(self, limit: anyio.CancelScope) -> Outcome:
+    async def _drive_on(self, limit: anyio.CancelScope) -> RunOutcome:
         """As `_drive`, but ignore further cancellations until the deadline.
 
         On asyncio `task.cancel()` and `asyncio.timeout()` pass through anyio's shield.
@@ -406,7 +406,7 @@ class Supervisor:
         error = str(undrained_error(self._state, self._drain_timeout_s))
         log_event("error", "run.undrained", **ids, error=error)
 
-    def _release(self, outcome: Outcome | BaseException) -> None:
+    def _release(self, outcome: RunOutcome | BaseException) -> None:
         """End what the run holds: its spans, its calls, its thread; let the next run begin."""
         # Set first: a `cancel` in another thread must not announce a run that has left.
         self._has_left = True

@@ -166,7 +166,9 @@ def _leased_elsewhere(commit: Commit) -> ConflictError:
     )
 
 
-def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) -> list[Outcome]:
+def one_by_one(
+    batch: Sequence[Request], store: Callable[[Request], CommitOutcome]
+) -> list[CommitOutcome]:
     """Store the requests of a batch one at a time, in order.
 
     Args:

@@ -94,7 +94,7 @@ class MemoryBackend:
         self._systems = MemorySystems()
         self._lock = threading.Lock()
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch without waiting; see `ports.Saver.commit`."""
         # One lock for everything, held for a whole batch: readers see all of it or nothing, and
         # nothing below waits for anything.
@@ -150,7 +150,7 @@ class MemoryBackend:
             if isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._systems.apply(request)
                 # Runs and threads are in different tables: the adopted run's thread is fenced here.
-                if isinstance(request, AdoptRun) and isinstance(outcome, Stored):
+                if isinstance(request, AdoptRun) and isinstance(outcome, Committed):
                     self._fence(request)
                 return outcome
             return self._apply_retention(request)
@@ -182,7 +182,7 @@ class MemoryBackend:
         if thread is not None:
             fence(thread.state, request)
 
-    def _apply_retention(self, request: RetentionRequest) -> Outcome:
+    def _apply_retention(self, request: RetentionRequest) -> CommitOutcome:
         """Delete, copy, prune, hold or reseal a thread, or vacuum all."""
         if isinstance(request, Vacuum):
             empty = [t for t, known in self._threads.items() if is_left_over(settled(known))]
@@ -195,7 +195,7 @@ class MemoryBackend:
             if thread is not None and thread.entries:
                 return Refused(refused_copy(request))
             if source is None or not source.entries:
-                return Stored()
+                return Committed()
             # The copy is resealed before it is visible: on an error there is none.
             made = copied(source, request.thread_id, thread)
             refusal = None if request.resealer is None else _resealed(made, request.resealer)
@@ -210,7 +210,7 @@ class MemoryBackend:
             # refused and can't bring deleted data back.
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)
             self._threads[request.thread_id] = MemoryThread(emptied)
-            return Stored(removed=len(thread.entries))
+            return Committed(removed=len(thread.entries))
         if isinstance(request, Reseal):
             return _resealed(thread, request.resealer) or Committed()
         if isinstance(request, HoldWhole):

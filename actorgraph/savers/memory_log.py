@@ -7,7 +7,7 @@ the run next to nothing; its rows are put into the tables at the next read, clai
 import msgspec
 
 from actorgraph.savers.judge import ThreadState
-from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, OpenRun
+from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, StoredClaim
 
 
 class CheckpointEntry(msgspec.Struct):
@@ -39,7 +39,7 @@ class MemoryThread(msgspec.Struct):
     blobs: dict[tuple[str, str, int], bytes] = {}
     ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
     ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
-    runs: dict[bytes, OpenRun] = {}
+    runs: dict[bytes, StoredClaim] = {}
 
 
 def log(thread: MemoryThread, commit: Commit, sequence: int) -> None:

@@ -114,7 +114,7 @@ class MemorySystems:
         for run in [row.run for row in self._runs.values() if row.thread_id == thread_id]:
             self._remove(run)
 
-    def apply(self, request: SystemRequest) -> Outcome:
+    def apply(self, request: SystemRequest) -> CommitOutcome:
         """Carry out one request about runs or leases."""
         match request:
             case PutRun():

@@ -11,7 +11,7 @@ from actorgraph.savers.retention import (
     plan_removal,
     stored_by,
 )
-from actorgraph.values.commits import Stored
+from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteRuns, HoldWhole, ListThreads, Removal
 
 
@@ -31,7 +31,7 @@ def copied(source: MemoryThread, thread_id: str, target: MemoryThread | None) ->
     return thread
 
 
-def remove(thread: MemoryThread, removal: Removal) -> Stored:
+def remove(thread: MemoryThread, removal: Removal) -> Committed:
     """Carry out a removal; see `plan_removal`."""
     state = thread.state
     rows = [(p.namespace, p.sequence, p.row) for p in thread.entries]

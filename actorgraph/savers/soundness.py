@@ -19,7 +19,13 @@ from actorgraph.savers.checksums import (
     writes_sum,
 )
 from actorgraph.savers.retention import CheckpointSummary
-from actorgraph.values.commits import CheckpointRow, LedgerRow, OpenRun, SoundRows, StoredCheckpoint
+from actorgraph.values.commits import (
+    CheckpointRow,
+    LedgerRow,
+    ReadableRows,
+    StoredCheckpoint,
+    StoredClaim,
+)
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
 
@@ -138,7 +144,7 @@ def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | No
     raise damaged(thread_id, f"row {row.index} of task {task} beside {beside}", why)
 
 
-def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -> OpenRun:
+def check_run(thread_id: str, namespace: str, row: StoredClaim, found: int | None) -> StoredClaim:
     """Check a row of `runs` whose run has not ended, and return it."""
     why = _WRONG_SUM
     if _fits(found, run_sum, thread_id, row.run, row.head, row.mode, row.input):
@@ -150,7 +156,7 @@ def check_run(thread_id: str, namespace: str, row: OpenRun, found: int | None) -
     raise damaged(thread_id, f"run {named} of namespace {namespace!r}", why)
 
 
-def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> OpenRun | None:
+def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> StoredClaim | None:
     """The run that a row of `threads` names; None if it has ended.
 
     Args:
@@ -162,7 +168,7 @@ def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> Ope
         raise damaged(thread_id, f"run {as_text(run)}", "its row is missing")
     *claim, namespace, status, crc = columns
     if status == "running":
-        return check_run(thread_id, namespace, OpenRun(*claim), crc)
+        return check_run(thread_id, namespace, StoredClaim(*claim), crc)
     # Ending a run clears its checksum. So a row with one has not ended, unless another run took
     # the thread over ("lost"): any other status was changed by something else than a saver.
     if crc is not None and status != "lost":
@@ -227,7 +233,7 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
 
     Args:
         rows: each with its stored checksum.
-    Returns: the rows; a `SoundRows` with the errors if some were left out.
+    Returns: the rows; a `ReadableRows` with the errors if some were left out.
     Raises:
         StorageError: the query asks for a single run, and its row is damaged.
     """
@@ -260,13 +266,13 @@ def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Checkp
 
 
 def sound_threads(named: Iterable[Any]) -> list[str]:
-    """Thread ids without those that are not text; with errors for these in a `SoundRows`."""
+    """Thread ids without those that are not text; with errors for these in a `ReadableRows`."""
     found = list(named)
     strange = [name for name in found if not _is_text(name)]
     if not strange:
         return found
     errors = [damaged(repr(name), "the row in `threads`", _WRONG_TYPE) for name in strange]
-    return SoundRows([name for name in found if _is_text(name)], errors)
+    return ReadableRows([name for name in found if _is_text(name)], errors)
 
 
 def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:

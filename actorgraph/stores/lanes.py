@@ -114,7 +114,7 @@ class Batcher(Generic[JobT, ResultT]):
             if self._gathers:
                 await cancel_shielded_checkpoint()
             taken += (queue.waiting.popleft() for _ in range(min(len(queue.waiting), JOBS_MAX)))
-            await unbroken(partial(self._carry_out_all, taken))
+            await shielded(partial(self._carry_out_all, taken))
         finally:
             for entry in taken:
                 entry.done = True

@@ -226,7 +226,7 @@ def _end_superstep(
         # The results are stored although they conflict: a retry or update_state() can use them.
         # The error row belongs to no task, because the failure lies in their combination.
         if state.has_saver:
-            failed = control_entry(state, None, ERROR, shown(error))
+            failed = control_entry(state, None, ERROR, error_repr(error))
             state.unflushed.extend((*entries, failed))
         return leave(state, Failed(error))
     kept = keep(state, *entries)

@@ -221,7 +221,7 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
             used = consumed(state, task, event.answers, event.took_bare)
             return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
         case TaskFailed(error=error):
-            chunks.hold_call_ended(state, task, {"error": shown(error)})
+            chunks.hold_call_ended(state, task, {"error": error_repr(error)})
             return [AnswerCall(task.id, error=error)]
         case TaskEscaped(command=command):
             return [AnswerCall(task.id, error=ParentCommand(command))]

@@ -47,7 +47,7 @@ def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]
 
 def failure_rows(state: RunState, task: Task, error: BaseException) -> tuple[LedgerEntry, ...]:
     """Make the rows for a failure: its error, and that the node's handler handles it."""
-    failed = control_entry(state, task, ERROR, shown(error))
+    failed = control_entry(state, task, ERROR, error_repr(error))
     return failed, control_entry(state, task, ERROR_SOURCE_NODE, task.name)
 
 

@@ -61,7 +61,7 @@ def decide_takeover(
 
 def misfit_reason(error: BaseException) -> str:
     """Make the reason for which a run waits whose thread this process can't go on with."""
-    return f"waits for a process that can go on with it; this one can't: {said(error)}"
+    return f"waits for a process that can go on with it; this one can't: {error_text(error)}"
 
 
 class MisfitRun(msgspec.Struct, frozen=True):

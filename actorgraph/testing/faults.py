@@ -204,7 +204,7 @@ class FaultySaver(HostedSaver):
         """See `ports.Saver.close`; not counted by the plan: a crashed process closes nothing."""
         await self.saver.close()
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` for an immediate saver; see `HostedSaver`."""
         inner: Any = self.saver
         outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
@@ -215,7 +215,9 @@ class FaultySaver(HostedSaver):
         inner: Any = self.saver
         return self.plan.run("query", lambda: inner.query_now(queries), _broken)
 
-    def _report_stored(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    def _report_stored(
+        self, batch: Sequence[Request], outcomes: list[CommitOutcome]
+    ) -> list[CommitOutcome]:
         if self._on_stored is not None:
             for request, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Committed):

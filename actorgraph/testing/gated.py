@@ -83,7 +83,7 @@ class GatedSaver(HostedSaver):
         """See `ports.Saver.open`."""
         await self.inner.open()
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`; blocks until it is released."""
         while (opening := self._pass(tuple(batch))) is not None:
             await opening.wait()

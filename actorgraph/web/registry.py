@@ -186,7 +186,7 @@ class Registry:
             value[_TEMPORARY] = True
         # Not interruptible: a put that went on after its request was cancelled would register the
         # thread again after the request's clean-up has removed it.
-        await unbroken(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
+        await shielded(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
 
 

@@ -112,7 +112,7 @@ async def batch(call: ApiCall) -> list[answers.Run]:
             one = replace(call, path={}, body=body)
             started.append(await start_run(one))
     except BaseException:
-        await unbroken(lambda: _cancel_all(started))
+        await shielded(lambda: _cancel_all(started))
         raise
     return [_shown(run) for run in started]
 

@@ -41,12 +41,12 @@ async def start_run(call: ApiCall) -> Run:
 
     try:
         thread = await _thread(call, thread_id, name)
-        await unbroken(lambda: start(thread))  # not interruptible: a started run must be known here
+        await shielded(lambda: start(thread))  # not interruptible: a started run must be known here
         (run,) = started
         if not thread.temporary:
             await _check_thread(call, thread, run)
     except BaseException:
-        await unbroken(lambda: _clean_up(call, thread_id, started))
+        await shielded(lambda: _clean_up(call, thread_id, started))
         raise
     return run
 

@@ -75,7 +75,7 @@ async def send_parts(
 
 async def cancel_abandoned(run: Run) -> None:
     """Cancel a run whose client has disconnected. A run of another process goes on there."""
-    await unbroken(lambda: _cancel_run(run))
+    await shielded(lambda: _cancel_run(run))
 
 
 async def _cancel_run(run: Run) -> None:

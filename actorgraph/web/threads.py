@@ -55,7 +55,7 @@ async def create(call: ApiCall) -> answers.Thread:
         try:
             await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            await unbroken(lambda: undo_creation(server, thread_id))
+            await shielded(lambda: undo_creation(server, thread_id))
             raise
     return await thread_response(call, thread)
 
@@ -105,7 +105,7 @@ async def copy(call: ApiCall) -> answers.Thread:
     try:
         await call.server.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        await unbroken(lambda: undo_creation(call.server, target))
+        await shielded(lambda: undo_creation(call.server, target))
         raise
     return await thread_response(call, made)
 

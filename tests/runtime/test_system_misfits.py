@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem
-from actorgraph.values.systems import NOBODY, ListRuns
+from actorgraph.values.systems import NO_OWNER, ListRuns
 from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import in_a_row, writer

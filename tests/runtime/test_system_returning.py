@@ -10,7 +10,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
 from actorgraph.runtime.system import stored_readers
 from actorgraph.runtime.system.stored_readers import RemoteRun, StoredReader
-from actorgraph.values.commits import Outcome, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile, settled

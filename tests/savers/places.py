@@ -8,7 +8,7 @@ from actorgraph import SqliteSaver
 from actorgraph.savers.memory import MemoryBackend
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
 from actorgraph.testing.conformance import Place
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from tests.support.every_saver import Store
 
 

@@ -19,7 +19,7 @@ import anyio
 from actorgraph.api.events.mux import StreamMux, event_of
 from actorgraph.api.events.protocol import ProtocolEvent, TransformerFactory
 from actorgraph.api.stream import ChunkStream
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.streams import Namespace
 
@@ -115,7 +115,7 @@ class Pump:
     async def _show(self, event: ProtocolEvent) -> None:
         """Pass an event to every transformer, even if the reader is cancelled meanwhile."""
         if self.mux.waits:
-            await unbroken(partial(self.mux.push, event))
+            await shielded(partial(self.mux.push, event))
         else:  # nothing suspends, so no cancellation can arrive; saves a task per event
             await self.mux.push(event)
 

@@ -299,7 +299,7 @@ class GraphRunStream(_BlockingView):
 
     def abort(self) -> None:
         """End the run, and wait until what it did is stored."""
-        if running_loop():  # freed by the garbage collector inside a loop: must not block
+        if in_event_loop():  # freed by the garbage collector inside a loop: must not block
             self._view.pump.abandon()
         else:
             portal.call(self._view.abort)

@@ -71,8 +71,8 @@ class LimitedSaver(WrappedSaver):
 
 
 def _merge_outcomes(
-    size: int, refused: dict[int, Refused], others: Sequence[Outcome]
-) -> list[Outcome]:
+    size: int, refused: dict[int, Refused], others: Sequence[CommitOutcome]
+) -> list[CommitOutcome]:
     stored = iter(others)
     return [refused.get(place) or next(stored) for place in range(size)]
 

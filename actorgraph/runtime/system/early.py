@@ -9,7 +9,7 @@ from actorgraph.values.run import Failed, RunOutcome
 from actorgraph.values.systems import ListRuns, RunRow
 
 
-async def came_early(job: Job, outcome: Outcome, host: Host | None, owner: bytes) -> bool:
+async def came_early(job: Job, outcome: RunOutcome, host: Host | None, owner: bytes) -> bool:
     """Whether a run that has failed must begin again when the runs before it have left.
 
     Args:

@@ -159,7 +159,7 @@ class Job:
         if self.supervisor is not None:
             self.supervisor.cancel(to_others=self.left_to_others or to_others)
 
-    def left(self, outcome: Outcome, draining: str | None) -> None:
+    def left(self, outcome: RunOutcome, draining: str | None) -> None:
         """Note its outcome: status, reason, and whether it is left to other systems.
 
         Args:
@@ -184,7 +184,7 @@ class Job:
                 self.requeued = draining is not None and error.reason == draining
             case Failed(error):
                 self.status = "error"
-                self.reason = f"{type(error).__name__}: {said(error)}"
+                self.reason = f"{type(error).__name__}: {error_text(error)}"
                 # The system that has stored it may be able to read it.
                 early = self.adopted and self.supervisor is None
                 self.requeued = self.misfit = early and isinstance(error, UNREADABLE)
@@ -208,7 +208,7 @@ class Job:
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":
                 error = self.outcome.error
-                details = {"error": type(error).__name__, "message": said(error)}
+                details = {"error": type(error).__name__, "message": error_text(error)}
                 journal.add("error", details)
             journal.add("end", {"status": self.status, "reason": self.reason})
         journal.close()

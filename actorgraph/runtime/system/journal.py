@@ -21,7 +21,7 @@ import msgspec
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate, wait_for_gate
 from actorgraph.runtime.system.keeper import Keeper
-from actorgraph.values.streams import Item
+from actorgraph.values.streams import StreamItem
 from actorgraph.values.systems import RunEvent
 
 RING_EVENTS = 1024
@@ -115,7 +115,7 @@ class Journal(Broadcast):
                     if hold.offset == offset:
                         self.release(hold)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Add chunks as events. Returns False, and adds none, if the run has to wait."""
         if self.is_full:
             return False

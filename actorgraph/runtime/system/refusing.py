@@ -8,7 +8,7 @@ from actorgraph.errors import (
     ThreadBusyError,
 )
 from actorgraph.runtime.system.limits import SystemLimits
-from actorgraph.superstep.turns import Busy, Full, Step
+from actorgraph.superstep.turns import LaneStep, RefuseBusy, RefuseFull
 from actorgraph.values.ids import as_text
 
 
@@ -55,7 +55,7 @@ def too_many(active: int, queued: int, limits: SystemLimits) -> SystemBusyError:
     return too_busy(text, "raise max_runs or max_queued", limits)
 
 
-def busy(thread_id: str, step: Busy) -> ThreadBusyError:
+def busy(thread_id: str, step: RefuseBusy) -> ThreadBusyError:
     """The error for a thread that has a run of this system."""
     return ThreadBusyError(
         f"thread {thread_id!r} has an active run, {as_text(step.active)}",
@@ -65,7 +65,7 @@ def busy(thread_id: str, step: Busy) -> ThreadBusyError:
     )
 
 
-def full(thread_id: str, step: Full, limits: SystemLimits) -> SystemBusyError:
+def full(thread_id: str, step: RefuseFull, limits: SystemLimits) -> SystemBusyError:
     """The error for a thread for which as many runs wait as the limit allows."""
     text = f"{step.waiting} runs wait for thread {thread_id!r}, the maximum"
     return too_busy(text, "raise max_waiting", limits)

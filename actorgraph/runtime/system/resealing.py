@@ -39,7 +39,7 @@ async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[C
 async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
     place = call_of(row.run)
     # A run that can't be taken up again has no payload.
-    payload = codec.moved(row.payload, place, place) if row.payload else None
+    payload = codec.reencrypt(row.payload, place, place) if row.payload else None
     after = 0
     while True:
         query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE)

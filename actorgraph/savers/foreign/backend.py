@@ -67,7 +67,7 @@ class _Thread(msgspec.Struct):
     """
 
     state: ThreadState
-    run: OpenRun | None = None
+    run: StoredClaim | None = None
     last: dict[str, LastCheckpoint] = {}
 
 
@@ -95,9 +95,9 @@ class ForeignBackend:
     async def close(self) -> None:
         """See `ports.Saver.close`; the program closes the saver itself."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`; each request is stored separately."""
-        outcomes: list[Outcome] = []
+        outcomes: list[CommitOutcome] = []
         for request in batch:
             try:
                 outcomes.append(await self._apply(request))

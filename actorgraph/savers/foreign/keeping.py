@@ -17,7 +17,7 @@ from actorgraph.values.retention import (
 )
 
 
-async def apply_retention(calls: SaverMethods, request: Request) -> Outcome:
+async def apply_retention(calls: SaverMethods, request: Request) -> CommitOutcome:
     """Carry out a request that copies or removes, by the saver's own method for it.
 
     Raises:

@@ -80,7 +80,9 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         metadata=_as_json({k: v for k, v in metadata.items() if k not in _COLUMNS}, metadata),
     )
     values = found.checkpoint["channel_values"]
-    blobs = {c: live_payload(convert_from_langgraph(value)) for c, value in values.items()}
+    blobs: dict[str, bytes] = {
+        c: live_payload(convert_from_langgraph(value)) for c, value in values.items()
+    }
     return StoredCheckpoint(
         thread_id=thread_id,
         namespace=namespace,

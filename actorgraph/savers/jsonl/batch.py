@@ -24,7 +24,7 @@ from actorgraph.savers.jsonl.rewriting import apply_retention
 from actorgraph.savers.jsonl.system_lines import Forgotten, SystemRecord
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
-from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
 
@@ -49,7 +49,7 @@ class Draft:
         self._ids: set[tuple[str, bytes]] = set()
         self._rows: set[tuple[object, ...]] = set()
 
-    def commit(self, request: Commit, *, leased: bool = False) -> Outcome:
+    def commit(self, request: Commit, *, leased: bool = False) -> CommitOutcome:
         """Judge a commit, and add its line if it is accepted.
 
         Args:
@@ -151,7 +151,7 @@ def run_batch(
 
 def _run(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     writer = _BatchWriter(folder, files, pool)
     for request in batch:
         writer.take(request)
@@ -210,14 +210,14 @@ class _BatchWriter:
             leased = self._current_stage().is_leased(request.thread_id, draft.state.owner)
         outcome = None if request.owner is None else self._current_stage().claim_refusal(request)
         outcome = outcome or draft.commit(request, leased=leased)
-        if request.owner is not None and isinstance(outcome, Stored):
+        if request.owner is not None and isinstance(outcome, Committed):
             self._current_stage().add_commit(request)
         failure = outcome.error if isinstance(outcome, Refused) else None
         if request.run is not None and isinstance(failure, StorageError):
             self._lost.setdefault(request.run, failure)
         return outcome
 
-    def _take_system_request(self, request: SystemRequest) -> Outcome:
+    def _take_system_request(self, request: SystemRequest) -> CommitOutcome:
         folder, stage = self._folder, self._current_stage()
         if not isinstance(request, AdoptRun):
             self._system_places.append(len(self.outcomes))
@@ -227,7 +227,7 @@ class _BatchWriter:
         self._system_places.append(len(self.outcomes))
         # The raised epoch is kept in memory only. The lock on the folder makes that enough: the
         # run that it fences off can only be in this process, and memory ends with it.
-        if isinstance(outcome, Stored) and fence(draft.state, request):
+        if isinstance(outcome, Committed) and fence(draft.state, request):
             with folder.reading:
                 folder.raised[request.thread_id] = draft.state.epoch
                 folder.owners.pop(request.thread_id, None)
@@ -269,7 +269,7 @@ class _BatchWriter:
             raise
         except StorageError as error:
             for place in self._system_places:
-                if isinstance(self.outcomes[place], Stored):
+                if isinstance(self.outcomes[place], Committed):
                     self.outcomes[place] = Refused(error)
             return
         with self._folder.reading:
@@ -306,8 +306,8 @@ def _flushed(
     files: Files,
     pool: ThreadPoolExecutor,
     drafts: dict[str, Draft],
-    outcomes: list[Outcome],
-) -> list[Outcome]:
+    outcomes: list[CommitOutcome],
+) -> list[CommitOutcome]:
     """Store the drafts; return their requests' outcomes, refused if that fails."""
     try:
         _flush(folder, files, pool, list(drafts.values()))

@@ -229,7 +229,7 @@ class _ThreadReader:
                 if as_bytes(entry.base) == point and rows.get(entry.key) == number:
                     yield entry.row
 
-    def open_run(self) -> OpenRun | None:
+    def open_run(self) -> StoredClaim | None:
         """Read the run that holds the thread's claim; None if no run is open."""
         run = self.index.state.run
         if run is None:

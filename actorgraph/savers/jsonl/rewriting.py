@@ -16,7 +16,7 @@ from actorgraph.savers.jsonl.lines import Line, ValueEntry, encode_line, raw_of,
 from actorgraph.savers.jsonl.resealing import resealed_line
 from actorgraph.savers.judge import refused_copy
 from actorgraph.savers.retention import CheckpointSummary, RemovalPlan, held_whole, plan_removal
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.retention import (
     CopyThread,
@@ -35,7 +35,7 @@ def apply_retention(
     folder: Folder,
     files: Files,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Raises:
@@ -60,7 +60,7 @@ def apply_retention(
             return _hold(folder, files, request, index)
         if isinstance(request, Reseal):
             _rewrite(folder, files, index, partial(resealed_line, resealer=request.resealer))
-            return Stored()
+            return Committed()
         return _remove(folder, files, request, index)
     except StorageError:
         raise

@@ -254,7 +254,7 @@ class Stage:
         self._left: set[bytes] = set()
         self.records: list[SystemRecord] = []
 
-    def take(self, request: SystemRequest) -> Outcome:
+    def take(self, request: SystemRequest) -> CommitOutcome:
         """Accept a request, or refuse it."""
         if isinstance(request, RenewOwner | DropOwner):
             return self._memory.apply(request)
@@ -275,7 +275,7 @@ class Stage:
             return Refused(_refused(request, cause))
         self._note(request)
         self.records.append(request)
-        return Stored()
+        return Committed()
 
     def _note(self, request: SystemRequest) -> None:
         """Remember changes by which later requests of the batch are judged."""

@@ -28,7 +28,7 @@ from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error, server_message
 from actorgraph.storage.postgres.limits import Timeouts
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 
@@ -79,7 +79,7 @@ def run_batch(
     settings: TransactionSettings,
     progress: BatchProgress,
     shapes: Shapes,
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     """Attempt to store a batch durably; find out if an earlier attempt has done so.
 
     Args:
@@ -102,7 +102,7 @@ def run_batch(
 
 def _attempt(
     connection: Link, batch: Sequence[Request], settings: TransactionSettings, work: "_Transaction"
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     progress = work.progress
     groups = [[batch[0]]] if progress.separately else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
@@ -234,7 +234,7 @@ class _Transaction:
         for (text, _), cursor in zip(asked, cursors, strict=True):
             self._facts.take(text, cursor.fetchall())
 
-    def store_group(self, group: list[Request]) -> list[Outcome]:
+    def store_group(self, group: list[Request]) -> list[CommitOutcome]:
         """Judge a group and collect its rows; they are sent with the next round trip."""
         request = group[0]
         if not isinstance(request, _GROUPED):
@@ -250,15 +250,15 @@ class _Transaction:
         self._pending += [*rows.statements(), *owned.statements()]
         return outcomes
 
-    def _update_run(self, request: systems.RunUpdate, owned: systems.OwnedRows) -> Outcome:
+    def _update_run(self, request: systems.RunUpdate, owned: systems.OwnedRows) -> CommitOutcome:
         if _is_unlocked(request) or request.thread_id in self._threads:
             return owned.update(request)
         return Refused(_lock_error(request, self.progress))
 
-    def _apply(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> Outcome:
+    def _apply(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> CommitOutcome:
         """Carry out a request that is a group of its own."""
         if isinstance(request, Vacuum):  # VACUUM can't run in a transaction: it follows the batch
-            return Stored()
+            return Committed()
         named = set[str]() if _is_unlocked(request) else {request.thread_id}
         if isinstance(request, CopyThread):
             named.add(request.source)
@@ -273,7 +273,7 @@ class _Transaction:
             return systems.apply_request(self._connection, request, self._facts.owners, thread)
         return apply_retention(self._connection, request, self._threads)
 
-    def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> Outcome:
+    def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> CommitOutcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
             return Refused(_lock_error(commit, self.progress))
@@ -305,16 +305,16 @@ class _Transaction:
             owned.add(thread, commit)
         return Committed(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
-    def store_groups(self, groups: Sequence[list[Request]]) -> list[Outcome]:
+    def store_groups(self, groups: Sequence[list[Request]]) -> list[CommitOutcome]:
         """Store the groups in order; `begin` has read for the first one."""
-        outcomes: list[Outcome] = []
+        outcomes: list[CommitOutcome] = []
         for place, group in enumerate(groups):
             if place:
                 self.read(group)
             outcomes += self.store_group(group)
         return outcomes
 
-    def store_separately(self, batch: Sequence[Request]) -> list[Outcome]:
+    def store_separately(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store each request in a savepoint, in order; `begin` has read for the first one."""
 
         def store(request: Request) -> CommitOutcome:
@@ -324,7 +324,7 @@ class _Transaction:
 
         return one_by_one(batch, store)
 
-    def store_one(self, request: Request) -> Outcome:
+    def store_one(self, request: Request) -> CommitOutcome:
         """Store one request in a savepoint; if the server refuses a row, refuse the request."""
         # `judge` changes the thread's state as if the request were stored: keep a copy to go back.
         known = self._threads.get(request.thread_id)

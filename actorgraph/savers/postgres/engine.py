@@ -107,7 +107,7 @@ class Engine:
             if leave:
                 self._writing.close()
 
-    def write(self, batch: Sequence[Request]) -> list[Outcome]:
+    def write(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch, see `BatchWriter.run`; then carry out its `Vacuum` requests."""
         outcomes = self._writer.run(batch)
         if not any(isinstance(request, Vacuum) for request in batch):
@@ -146,7 +146,7 @@ class Engine:
         """Whether `renew` can be called while a batch is stored: not over a lent connection."""
         return self._writing.renews
 
-    def renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+    def renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
         """Renew leases over a connection of their own, which is replaced if it was lost.
 
         Raises:

@@ -243,7 +243,7 @@ class _Reader:
                 raise
             except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
                 errors.append(unreadable(columns[1], error))
-        return PageOfSome(
+        return FilteredPage(
             found, [bare(columns, unchecked_row(columns)) for columns in rows], errors
         )
 

@@ -27,7 +27,7 @@ def apply_retention(
     connection: Connection[Any],
     request: RetentionRequest,
     threads: dict[str, ThreadState],
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a copy, a removal, a hold or a reseal.
 
     Args:
@@ -83,7 +83,7 @@ def _delete(cursor: Cursor[Any], thread: ThreadState) -> CommitOutcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.owner, thread.heads = None, None, {}
-    return Stored(removed=counts[0])  # the first statement deletes the checkpoints
+    return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 
 
 def _copy(

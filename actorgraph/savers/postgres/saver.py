@@ -20,7 +20,7 @@ from actorgraph.errors import (
     SaverClosedError,
 )
 from actorgraph.storage.postgres.limits import timeouts_of
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class PostgresBackend:
             raise
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """See `ports.Saver`; None over a connection of the program, which a batch may be using."""
         return self._engine.renew if self._engine.renews_beside else None
 

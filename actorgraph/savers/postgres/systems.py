@@ -94,7 +94,7 @@ class OwnedRows:
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def update(self, request: RunUpdate) -> Outcome:
+    def update(self, request: RunUpdate) -> CommitOutcome:
         """Add a request, or refuse it if another system owns the run."""
         if isinstance(request, PutRun):
             return self._add_row(request)
@@ -123,7 +123,7 @@ class OwnedRows:
         # Alive without asking: requests of this batch come from systems of this process.
         open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=True))
         self._inserted.append(_columns(row))
-        return Stored()
+        return Committed()
 
     def _note_status(self, thread_id: str, run: bytes | None, status: str) -> None:
         if run is not None and status not in OPEN_STATUSES:
@@ -189,7 +189,7 @@ def _columns(row: RunRow) -> _Row:
 
 def apply_request(
     connection: Connection[Any], request: RareRequest, owners: Owners, thread: ThreadState | None
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a rare request.
 
     Args:

@@ -19,7 +19,7 @@ from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_e
 from actorgraph.storage.postgres.limits import USE_SCHEMA
 from actorgraph.storage.postgres.locks import holder_of
 from actorgraph.storage.postgres.sessions import ReplacedSession
-from actorgraph.values.commits import Outcome, Request
+from actorgraph.values.commits import CommitOutcome, Request
 
 Done = TypeVar("Done")
 ATTEMPTS_MAX = 10
@@ -83,7 +83,7 @@ class BatchWriter:
         self._number += 1
         progress = BatchProgress(self._number)
 
-        def work(connection: Connection[Any]) -> list[Outcome]:
+        def work(connection: Connection[Any]) -> list[CommitOutcome]:
             return run_batch(connection, batch, self._settings, progress, self._shapes)
 
         return self._repeat(work, progress)

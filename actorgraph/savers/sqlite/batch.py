@@ -136,7 +136,7 @@ def _refused(request: Request, error: Exception) -> StorageError:
 def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     threads, damaged = _read_threads(connection, batch)
     rows = BatchRows()
-    outcomes: list[Outcome] = []
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         if isinstance(request, PutRun):
             outcomes.append(rows.system_runs.put(connection, request))

@@ -153,7 +153,7 @@ def _ledger(
     return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
 
 
-def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> OpenRun | None:
+def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
     """Read the run that a thread's row names; None if it has ended."""
     claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
     return open_run(thread_id, run, claim)

@@ -19,7 +19,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
 from actorgraph.savers.sqlite.failures import is_invalid_utf8
 from actorgraph.savers.sqlite.resealing import Changes, execute_changes, resealed_rows
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
@@ -38,7 +38,7 @@ def apply_retention(
     connection: sqlite3.Connection,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
     thread: ThreadState,
-) -> Outcome:
+) -> CommitOutcome:
     """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Args:
@@ -53,7 +53,7 @@ def apply_retention(
     if isinstance(request, Reseal):
         return _reseal(connection, request, thread)
     if isinstance(request, Vacuum):  # carried out after the batch's transaction: see `vacuum`
-        return Stored()
+        return Committed()
     return _remove(connection, request, thread)
 
 
@@ -83,7 +83,7 @@ def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcom
     # of bringing the thread back.
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=counts[0])  # the first statement deletes the checkpoints
+    return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 
 
 def _copy(
@@ -116,7 +116,7 @@ def _copy(
     return Committed()
 
 
-def _refused(thread_id: str, error: Exception) -> Outcome:
+def _refused(thread_id: str, error: Exception) -> CommitOutcome:
     """Refuse a request because a row of its thread can't be read."""
     if isinstance(error, sqlite3.Error) and not is_invalid_utf8(error):
         raise error
@@ -130,7 +130,7 @@ def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState
         except Exception as error:  # noqa: BLE001 - as above
             return _refused(thread.thread_id, error)
         execute_changes(connection, changes)
-    return Stored()
+    return Committed()
 
 
 def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> CommitOutcome:

@@ -35,7 +35,7 @@ from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.upgrading import upgrade
 from actorgraph.savers.sqlite.whereabouts import DatabaseFile
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
@@ -186,7 +186,9 @@ class SqliteBackend:
             self._file.check()
         return outcomes
 
-    async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    async def _vacuum(
+        self, batch: Sequence[Request], outcomes: list[CommitOutcome]
+    ) -> list[CommitOutcome]:
         # VACUUM can't run inside of a transaction, so it follows the batch. Where it fails only
         # its own requests are refused: the others are durable.
         try:
@@ -199,7 +201,7 @@ class SqliteBackend:
         return outcomes
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """A function that renews leases from any thread, beside `commit`; None in memory.
 
         It has a connection of its own, so that leases are renewed between two batches even while
@@ -207,7 +209,7 @@ class SqliteBackend:
         """
         return None if self.in_memory else self._renew
 
-    def _renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
+    def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
         source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # never create a missing file
         try:
             with closing(

@@ -51,7 +51,7 @@ class BatchSystemRuns:
         self.finished: set[bytes | None] = set()
         self._put: dict[str, dict[bytes, RunRow]] = {}
 
-    def put(self, connection: sqlite3.Connection, request: PutRun) -> Outcome:
+    def put(self, connection: sqlite3.Connection, request: PutRun) -> CommitOutcome:
         """Accept a new run, or refuse it with `if_busy="reject"` where its thread is busy."""
         if request.if_busy == "reject":
             refused = refused_row(request, self._open_runs(connection, request.thread_id))
@@ -107,7 +107,7 @@ def reload_epoch(connection: sqlite3.Connection, thread: ThreadState | None) -> 
         (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
 
 
-def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
+def apply(connection: sqlite3.Connection, request: SystemRequest) -> CommitOutcome:
     """Carry out a request; `PutRun` goes to `BatchSystemRuns.put`."""
     match request:
         case RenewOwner(owner, lease_s):

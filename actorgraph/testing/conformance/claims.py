@@ -17,7 +17,7 @@ from actorgraph.values.commits import CommitOutcome, Committed, LedgerRow, LoadC
 from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThreads
 
 
-def _kinds(outcomes: list[Outcome]) -> list[str]:
+def _kinds(outcomes: list[CommitOutcome]) -> list[str]:
     """Each outcome as "stored" or the name of its error."""
     return [
         type(outcome.error).__name__ if isinstance(outcome, Refused) else "stored"
@@ -156,7 +156,7 @@ async def order_is_that_of_storing(bench: Bench) -> None:
         found = await page(port)
         same([f.row.id for f in found], [ids(4), ids(3), ids(5)], "the list")
         same([f.sequence for f in found], [3, 2, 1], "the sequences")
-        given = [o.sequence for o in outcomes if isinstance(o, Stored)]
+        given = [o.sequence for o in outcomes if isinstance(o, Committed)]
         same(given, [1, 3], "the sequences in the outcomes")
         older = await page(port, namespace="", before=ids(3))
         same([f.row.id for f in older], [ids(5)], "what is before")

@@ -20,7 +20,7 @@ async def _batches(port: Saver, ids: Ids, acknowledged: list[int]) -> None:
     for number in range(3):
         parent = number - 1 if number else None
         batch = [outside(ids.point(number, parent), thread=f"t{n}") for n in range(BATCH)]
-        outcomes: list[Outcome] = await commit_batch(port, *batch)
+        outcomes: list[CommitOutcome] = await commit_batch(port, *batch)
         same(len(outcomes), BATCH, "outcomes of a batch")
         acknowledged.append(number)
 

@@ -98,7 +98,7 @@ def merge(start: int, end: int, lineage: int = 1) -> MergeRow:
     return MergeRow("x", lineage, start, end)
 
 
-async def commit_batch(port: Saver, *requests: Request) -> list[Outcome]:
+async def commit_batch(port: Saver, *requests: Request) -> list[CommitOutcome]:
     """Commit requests as one batch."""
     return await port.commit(requests)
 
