@@ -31,7 +31,7 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench differential faults promises clean
+.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench differential faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -82,6 +82,12 @@ faults: $(DEV)
 promises: $(DEV)
 	$(BIN)/python -m tests.support.promises
 	$(BIN)/python -m tests.support.langgraph_page
+
+picture: $(DEV)
+	$(BIN)/python -m tests.support.layers_picture
+
+house: $(DEV)
+	$(BIN)/python -m tests.support.house
 
 clean:
 	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache .coverage*

@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from actorgraph import channels, messages
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.later import LAZY_IMPORTS
-from actorgraph.api.savers import InMemorySaver, MemorySaver
-from actorgraph.api.state_graph import StateGraph
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.state_graph import StateGraph
+from actorgraph.api.lazy_imports import LAZY_IMPORTS
+from actorgraph.api.savers.hosted import InMemorySaver, MemorySaver
 from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
-from actorgraph.codec.events import SerdeEvent, register_serde_event_listener
+from actorgraph.codec.errors import SerdeEvent, register_serde_event_listener
 from actorgraph.errors import (
     ActorGraphError,
     ActorGraphWarning,
@@ -68,36 +68,44 @@ from actorgraph.errors import (
     UnreachableNodeWarning,
 )
 from actorgraph.messages import REMOVE_ALL_MESSAGES, MessagesState, RemoveMessage, add_messages
-from actorgraph.plan.managed import IsLastStep, RemainingSteps
-from actorgraph.plan.raw import ChannelWriteEntry
-from actorgraph.runtime.context import get_config, get_stream_writer
-from actorgraph.runtime.futures import TaskFuture
-from actorgraph.runtime.handle import Runtime
-from actorgraph.runtime.injection import get_runtime, get_store
-from actorgraph.runtime.lifecycle import (
+from actorgraph.plan.pregel import ChannelWriteEntry
+from actorgraph.plan.schema import IsLastStep, RemainingSteps
+from actorgraph.runtime.run.lifecycle import (
     GraphCallbackHandler,
     GraphInterruptEvent,
     GraphLifecycleEvent,
     GraphResumeEvent,
 )
-from actorgraph.runtime.messages import get_message_writer
-from actorgraph.runtime.questions import interrupt
-from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
-from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
-from actorgraph.values.control import RunControl
-from actorgraph.values.execution import ExecutionInfo, ServerInfo
-from actorgraph.values.invalid_resumes import is_invalid_resume
-from actorgraph.values.migrations import Migration
-from actorgraph.values.node_interrupt import NodeInterrupt
-from actorgraph.values.node_policies import (
-    CachePolicy,
-    RetryPolicy,
-    TimeoutPolicy,
-    default_retry_on,
+from actorgraph.runtime.task.functions import get_runtime, get_store, interrupt
+from actorgraph.runtime.task.futures import TaskFuture
+from actorgraph.runtime.task.messages import get_message_writer
+from actorgraph.runtime.task.runtime import Runtime
+from actorgraph.runtime.task.scope import get_config, get_stream_writer
+from actorgraph.values.checkpoint import Latest, Migration, ResumeTarget
+from actorgraph.values.commands import (
+    Command,
+    GraphOutput,
+    Interrupt,
+    NodeInterrupt,
+    Overwrite,
+    RunControl,
+    Send,
+    StateUpdate,
+    is_invalid_resume,
 )
-from actorgraph.values.output import GraphOutput
-from actorgraph.values.overwrite import Overwrite
-from actorgraph.values.policies import All, Durability, StreamMode
+from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
+from actorgraph.values.policies import (
+    All,
+    CachePolicy,
+    Durability,
+    RetryPolicy,
+    StreamMode,
+    TimeoutPolicy,
+    TracePolicy,
+    default_retry_on,
+    omit_payload,
+)
+from actorgraph.values.run import ExecutionInfo, ServerInfo
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
 from actorgraph.values.streams import (
     CheckpointPayload,
@@ -114,70 +122,77 @@ from actorgraph.values.streams import (
     UpdatesStreamPart,
     ValuesStreamPart,
 )
-from actorgraph.values.targets import Latest, ResumeTarget
-from actorgraph.values.tracing import TracePolicy, omit_payload
 
 if TYPE_CHECKING:
-    from actorgraph.api.drawable import DrawableGraph
-    from actorgraph.api.events.channel import StreamChannel
-    from actorgraph.api.events.models import AsyncMessageStream, MessagesTransformer, MessageStream
-    from actorgraph.api.events.modes import (
-        CheckpointsTransformer,
-        CustomTransformer,
-        DebugTransformer,
-        TasksTransformer,
-        UpdatesTransformer,
-        ValuesTransformer,
-    )
-    from actorgraph.api.events.nested import LifecyclePayload, LifecycleTransformer, SubgraphStatus
-    from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
-    from actorgraph.api.events.readers import (
-        AsyncGraphRunStream,
-        AsyncSubgraphRunStream,
-        GraphRunStream,
-        SubgraphRunStream,
-    )
-    from actorgraph.api.events.subgraphs import SubgraphTransformer
-    from actorgraph.api.foreign import ForeignSaver
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.tasks import TaskFunction, task
-    from actorgraph.api.jsonl_saver import JsonlSaver
-    from actorgraph.api.node_builder import NodeBuilder
-    from actorgraph.api.operations.audit import AuditedSaver
-    from actorgraph.api.operations.audit_log import AuditHead, AuditLog, verify_audit_log
-    from actorgraph.api.operations.guard import GuardedSaver
-    from actorgraph.api.operations.limits import LimitedSaver
-    from actorgraph.api.operations.metrics import MeteredSaver, SaverCall
-    from actorgraph.api.operations.principals import acting_as, current_principal
-    from actorgraph.api.operations.retries import RetryingSaver
-    from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
-    from actorgraph.api.pregel import Pregel
-    from actorgraph.api.push import push_message
-    from actorgraph.api.runs import Run
-    from actorgraph.api.saver_base import (
+    from actorgraph.api.graph.drawable import DrawableGraph
+    from actorgraph.api.graph.pregel import NodeBuilder, Pregel
+    from actorgraph.api.savers.around.audit import (
+        AuditedSaver,
+        AuditHead,
+        AuditLog,
+        verify_audit_log,
+    )
+    from actorgraph.api.savers.around.guard import GuardedSaver
+    from actorgraph.api.savers.around.limits import LimitedSaver
+    from actorgraph.api.savers.around.metrics import MeteredSaver, SaverCall
+    from actorgraph.api.savers.around.retries import RetryingSaver
+    from actorgraph.api.savers.around.wrapped import acting_as, current_principal
+    from actorgraph.api.savers.base_saver import (
         BaseCheckpointSaver,
         create_checkpoint,
         empty_checkpoint,
         get_checkpoint_id,
         uuid6,
     )
-    from actorgraph.api.simple_saver import SimpleCheckpoint, SimpleSaver
-    from actorgraph.api.sqlite_saver import AsyncSqliteSaver, SqliteSaver
-    from actorgraph.api.system import ActorSystem
+    from actorgraph.api.savers.foreign import ForeignSaver
+    from actorgraph.api.savers.jsonl import JsonlSaver
+    from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
+    from actorgraph.api.savers.simple import SimpleCheckpoint, SimpleSaver
+    from actorgraph.api.savers.sqlite import AsyncSqliteSaver, SqliteSaver
+    from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamTransformer
+    from actorgraph.api.streams.messages import (
+        AsyncMessageStream,
+        MessagesTransformer,
+        MessageStream,
+        push_message,
+    )
+    from actorgraph.api.streams.projections import (
+        CheckpointsTransformer,
+        CustomTransformer,
+        DebugTransformer,
+        LifecyclePayload,
+        LifecycleTransformer,
+        SubgraphStatus,
+        TasksTransformer,
+        UpdatesTransformer,
+        ValuesTransformer,
+    )
+    from actorgraph.api.streams.run_stream import (
+        AsyncGraphRunStream,
+        AsyncSubgraphRunStream,
+        GraphRunStream,
+        SubgraphRunStream,
+        SubgraphTransformer,
+    )
+    from actorgraph.api.system.runs import Run
+    from actorgraph.api.system.system import ActorSystem
     from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
     from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache
     from actorgraph.codec.serializers import SerializerProtocol
     from actorgraph.errors import ForeignSaverWarning, NotSupportedError
     from actorgraph.ports import Checkpointer
-    from actorgraph.runtime.steps import astep, get_idempotency_key, step
+    from actorgraph.runtime.task.functions import astep, get_idempotency_key, step
     from actorgraph.values.checkpoint import (
         ChannelVersions,
         Checkpoint,
+        CheckpointConfig,
         CheckpointMetadata,
+        CheckpointSource,
+        CheckpointSummary,
         CheckpointTuple,
     )
-    from actorgraph.values.listing import CheckpointSummary
-    from actorgraph.values.sources import CheckpointConfig, CheckpointSource
     from actorgraph.values.systems import RunEvent
 
 __version__ = "0.1.0"

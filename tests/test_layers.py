@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.house import Tree, circles, imports_of
 from tests.support.source_files import ROOT, Place, Source, call_name, hold, snippet, sources
 
 # A layer may import those above it in this list. Layers in one row know nothing of each other.
@@ -18,7 +19,7 @@ ORDER = [
     {"messages"},
     {"channels"},
     {"plan"},
-    {"superstep"},
+    {"superstep", "drawing"},
     {"ports"},
     {"codec"},
     {"loops"},
@@ -33,7 +34,20 @@ ORDER = [
 ]
 RANK = {layer: rank for rank, row in enumerate(ORDER) for layer in row}
 
-PURE = {"values", "channels", "plan", "superstep"}
+# The same inside the packages that have rooms; "" are the files right below the package.
+ROOMS = {
+    "runtime": [{""}, {"saver"}, {"task"}, {"run"}, {"system"}],
+    "api": [
+        {""},
+        {"savers", "streams"},
+        {"graph", "savers/around"},
+        {"functional", "system"},
+    ],
+    "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
+    "storage": [{""}, {"sqlite", "postgres"}],
+}
+
+PURE = {"values", "channels", "plan", "superstep", "drawing"}
 
 # What waits, reads a clock, rolls dice, or touches the world outside.
 IMPURE_MODULES = {
@@ -93,6 +107,26 @@ def wrong_direction(source: Source) -> Iterator[Place]:
                 yield line, f"{here} imports {name}, but {there} stands after or beside {here}"
 
 
+def room_of(path: str) -> str:
+    """The room of a file: "actorgraph/api/savers/around/audit.py" -> "savers/around"."""
+    return "/".join(path.split("/")[2:-1])
+
+
+def wrong_room(source: Source) -> Iterator[Place]:
+    """Imports of a room of the same package that comes later, or in the same row."""
+    package = layer_of(source.path)
+    ranks = {room: rank for rank, row in enumerate(ROOMS[package]) for room in row}
+    here = room_of(source.path)
+    for line, name in imports(source):
+        parts = name.split(".")
+        if parts[:2] != ["actorgraph", package]:
+            continue
+        below = ["/".join(parts[2:end]) for end in range(len(parts), 1, -1)]
+        there = next(room for room in below if room in ranks)
+        if there != here and ranks[there] >= ranks[here]:
+            yield line, f"{package}/{here} imports {name}, but {there} comes after or beside {here}"
+
+
 def impure(source: Source) -> Iterator[Place]:
     """What makes a pure file wait, or depend on anything but its arguments."""
     for line, name in imports(source):
@@ -135,7 +169,7 @@ class TestDirection:
         [
             ("values/a.py", "import actorgraph.channels.base"),
             ("errors.py", "from actorgraph.values.ids import TaskId"),
-            ("runtime/a.py", "from actorgraph.savers.memory import InMemorySaver"),
+            ("runtime/a.py", "from actorgraph.savers.memory.saver import InMemorySaver"),
             ("savers/a.py", "from actorgraph.runtime.mailbox import Inbox"),
             ("api/a.py", "from actorgraph import StateGraph"),
             ("api/a.py", "import actorgraph"),
@@ -158,8 +192,8 @@ class TestDirection:
             ("savers/sqlite/saver.py", "from actorgraph.savers.rows import Row"),
             ("savers/a.py", "from actorgraph import errors"),
             ("api/a.py", "from actorgraph.runtime.system import ActorSystem\nimport anyio"),
-            ("__init__.py", "from actorgraph.api.compiled import CompiledStateGraph"),
-            ("cli/a.py", "from actorgraph.api.compiled import CompiledStateGraph"),
+            ("__init__.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
+            ("cli/a.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
         ],
     )
     def test_a_right_import_is_not_found(self, path, text):
@@ -167,6 +201,63 @@ class TestDirection:
         Downward imports, imports inside a layer, and foreign packages are fine.
         """
         assert list(wrong_direction(snippet(text, f"actorgraph/{path}"))) == []
+
+
+class TestRooms:
+    def test_every_room_has_a_place(self):
+        """
+        A new folder in a package with rooms takes its place in ROOMS before it can be imported.
+        """
+        rooms = {package: set[str]().union(*rows) for package, rows in ROOMS.items()}
+        known = [f.path for f in sources("actorgraph") if layer_of(f.path) in ROOMS]
+
+        assert known
+        assert [p for p in known if room_of(p) not in rooms[layer_of(p)]] == []
+
+    def test_imports_between_rooms_point_one_way(self):
+        """
+        No file imports a room of its package that comes after or beside its own.
+        """
+        hold(wrong_room, [f for f in sources("actorgraph") if layer_of(f.path) in ROOMS])
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("runtime/mailbox.py", "from actorgraph.runtime.run.launch import Launch"),
+            ("runtime/saver/a.py", "from actorgraph.runtime.task import scope"),
+            ("api/savers/a.py", "def f():\n    from actorgraph.api.savers.around.audit import X"),
+            ("api/graph/a.py", "from actorgraph.api.system.system import ActorSystem"),
+            ("savers/sqlite/a.py", "from actorgraph.savers.postgres.saver import X"),
+        ],
+    )
+    def test_a_wrong_import_is_found(self, path, text):
+        """
+        The rule sees upward and sideways imports between rooms.
+        """
+        assert list(wrong_room(snippet(text, f"actorgraph/{path}")))
+
+    def test_no_files_import_one_another_in_a_circle(self):
+        """
+        Each file can be read after those that it imports: there is no circle anywhere.
+        """
+        tree = Tree.read(ROOT / "actorgraph")
+
+        assert circles(imports_of(tree)) == []
+
+    def test_a_circle_is_found(self):
+        """
+        Three files in a circle are one group, whatever else they import.
+        """
+        texts = {
+            "a.py": "from actorgraph.b import x",
+            "b.py": "def f():\n    from actorgraph import c",
+            "c.py": "from actorgraph.a import y\nfrom actorgraph.d import z",
+            "d.py": "",
+        }
+
+        assert circles(imports_of(Tree(texts))) == [
+            ["actorgraph.a", "actorgraph.b", "actorgraph.c"]
+        ]
 
 
 class TestPurity:

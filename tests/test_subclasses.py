@@ -34,8 +34,7 @@ from actorgraph import (
     prebuilt,
     stores,
 )
-from actorgraph.api.overriding import RUN_METHODS
-from actorgraph.api.savers import HostedSaver
+from actorgraph.api.savers.hosted import RUN_METHODS, HostedSaver
 from actorgraph.messages import AIMessage
 from tests.support.graphs import at
 from tests.support.recording_subclasses import cases, is_data, kinds, overriding, public_classes

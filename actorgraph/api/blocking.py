@@ -16,8 +16,8 @@ import anyio.from_thread
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
-from actorgraph.runtime.calls import thread_limiter
-from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.scope import CURRENT
 
 T = TypeVar("T")
 

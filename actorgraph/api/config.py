@@ -4,19 +4,20 @@ The `config` dict, the ways to address a thread, and limits from arguments or th
 Every function raises InvalidConfigError for a bad value.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from actorgraph.api.limits import default_recursion_limit
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.graph import Plan
-from actorgraph.runtime.launch import Address
+from actorgraph.runtime.run.launch import Address
 from actorgraph.superstep.nesting import stable_namespace
-from actorgraph.values.configs import Config
-from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
+from actorgraph.values.configs import Config, check_texts, stored_metadata
+from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT, START
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.metadata import check_texts, stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
@@ -348,3 +349,86 @@ def _interrupt_nodes(
                 f"Interrupt node `{name}` not found", do=did_you_mean(name, names)
             )
     return wanted
+
+
+def config_of(
+    config: Config | str | None, thread_id: str | None = None, checkpoint_id: str | None = None
+) -> Config:
+    """Return the config of a thread, or of one of its checkpoints.
+
+    Args:
+        config: a config or a thread id.
+        thread_id: used if no config is given.
+        checkpoint_id: the checkpoint; replaces the one in `config`.
+    Raises:
+        InvalidConfigError: the thread is given twice, or not at all.
+    """
+    if isinstance(config, str):
+        config, thread_id = None, thread_id or config
+    if config is None:
+        if thread_id is None:
+            raise InvalidConfigError(
+                "no thread id was given",
+                do='pass a thread id, or {"configurable": {"thread_id": ..}}',
+            )
+        return _at(thread_id, checkpoint_id)
+    if thread_id is not None:
+        raise InvalidConfigError(
+            "the thread is given twice: in config and as thread_id=", do="leave one of them out"
+        )
+    if checkpoint_id is None:
+        return config
+    place = {**(config.get("configurable") or {}), "checkpoint_id": checkpoint_id}
+    return {**config, "configurable": place}
+
+
+def _at(thread_id: str, checkpoint_id: str | None) -> Config:
+    place = {"thread_id": thread_id}
+    return {"configurable": place | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
+
+
+ENVIRONMENT = ("ACTORGRAPH_DEFAULT_RECURSION_LIMIT", "LANGGRAPH_DEFAULT_RECURSION_LIMIT")
+"""Variables that may set the default recursion limit; the first one that is set wins."""
+
+
+@cache
+def default_recursion_limit() -> int:
+    """Return the recursion limit of runs whose config has none; read once per process."""
+    return recursion_limit_in(os.environ)
+
+
+def recursion_limit_in(environment: Mapping[str, str]) -> int:
+    """Return the default recursion limit that an environment sets, or the built-in one.
+
+    Raises:
+        InvalidConfigError: it is not a positive integer.
+    """
+    name = next((name for name in ENVIRONMENT if environment.get(name)), None)
+    if name is None:
+        return DEFAULT_RECURSION_LIMIT
+    text = environment[name]
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidConfigError(
+            f"the environment variable {name} must be an integer >= 1, got {text!r}",
+            do="set it to 1 or more, or remove it",
+        )
+    return int(text)
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """Return a duration in seconds, from a number or a timedelta; None for no limit.
+
+    Args:
+        name: the argument, for the error.
+    Raises:
+        InvalidConfigError: it is neither, or not above 0.
+    """
+    if value is None:
+        return None
+    given = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not given > 0:
+        raise InvalidConfigError(
+            f"{name} must be a positive number of seconds or a timedelta, got {value!r}",
+            do="use a number above 0, a timedelta, or leave it out",
+        )
+    return float(given)

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Store
-from actorgraph.values.control import RunControl
+from actorgraph.values.commands import RunControl
 from actorgraph.values.policies import All, DurabilityMode, StreamMode
 from actorgraph.values.streams import StreamVersion, WhenFull
 

@@ -7,7 +7,7 @@ from time import time
 from typing import Generic, TypeVar
 
 from actorgraph.codec import Codec
-from actorgraph.codec.places import entry_at
+from actorgraph.codec.encryption import entry_at
 from actorgraph.loops import in_thread
 
 ValueT = TypeVar("ValueT")

@@ -5,20 +5,16 @@ passes it to the rule and stores the value that the rule returns. A program may 
 own: subclasses of `Channel`, or of `BaseChannel`, which hold their value as LangGraph's do.
 """
 
-from actorgraph.channels.after_finish import (
+from actorgraph.channels.barrier import (
     LastValueAfterFinish,
+    NamedBarrierValue,
     NamedBarrierValueAfterFinish,
 )
-from actorgraph.channels.any_value import AnyValue
-from actorgraph.channels.barrier import NamedBarrierValue
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
-from actorgraph.channels.delta import DeltaChannel
-from actorgraph.channels.ephemeral import EphemeralValue
-from actorgraph.channels.last_value import LastValue
-from actorgraph.channels.reducer import BinaryOperatorAggregate
+from actorgraph.channels.last_value import AnyValue, EphemeralValue, LastValue, UntrackedValue
+from actorgraph.channels.reducer import BinaryOperatorAggregate, DeltaChannel
 from actorgraph.channels.stateful import MISSING, BaseChannel
 from actorgraph.channels.topic import Topic
-from actorgraph.channels.untracked import UntrackedValue
 
 __all__ = [
     "EMPTY",

@@ -1,8 +1,7 @@
 """Encode values as bytes and back: allow-listed types, exact round trips, a checkpoint's rows."""
 
-from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.encrypted import EncryptedSerializer
-from actorgraph.codec.envelope import CipherProtocol
+from actorgraph.codec.encryption import AesCipher, CipherProtocol
+from actorgraph.codec.serializers import EncryptedSerializer
 
 __all__ = ["AesCipher", "CipherProtocol", "Codec", "EncryptedSerializer"]

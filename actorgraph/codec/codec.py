@@ -1,45 +1,66 @@
-"""The codec: msgpack of plain data plus an allow-list of types. Data, never code.
-
-Encoding is exact or refused: the decoded value is equal and of the same type. A tuple stays a
-tuple. A type that is not on the list fails with the path of the value. Decoding imports
-nothing, and constructs only types on the list; an unknown name is an error.
-
-The fast path is one call of ormsgpack. Only when it fails is the value walked in Python
-(`_encode_slowly`), to store dicts whose keys aren't text or to find what can't be stored.
-"""
+"""Find bytearrays and memoryviews, which ormsgpack packs as bytes without calling `default`."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import ormsgpack
 
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
-from actorgraph.codec.buffers import holds_buffer
-from actorgraph.codec.ciphers import AesCipher
-from actorgraph.codec.declared import declared
-from actorgraph.codec.envelope import MARK, NO_ENVELOPE, CipherProtocol, Envelope
-from actorgraph.codec.events import notify_blocked
-from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
-from actorgraph.codec.messages import message_type
-from actorgraph.codec.places import NOWHERE, Place
-from actorgraph.codec.refusals import (
+from actorgraph.codec.encryption import (
+    MARK,
+    NO_ENVELOPE,
+    NOWHERE,
+    AesCipher,
+    CipherProtocol,
+    Envelope,
+    Place,
+)
+from actorgraph.codec.errors import (
     check_codec,
     checked_text,
     damaged_error,
+    notify_blocked,
     unknown_extension_error,
     unknown_type_error,
 )
-from actorgraph.codec.remembered import ListCache
-from actorgraph.codec.types import EXTENSIONS, PAIRS, Packed, builtin_of, extension_of, name_of
-from actorgraph.errors import (
-    InvalidConfigError,
-    SerializationError,
-    UnknownTypeError,
+from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
+from actorgraph.codec.list_cache import ListCache
+from actorgraph.codec.types import (
+    EXTENSIONS,
+    PAIRS,
+    Packed,
+    builtin_of,
+    declared,
+    extension_of,
+    message_type,
+    name_of,
 )
-from actorgraph.errors.replacing import overridden_methods
+from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
+from actorgraph.errors.overrides import overridden_methods
+
+_BUFFERS = frozenset({bytearray, memoryview})
+
+
+def holds_buffer(value: Any) -> bool:
+    """Whether nested lists and dicts hold a bytearray or a memoryview.
+
+    Other containers aren't entered: their content is packed separately, and checked then.
+    """
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        kind = type(one)
+        if kind in _BUFFERS:
+            return True
+        if kind is list:
+            left.extend(cast("list[Any]", one))
+        elif kind is dict:
+            left.extend(cast("dict[Any, Any]", one).values())
+    return False
+
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
 """The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""

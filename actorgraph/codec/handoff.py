@@ -16,20 +16,19 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.frames import frame
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.places import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.placement import Placement, SharedInput, can_share
 from actorgraph.codec.records import (
     Record,
     encode_json,
     encode_names,
     encode_record,
+    frame,
     is_inline,
 )
-from actorgraph.codec.sharing import SharedInput, can_share
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import StoredList, add_items, branched_list, new_list
+from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (

@@ -17,16 +17,18 @@ from enum import Enum, Flag
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from actorgraph.codec import arrays
 from actorgraph.codec.bounds import build_dict, build_set
-from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.overwrite import Overwrite
-from actorgraph.values.shared import Shared
+from actorgraph.messages.conversion import langchain
+from actorgraph.messages.kinds import KINDS
+from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
+from actorgraph.values.commits import Shared
+from actorgraph.values.policies import TimeoutPolicy
 
 PAIRS = 20
 
@@ -257,3 +259,33 @@ def extension_of(kind: type) -> Extension | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NAMED_TUPLE
     return None
+
+
+_DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
+
+
+def declare(kinds: Iterable[type]) -> None:
+    """Allow these types in every codec for as long as they exist; unsupported ones are skipped."""
+    for kind in kinds:
+        if extension_of(kind) is not None:
+            _DECLARED[name_of(kind)] = kind
+
+
+def declared(name: str) -> type | None:
+    """Return the declared type of that name, if there is one."""
+    return _DECLARED.get(name)
+
+
+_OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
+_LANGCHAIN = "langchain_core.messages."
+
+
+def message_type(name: str) -> type | None:
+    """Return the message class with this stored name; None if there is none."""
+    if not name.startswith(_LANGCHAIN):
+        return _OURS.get(name)
+    module = langchain()
+    kind = getattr(module, name.partition(":")[2], None) if module is not None else None
+    if module is None or not isinstance(kind, type) or not issubclass(kind, module.BaseMessage):
+        return None
+    return kind if f"{kind.__module__}:{kind.__qualname__}" == name else None

@@ -4,11 +4,7 @@ Each says what happened and, in `do`, what to do about it. A failure without adv
 not a class of this package. Names are LangGraph's where LangGraph has the same error.
 """
 
-from actorgraph.errors.base import (
-    ActorGraphError,
-    ErrorCode,
-    did_you_mean,
-)
+from actorgraph.errors.base import ActorGraphError, ErrorCode, did_you_mean
 from actorgraph.errors.graphs import (
     EmptyChannelError,
     EmptyInputError,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict, cast, overload
 from uuid import uuid4
 
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.messages.forms import as_list, converted, is_message, langchain
+from actorgraph.messages.conversion import as_list, converted, is_message, langchain
 
 REMOVE_ALL_MESSAGES = "__remove_all__"
 Messages = Any

@@ -20,7 +20,7 @@ from actorgraph.migrate.tasks import task_id_hash
 from actorgraph.migrate.threads import MovedCheckpoint, SourceThread
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
-from actorgraph.runtime.hosting import Host, host_of
+from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text

@@ -7,8 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.channels import EMPTY
-from actorgraph.migrate.bodies import checkpoint_body, checkpoint_label
-from actorgraph.migrate.decode import Decoder
+from actorgraph.migrate.decode import Decoder, checkpoint_body, checkpoint_label
 from actorgraph.migrate.sources import SourceCheckpoint
 from actorgraph.migrate.tasks import (
     JOIN,
@@ -19,7 +18,7 @@ from actorgraph.migrate.tasks import (
     rename_channel,
     triggers_of,
 )
-from actorgraph.savers.foreign.versions import number_of
+from actorgraph.savers.foreign.values import number_of
 from actorgraph.superstep.deltas import COUNTERS
 from actorgraph.values.commands import Interrupt, Send
 from actorgraph.values.constants import (

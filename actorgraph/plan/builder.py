@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
-from actorgraph.plan import calls, names, policies
-from actorgraph.plan.defaults import NodeDefaults, handler_with_defaults, with_defaults
+from actorgraph.plan import callables as calls
+from actorgraph.plan import names, policies
 from actorgraph.plan.schema import (
     Schema,
     add_channels,
@@ -22,8 +22,7 @@ from actorgraph.plan.schema import (
     refuse_managed,
 )
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
-from actorgraph.values.tracing import TracePolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,3 +375,48 @@ def _ends(
         literal = calls.literal_returns(path)
         return {value: value for value in literal} if literal else None
     return names.labelled(path_map, "path_map")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDefaults:
+    """The policies of nodes that have none of their own; () or None for no default."""
+
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
+    handler: Callable[..., Any] | None = None
+    timeout: TimeoutPolicy | None = None
+
+    def over(self, before: "NodeDefaults") -> "NodeDefaults":
+        """Fill in the defaults set before where these have none."""
+        return NodeDefaults(
+            self.retry or before.retry,
+            self.cache or before.cache,
+            self.handler or before.handler,
+            self.timeout or before.timeout,
+        )
+
+
+def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """Fill in a node's missing policies with the defaults.
+
+    Raises:
+        GraphBuildError: the default timeout would apply to a sync function.
+    """
+    if spec.timeout is None and defaults.timeout is not None:
+        policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
+    return replace(
+        spec,
+        retry=spec.retry or defaults.retry,
+        cache=spec.cache or defaults.cache,
+        handler=spec.handler or defaults.handler,
+        timeout=spec.timeout or defaults.timeout,
+    )
+
+
+def handler_with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """Fill in an error handler's policies: the default retries and, if it is async, the timeout.
+
+    It never gets a cache or a handler of its own.
+    """
+    limit = defaults.timeout if calls.is_async(spec.action) else None
+    return replace(spec, retry=defaults.retry, timeout=limit)

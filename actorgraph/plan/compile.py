@@ -18,21 +18,14 @@ from actorgraph.channels import (
     Topic,
 )
 from actorgraph.errors import SchemaError
-from actorgraph.plan import calls
+from actorgraph.plan import callables as calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
+from actorgraph.plan.callables import injected, needs_store
+from actorgraph.plan.checks import wiring_of
 from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
-from actorgraph.plan.injection import injected, needs_store
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
-from actorgraph.plan.wiring import wiring_of
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import (
-    BRANCH_TO,
-    END,
-    HANDLER_PREFIX,
-    START,
-    TAG_HIDDEN,
-    TASKS,
-)
+from actorgraph.values.constants import BRANCH_TO, END, HANDLER_PREFIX, START, TAG_HIDDEN, TASKS
 
 
 def make_plan(

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
-from actorgraph.plan.managed import Managed
+from actorgraph.plan.schema import Managed
+from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import PULL, ROOT, START
-from actorgraph.values.migrations import Migration
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
-from actorgraph.values.tracing import TracePolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
-from actorgraph.plan import calls
+from actorgraph.plan import callables as calls
 from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.plan import calls
+from actorgraph.plan import callables as calls
 from actorgraph.values.interop import from_langgraph
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy] | None
 

@@ -1,4 +1,13 @@
-"""Reading of state schemas: each annotated key is one channel."""
+"""State schemas: how they are read as channels, and the managed values that they may declare.
+
+TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type. Each annotated key is one
+channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]` with a channel C is that channel;
+every other key keeps its last value.
+
+Managed values are state keys that the runtime computes for nodes and that nothing writes.
+`last: IsLastStep` and `left: RemainingSteps` show a node how far the run is from its recursion
+limit. They are not channels: no checkpoint, stream or output has them.
+"""
 
 import dataclasses
 import functools
@@ -21,10 +30,44 @@ from typing import (
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
 from actorgraph.channels.stateful import as_rule
-from actorgraph.errors import SchemaError, did_you_mean
-from actorgraph.plan.managed import Managed
-from actorgraph.plan.stored_names import check_channel_name
+from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
+
+
+class Managed:
+    """A rule that computes a value from the number of supersteps that a run may still take."""
+
+    @staticmethod
+    def value(steps_left: int) -> Any:
+        """Compute the value.
+
+        Args:
+            steps_left: supersteps that may follow the one that runs now.
+        """
+        raise NotImplementedError
+
+
+class IsLastStepManager(Managed):
+    """Whether at most one superstep may follow."""
+
+    @staticmethod
+    def value(steps_left: int) -> bool:
+        """Compare with 1."""
+        return steps_left <= 1
+
+
+class RemainingStepsManager(Managed):
+    """The number of supersteps that may follow the one that runs now."""
+
+    @staticmethod
+    def value(steps_left: int) -> int:
+        """Return `steps_left`."""
+        return steps_left
+
+
+IsLastStep = Annotated[bool, IsLastStepManager]
+RemainingSteps = Annotated[int, RemainingStepsManager]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -305,3 +348,27 @@ def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
                 return
             for hint in hints.values():
                 yield from _walk(hint, seen)
+
+
+def check_channel_name(name: str) -> None:
+    """Refuse a channel's name that some store can't keep.
+
+    Raises:
+        SchemaError: see `errors.texts.is_name`.
+    """
+    if not is_storable_name(name):
+        raise SchemaError(
+            f"{name[:80]!r} can't be a channel's name: {NAME_REFUSED}", do="choose another name"
+        )
+
+
+def check_graph_name(name: str) -> None:
+    """Refuse a graph's name that some store can't keep.
+
+    Raises:
+        GraphBuildError: see `errors.texts.is_name`.
+    """
+    if not is_storable_name(name):
+        raise GraphBuildError(
+            f"{name[:80]!r} can't be a graph's name: {NAME_REFUSED}", do="choose another name"
+        )

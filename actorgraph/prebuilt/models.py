@@ -10,8 +10,8 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.prebuilt.chat import kind_of, message_module, messages_of
-from actorgraph.runtime.calls import thread_limiter
+from actorgraph.prebuilt.messages import kind_of, message_module, messages_of
+from actorgraph.runtime.task.calling import thread_limiter
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 

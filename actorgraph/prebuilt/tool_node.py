@@ -1,34 +1,85 @@
-"""ToolNode: runs the tools that a model's last message calls."""
+"""ToolNode: runs the tools that a model's last message calls, concurrently."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
-from actorgraph.errors import InvalidUpdateError
-from actorgraph.prebuilt.at_once import run_concurrently
-from actorgraph.prebuilt.chat import last_ai, messages_of, tool_calls_of, tool_message
-from actorgraph.prebuilt.injected import ToolRuntime
-from actorgraph.prebuilt.langchain import register_with_langchain
-from actorgraph.prebuilt.tool_arguments import fill_injected
-from actorgraph.prebuilt.tool_errors import (
+from actorgraph.errors import GraphInterrupt, InvalidUpdateError
+from actorgraph.prebuilt.messages import last_ai, messages_of, tool_calls_of, tool_message
+from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
+from actorgraph.prebuilt.tool_results import (
     Handling,
     InvalidArguments,
+    check_output,
+    combine_outputs,
     default_handling,
     error_reply,
     handled_types,
     invocation_error,
 )
-from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
-from actorgraph.prebuilt.tool_outputs import check_output, combine_outputs
-from actorgraph.prebuilt.tools import Tool, tool_of
-from actorgraph.runtime.calls import thread_limiter
-from actorgraph.runtime.interop import is_control_flow
-from actorgraph.values.invalid_resumes import is_invalid_resume
+from actorgraph.prebuilt.tools import (
+    Tool,
+    ToolRuntime,
+    fill_injected,
+    register_with_langchain,
+    tool_of,
+)
+from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.interop import is_control_flow, translated
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.commands import is_invalid_resume
+
+Work = Callable[[], Coroutine[Any, Any, Any]]
+
+
+async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Run tool calls concurrently, each as a part of the task; returns results in call order.
+
+    An interrupt in one call doesn't cancel the others: they would have to run again on resume.
+
+    Args:
+        works: one per call.
+        calls: the calls; the `id` keeps the interrupts of each apart from those of the others.
+    Raises:
+        GraphInterrupt: some calls were interrupted, and the others have finished.
+        BaseException: the first failure, unwrapped; it cancels the others.
+    """
+    whole = CURRENT.get(None)
+    parts: list[TaskScope] = [] if whole is None else whole.split([str(c["id"]) for c in calls])
+    results: list[Any] = [None] * len(works)
+    questions: dict[int, Any] = {}
+
+    async def one(index: int) -> None:
+        if parts:
+            CURRENT.set(parts[index])
+        try:
+            results[index] = await works[index]()
+        except (GraphInterrupt, Exception) as error:
+            asked = translated(error)
+            if not isinstance(asked, GraphInterrupt):
+                raise
+            questions[index] = asked
+
+    try:
+        async with anyio.create_task_group() as group:
+            for index in range(len(works)):
+                group.start_soon(one, index)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    if whole is not None:
+        whole.join(parts)
+    if questions:
+        raise GraphInterrupt(
+            [i for _, asked in sorted(questions.items()) for i in asked.interrupts]
+        )
+    return results
+
 
 WITH_CONTEXT = "tool_call_with_context"
 

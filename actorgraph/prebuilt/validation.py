@@ -5,7 +5,13 @@ from typing import Any
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.prebuilt.chat import content_of, kind_of, messages_of, replace_fields, tool_message
+from actorgraph.prebuilt.messages import (
+    content_of,
+    kind_of,
+    messages_of,
+    replace_fields,
+    tool_message,
+)
 from actorgraph.prebuilt.tools import ForeignTool, tool_of
 
 FormatError = Callable[[BaseException, dict[str, Any], Any], str]

@@ -11,9 +11,11 @@ Ends       when closed by the run, or by the reader, after which chunks are drop
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import anyio
 import anyio.from_thread
@@ -247,3 +249,22 @@ class Broadcast:
 
 def _ignore_overflow() -> None:
     pass
+
+
+class Closing(ABC):
+    """Base of readers and streams that are closed by `aclose` or an `async with` block."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Stop reading and release resources."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

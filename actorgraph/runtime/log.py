@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 from actorgraph.errors.texts import storable
-from actorgraph.runtime.loaded import imported_module
 
 _QUIET = frozenset({"debug", "info"})
 
@@ -42,3 +41,11 @@ def _log(level: str, name: str, fields: dict[str, Any]) -> None:
         logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
     shown = {key: storable(v) if isinstance(v, str) else v for key, v in fields.items()}
     getattr(logger, level)(name, **shown)
+
+
+def imported_module(name: str) -> Any:
+    """A module that is imported; None if it isn't, or if another thread is importing it now."""
+    module = sys.modules.get(name)
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return None
+    return module

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.superstep.turns import is_ahead
+from actorgraph.superstep.scheduling import is_ahead
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (

@@ -1,10 +1,18 @@
-"""Embedding of texts, by a function or an `Embeddings` object of the program."""
+"""Search by text: which texts of a value are embedded, how, and which vectors are the nearest.
+
+Paths       of texts in a value: `title`, `a.b[*].c`, `tags[-1]`, `{name,about.city}`, `$`
+Embedding   by a function or an `Embeddings` object of the program, sync or async
+Ranking     by the cosine with every vector, without an index: below some 50,000 vectors numpy is
+            as fast as one; without numpy it is plain Python
+"""
 
 import inspect
+import json
+import math
 from array import array
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import anyio
 import anyio.to_thread
@@ -12,8 +20,157 @@ import anyio.to_thread
 from actorgraph.errors import MissingExtraError, RunningLoopError
 from actorgraph.loops import in_event_loop, on_trio
 from actorgraph.stores.errors import EmbeddingError, InvalidStoreOperationError
-from actorgraph.stores.ops import IndexConfig
-from actorgraph.stores.paths import tokenize_path
+from actorgraph.stores.operations import IndexConfig
+
+_CLOSING = {"[": "]", "{": "}"}
+
+
+def tokenize_path(path: str) -> list[str]:
+    """Split a path into steps: names, `[0]`, `[*]`, `{a,b}`, `*`."""
+    steps, name, at = list[str](), "", 0
+    while at < len(path):
+        char = path[at]
+        if char in ".[{":
+            if name:
+                steps.append(name)
+            name = ""
+        elif char not in _CLOSING:
+            name += char
+        if char in _CLOSING:
+            end = _end(path, at)
+            steps.append(path[at:end])
+            at = end
+        else:
+            at += 1
+    return [*steps, name] if name else steps
+
+
+def get_text_at_path(obj: Any, path: str | list[str]) -> list[str]:
+    """Return the texts at a path.
+
+    Args:
+        obj: a value.
+        path: a path, or its steps from `tokenize_path`. `$` and "" are the whole value.
+    Returns: text as it is, numbers and bools as Python writes them, lists and dicts as JSON with
+        sorted keys; nothing for None and for missing fields.
+    """
+    if isinstance(obj, Mapping):
+        obj = dict(obj)
+    if not path or path == "$":
+        return [_json(obj)]
+    steps = tokenize_path(path) if isinstance(path, str) else path
+    return [text for found in _walk(obj, steps) for text in _text(found)]
+
+
+def _walk(obj: Any, steps: list[str]) -> Iterator[Any]:
+    if not steps:
+        yield obj
+        return
+    for found in _step(obj, steps[0]):
+        yield from _walk(found, steps[1:])
+
+
+def _step(obj: Any, step: str) -> Iterator[Any]:
+    """Yield the values to which one step leads."""
+    if step.startswith("[") and step.endswith("]"):
+        if isinstance(obj, list):
+            yield from _elements(obj, step[1:-1])
+    elif step.startswith("{") and step.endswith("}"):
+        for field in step[1:-1].split(","):
+            if names := tokenize_path(field.strip()):
+                yield from _below(obj, names)
+    elif step == "*":
+        yield from obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list) else ()
+    elif isinstance(obj, dict) and step in obj:
+        yield obj[step]
+
+
+def _elements(elements: list[Any], index: str) -> Iterator[Any]:
+    if index == "*":
+        yield from elements
+        return
+    try:
+        yield elements[int(index)]
+    except (ValueError, IndexError):
+        return
+
+
+def _below(obj: Any, names: list[str]) -> Iterator[Any]:
+    for name in names:
+        if not isinstance(obj, dict) or name not in obj:
+            return
+        obj = obj[name]
+    yield obj
+
+
+def _text(found: Any) -> Iterator[str]:
+    if isinstance(found, str | int | float):
+        yield str(found)
+    elif isinstance(found, list | dict):
+        yield _json(found)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _end(path: str, start: int) -> int:
+    """Return the index behind the bracket that closes the one at `start`, or the path's end."""
+    opening, closing, depth = path[start], _CLOSING[path[start]], 0
+    for at in range(start, len(path)):
+        depth += (path[at] == opening) - (path[at] == closing)
+        if depth == 0:
+            return at + 1
+    return len(path)
+
+
+AddressT = TypeVar("AddressT")
+
+
+def ranked(query: bytes, vectors: Iterable[tuple[AddressT, bytes]]) -> list[tuple[AddressT, float]]:
+    """Return addresses with their best score, the best first; equal ones in the given order.
+
+    Args:
+        query: float32 numbers.
+        vectors: (address, float32 numbers); vectors of another length than the query are left out.
+    """
+    fitting = [(address, vector) for address, vector in vectors if len(vector) == len(query)]
+    best: dict[AddressT, float] = {}
+    for (address, _), score in zip(fitting, _cosines(query, [v for _, v in fitting]), strict=True):
+        best[address] = max(best.get(address, -1.0), min(score, 1.0))
+    return sorted(best.items(), key=lambda entry: -entry[1])
+
+
+def _cosines(query: bytes, vectors: list[bytes]) -> list[float]:
+    if not vectors:
+        return []
+    try:
+        import numpy as np
+    except ImportError:
+        return _plain_cosines(query, vectors)
+    return _numpy_cosines(np, query, vectors)
+
+
+def _numpy_cosines(np: Any, query: bytes, vectors: list[bytes]) -> list[float]:
+    one = np.frombuffer(query, dtype=np.float32)
+    rows = np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(one)
+    products = rows @ one
+    # The cosine with a vector of zeros is undefined: it scores 0.
+    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).tolist()
+
+
+def _plain_cosines(query: bytes, vectors: list[bytes]) -> list[float]:
+    one = array("f", query)
+    length = math.sqrt(sum(x * x for x in one))
+    scores: list[float] = []
+    for packed in vectors:
+        row = array("f", packed)
+        lengths = length * math.sqrt(sum(x * x for x in row))
+        product = sum(a * b for a, b in zip(one, row, strict=True))
+        scores.append(product / lengths if lengths > 0 else 0.0)
+    return scores
+
 
 Vectors = Sequence[Sequence[float]]
 EmbeddingsFunc = Callable[[Sequence[str]], Vectors]

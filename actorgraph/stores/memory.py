@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from actorgraph.stores.checks import INTEGER_MAX
-from actorgraph.stores.engine import (
+from actorgraph.stores.batch import (
     Address,
     Batch,
     ItemFilter,
@@ -17,9 +16,9 @@ from actorgraph.stores.engine import (
     expiry,
 )
 from actorgraph.stores.filters import matches
-from actorgraph.stores.ops import IndexConfig, Namespace, Result, TTLConfig
+from actorgraph.stores.operations import INTEGER_MAX, IndexConfig, Namespace, Result, TTLConfig
 from actorgraph.stores.store import BuiltinStore
-from actorgraph.stores.texts import from_text
+from actorgraph.stores.values import from_text
 
 
 class InMemoryStore(BuiltinStore):

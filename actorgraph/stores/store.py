@@ -1,17 +1,75 @@
-"""BuiltinStore: base class of this library's stores: batches, time to live, the sweeper."""
+"""BuiltinStore and DatabaseStore: base classes of this library's stores.
 
+Batches     are prepared and carried out as `batch` describes; those of async callers of a database
+            together, in one transaction
+Sweeper     removes expired items in a thread. Not in a task, because a store belongs to no event
+            loop: it is used from several ones and from plain threads
+"""
+
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import anyio.to_thread
 
 from actorgraph.loops import in_thread
+from actorgraph.storage.batching import Batcher
 from actorgraph.stores.base import BaseStore
+from actorgraph.stores.batch import Batch, ItemTable, aembed, carry_out, changes, embed, prepare
 from actorgraph.stores.embedding import Embedder
-from actorgraph.stores.engine import Batch, aembed, embed, prepare
-from actorgraph.stores.ops import IndexConfig, Op, Result, TTLConfig
-from actorgraph.stores.sweeper import Sweeper
+from actorgraph.stores.log import warn
+from actorgraph.stores.operations import IndexConfig, Op, Result, TTLConfig
+
+
+class Sweeper:
+    """Calls a function at intervals, in at most one thread, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, sweep: Callable[[], object], *, interval_s: float) -> None:
+        """Call `sweep` now and every `interval_s` seconds; does nothing if it is running."""
+        with self._lock:
+            if self.running:
+                return
+            self._stopped = stopped = threading.Event()
+
+            def loop() -> None:
+                while True:
+                    try:
+                        sweep()
+                    except Exception as error:  # noqa: BLE001 - the next one may succeed
+                        warn("store.sweep_failed", error=repr(error))
+                    if stopped.wait(interval_s):
+                        return
+
+            self._thread = threading.Thread(target=loop, name="actorgraph-sweeper", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout_s: float | None) -> bool:
+        """Stop the thread; return whether it has ended.
+
+        Args:
+            timeout_s: seconds to wait for its end; None without limit.
+        """
+        with self._lock:
+            self._stopped.set()
+            thread, self._thread = self._thread, None
+        if thread is None:
+            return True
+        thread.join(timeout_s)
+        return not thread.is_alive()
 
 
 class Count(int):
@@ -154,3 +212,53 @@ class BuiltinStore(BaseStore):
 
     def _release(self) -> None:
         """Close connections."""
+
+
+T = TypeVar("T")
+ItemTableT = TypeVar("ItemTableT", bound="SweptItemTable")
+
+
+class SweptItemTable(ItemTable, Protocol):
+    """ItemTable that can be swept."""
+
+    @abstractmethod
+    def sweep(self, now: int) -> int:
+        """Remove items that have expired by now; return how many."""
+
+
+class DatabaseStore(BuiltinStore, Generic[ItemTableT]):
+    """A store in a database. Waiting batches of async callers share one transaction."""
+
+    __slots__ = ("_batcher",)
+
+    def __init__(
+        self,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(index=index, ttl=ttl, clock=clock)
+        self._batcher = Batcher(partial(anyio.to_thread.run_sync, self._carry_out_all))
+
+    @abstractmethod
+    def _transact(self, work: Callable[[ItemTableT], T], *, writes: bool) -> T:
+        """Call a function with the items of one transaction; return its result."""
+
+    def _carry_out(self, batch: Batch) -> list[Result]:
+        return self._carry_out_all([batch])[0]
+
+    async def _acarry_out(self, batch: Batch) -> list[Result]:
+        return await self._batcher.run(batch)
+
+    def _carry_out_all(self, batches: list[Batch]) -> list[list[Result]]:
+        """Carry out batches in one transaction, one after the other."""
+
+        def work(items: ItemTableT) -> list[list[Result]]:
+            now = self._now()
+            return [carry_out(items, batch, now, self.ttl_config) for batch in batches]
+
+        return self._transact(work, writes=any(map(changes, batches)))
+
+    def _sweep(self, now: int) -> int:
+        return self._transact(lambda items: items.sweep(now), writes=True)

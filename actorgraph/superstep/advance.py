@@ -12,11 +12,10 @@ from collections import deque
 from typing import assert_never
 
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.errors.telling import add_note, error_repr
+from actorgraph.errors.texts import add_note, error_repr
 from actorgraph.superstep import chunks
-from actorgraph.superstep.answers import consumed
+from actorgraph.superstep.answers import consumed, refused, take_answer_back
 from actorgraph.superstep.apply import TaskWrites, apply
-from actorgraph.superstep.breakpoints import pauses
 from actorgraph.superstep.calls import (
     Ending,
     Settled,
@@ -25,15 +24,14 @@ from actorgraph.superstep.calls import (
     drop,
     is_call,
     on_call,
+    on_step,
+    on_steps_saved,
     settle,
     start_calls,
 )
-from actorgraph.superstep.handlers import hand_over, handles
-from actorgraph.superstep.inputs import mark_input_stored, with_input_advice
-from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
-from actorgraph.superstep.memos import on_step, on_steps_saved
+from actorgraph.superstep.failures import hand_over, handles, mark_input_stored, with_input_advice
+from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
-from actorgraph.superstep.refusals import refused, take_answer_back
 from actorgraph.superstep.saves import (
     acknowledged,
     control_entry,
@@ -47,8 +45,8 @@ from actorgraph.superstep.saves import (
 )
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
+from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import ERROR, INTERRUPT, START
-from actorgraph.values.invalid_resumes import refused_question
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     STATUS,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
-from actorgraph.errors.telling import add_note
+from actorgraph.errors.texts import add_note
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.deltas import note_overwritten
 from actorgraph.superstep.state import RunState

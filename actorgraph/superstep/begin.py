@@ -8,34 +8,24 @@ conditional edges, the checkpoint after that too: one transaction before the fir
 from typing import Any
 
 from actorgraph.errors import EmptyInputError, UnknownInterruptError
-from actorgraph.superstep import chunks, pending
+from actorgraph.superstep import chunks
+from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
-from actorgraph.superstep.continuing import go_on_with
 from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import is_replay, replay
-from actorgraph.superstep.results import routes, updates_in, writes_of
+from actorgraph.superstep.results import routes, stamped, updates_in, writes_of
+from actorgraph.superstep.resume import go_on_with
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
-from actorgraph.superstep.stamps import stamped
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
-from actorgraph.values.constants import (
-    INPUT,
-    NULL_TASK,
-    START,
-)
+from actorgraph.values.constants import INPUT, NULL_TASK, START
 from actorgraph.values.ids import TaskId, as_text
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
-from actorgraph.values.run import (
-    ClaimIntent,
-    Effect,
-    LedgerEntry,
-    TaskResult,
-    Write,
-)
+from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, TaskResult, Write
 
 
 def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:

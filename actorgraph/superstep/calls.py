@@ -19,21 +19,21 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import ParentCommand
-from actorgraph.errors.telling import error_repr
+from actorgraph.errors.texts import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
-from actorgraph.superstep.open_calls import OpenCalls
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.saves import keep, result_entry, save
-from actorgraph.superstep.state import RunState
-from actorgraph.values.constants import CALL, RETURN
-from actorgraph.values.ids import TaskId
+from actorgraph.superstep.state import OpenCalls, RunState
+from actorgraph.values.constants import CALL, PUSH, RETURN
+from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.run import (
     AnswerCall,
     CancelTasks,
     Effect,
     LedgerEntry,
     StartTask,
+    StepKept,
     Task,
     TaskCalled,
     TaskCancelled,
@@ -243,3 +243,39 @@ def _hold_start(state: RunState, task: Task) -> None:
     """Queue the `tasks` chunk of a call that starts."""
     payload = {"id": task.id, "name": task.name, "input": task.input, "triggers": task.triggers}
     chunks.hold_debug(state, "tasks", "task", payload, state.step + 1)
+
+
+def step_id(task: Task, key: str) -> TaskId:
+    """Make the id of a step; it is the same whenever its task runs again."""
+    return task_id(b"", "step", task.id, key)
+
+
+def step_path(task: Task, key: str) -> TaskPath:
+    """Make the path of a step's row; it sorts behind its task's."""
+    return (PUSH, *task.path, f"step {key}", CALL)
+
+
+def on_step(state: RunState, event: StepKept) -> list[Effect]:
+    """Store the result of a step; the node goes on when it is durable."""
+    identifier = step_id(event.task, event.key)
+    path = step_path(event.task, event.key)
+    row = LedgerEntry(state.checkpoint, identifier, path, 0, 0, ((RETURN, event.value),))
+    state.returned[identifier] = event.value
+    if state.outcome is not None:  # the effect has taken place, so the final save must hold it
+        state.unflushed.extend((row,) if state.has_saver else ())
+        return [AnswerCall(identifier, event.value)]
+    kept = keep(state, row)
+    if not kept:
+        return [AnswerCall(identifier, event.value)]
+    effect = save(state, ledger=kept)
+    state.steps.append((effect.number, identifier))
+    return [effect]
+
+
+def on_steps_saved(state: RunState) -> list[Effect]:
+    """Answer the steps whose saves are durable now, so that their nodes go on."""
+    effects: list[Effect] = []
+    while state.steps and state.steps[0][0] <= state.durable:
+        _, identifier = state.steps.popleft()
+        effects.append(AnswerCall(identifier, state.returned.get(identifier)))
+    return effects

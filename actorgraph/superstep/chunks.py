@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors.telling import error_repr
+from actorgraph.errors.texts import error_repr
 from actorgraph.plan.graph import Plan
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.nesting import PLACE_KEYS
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.results import copied
 from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.state import RunState

@@ -17,11 +17,11 @@ import msgspec
 
 from actorgraph.channels import Channel, DeltaChannel
 from actorgraph.channels.reducer import has_overwrite
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.state import RunState
+from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import NULL_TASK
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import StoredWrite
 from actorgraph.values.run import NO_DELTAS
 
 COUNTERS = "counters_since_delta_snapshot"

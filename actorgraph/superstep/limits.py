@@ -3,9 +3,13 @@
 What was done is stored. A resume goes on from there with its limits anew.
 """
 
+from collections.abc import Iterable, Sequence
+
 from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
 from actorgraph.superstep.state import RunState
-from actorgraph.values.run import Drained, Failed, RunOutcome
+from actorgraph.superstep.tasks import is_newer
+from actorgraph.values.constants import INTERRUPT
+from actorgraph.values.run import Drained, Failed, RunOutcome, Task
 
 _GO_ON = "finished work is saved; ainvoke(None, config) goes on"
 
@@ -94,3 +98,20 @@ def on_step_timeout(state: RunState, step: int) -> RunOutcome | None:
             do=f"raise graph.step_timeout, or give the slow node a timeout of its own; {_GO_ON}",
         )
     )
+
+
+def pauses(state: RunState, names: Sequence[str], tasks: Iterable[Task]) -> bool:
+    """Whether to pause: a task is of a named node, and a channel changed since the last pause.
+
+    Args:
+        names: node names; "*" means every node that is not hidden.
+        tasks: those that have just run, or that are due.
+    """
+    if not names:
+        return False
+    seen = state.seen.get(INTERRUPT, {})
+    if not any(is_newer(version, seen.get(c)) for c, version in state.versions.items()):
+        return False
+    if "*" in names:
+        return any(not state.plan.callable[task.name].hidden for task in tasks)
+    return any(task.name in names for task in tasks)

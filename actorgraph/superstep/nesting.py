@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import ConflictError
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR, ONE_AT_A_TIME
 from actorgraph.values.ids import CheckpointId, ticks_of, uuid6
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
 from actorgraph.values.run import RunOutcome, Succeeded
 
 PARENTS_KEY = "parents"

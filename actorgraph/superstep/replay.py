@@ -22,18 +22,18 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import UnknownInterruptError
-from actorgraph.superstep import pending
+from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
 from actorgraph.superstep.apply import TaskWrites, apply
-from actorgraph.superstep.continuing import nothing_due, set_out, take_back
+from actorgraph.superstep.resume import nothing_due, set_out, take_back
 from actorgraph.superstep.saves import control_entry, new_checkpoint, save
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.constants import INPUT, INTERRUPT, RESUME
 from actorgraph.values.ids import is_interrupt_id
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
 from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Task, TaskPath, Write
 
 TaskPlace = tuple[str, TaskPath]
@@ -190,3 +190,24 @@ def _carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[
     if given.bare:
         rows.append(control_entry(state, None, RESUME, list(given.bare)))
     return tuple(rows)
+
+
+def transplant(state: RunState) -> list[Effect]:
+    """Begin a new namespace with a checkpoint of another one; its due tasks run again.
+
+    Args:
+        state: at that checkpoint.
+    """
+    state.head = state.anchor = None
+    state.seen[INTERRUPT] = dict(state.versions)
+    state.dirty = set(state.versions)
+    state.has_output = True
+    new_superstep(state, "fork", set())
+    state.parent = None
+    tasks = due_tasks(state, None)
+    take_back(state, tasks, (), ())
+    effects: list[Effect] = []
+    if state.has_saver and state.policy.durability is not Durability.EXIT:
+        effects.append(save(state, checkpoints=(new_checkpoint(state, tasks),)))
+        state.unsaved_steps.clear()
+    return set_out(state, tasks, effects, ())

@@ -300,3 +300,21 @@ def branch_view_of(
 def copied(value: Any) -> Any:
     """Copy a value that an in-place reducer could change; others are returned as they are."""
     return copy(value) if type(value) in (list, dict, set) else value
+
+
+def stamped(plan: Plan, writes: Iterable[Write], seed: str) -> list[Write]:
+    """Complete the writes to channels whose reducer has a `stamp`: `(write, seed) -> write`.
+
+    The seed says which write of which task it is, so that folding it again after a crash or for
+    a snapshot gives the same ids.
+
+    Args:
+        seed: the id of the task that makes the writes.
+    """
+    stamps = plan.stamps
+    if not stamps:
+        return list(writes)
+    return [
+        (c, stamps[c](value, f"{seed}:{place}") if c in stamps else value)
+        for place, (c, value) in enumerate(writes)
+    ]

@@ -15,14 +15,14 @@ from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
-from actorgraph.superstep.handlers import handler_task, is_handled, with_handlers
-from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
+from actorgraph.superstep.failures import handler_task, is_handled, with_handlers
+from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
+from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.records import Restored, StoredWrite
 from actorgraph.values.run import Task
 from actorgraph.values.snapshot import PregelTask, StateSnapshot
 

@@ -13,15 +13,9 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.graph import NodePlan, Plan
 from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import (
-    BRANCH_TO,
-    PULL,
-    PUSH,
-    START,
-    TASKS,
-)
+from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
 from actorgraph.values.ids import task_id
-from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.policies import TimeoutPolicy
 from actorgraph.values.run import Task, TaskPath
 
 

@@ -10,6 +10,7 @@ Invariant  an operation that fails "before" has no effect; one that fails "after
 Source     https://www.sqlite.org/testing.html, section 3.1.
 """
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,11 +18,12 @@ from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
-from actorgraph.api.savers import HostedSaver
+from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
 from actorgraph.ports import Saver
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.savers.jsonl.files import Files
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
 
 T = TypeVar("T")
@@ -230,3 +232,38 @@ def _broken() -> SaverBrokenError:
         "injected fault: the outcome of the operation is unknown",
         do="open a new saver on the same store",
     )
+
+
+def failing_files(plan: FaultPlan) -> type[Files]:
+    """Make a class of file systems that fails as `plan` says: writes, syncs, renames, removals.
+
+        class Failing(JsonlSaver):
+            files_class = failing_files(FaultPlan(fail_at=7))
+
+    The error is an OSError by default, so that the saver's own error handling is tested.
+    """
+
+    class FailingFiles(Files):
+        def write(self, descriptor: int, data: bytes, offset: int) -> None:
+            plan.run("write", lambda: Files.write(self, descriptor, data, offset), _failure)
+
+        def truncate(self, descriptor: int, size: int) -> None:
+            plan.run("truncate", lambda: Files.truncate(self, descriptor, size), _failure)
+
+        def sync(self, descriptor: int) -> None:
+            plan.run("sync", lambda: Files.sync(self, descriptor), _failure)
+
+        def sync_folder(self, path: str) -> None:
+            plan.run("sync folder", lambda: Files.sync_folder(self, path), _failure)
+
+        def rename(self, source: str, target: str) -> None:
+            plan.run("rename", lambda: Files.rename(self, source, target), _failure)
+
+        def remove(self, path: str) -> None:
+            plan.run("remove", lambda: Files.remove(self, path), _failure)
+
+    return FailingFiles
+
+
+def _failure() -> OSError:
+    return OSError(errno.EIO, "injected fault")

@@ -332,3 +332,13 @@ class Loaded(msgspec.Struct, frozen=True):
     head: bytes | None = None
     open_run: StoredClaim | None = None
     version_floor: int = 0
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """A reference to a value that several stored rows have in common; see `codec/placement.py`.
+
+    Attributes:
+        name: of the value's row, among the blobs of the same checkpoint.
+    """
+
+    name: str

@@ -6,9 +6,8 @@ LangGraph is never imported here: while its module isn't loaded, no object can b
 import sys
 from typing import Any, cast
 
-from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
-from actorgraph.values.overwrite import Overwrite
+from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 _TYPES = "langgraph.types"
 _NO_ID = "placeholder-id"

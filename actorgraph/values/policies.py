@@ -1,11 +1,156 @@
-"""The settings of one run: durability, limits, breakpoints, streams."""
+"""Policies of nodes and of runs: retry, timeout, cache, tracing; durability, limits, streams.
 
+The names and defaults are LangGraph's where it has them.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from actorgraph.errors import CheckpointError, GraphBuildError
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT
+
+RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]
+MAX_S = 3_155_760_000.0
+KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes])
+
+_NEVER = (
+    *(ValueError, TypeError, ArithmeticError, ImportError, LookupError, NameError, SyntaxError),
+    *(RuntimeError, ReferenceError, StopIteration, StopAsyncIteration, OSError),
+    CheckpointError,
+)
+"""Errors that another attempt would raise again: mistakes in a program, refusals of the OS."""
+
+
+def default_retry_on(error: Exception) -> bool:
+    """Whether another attempt may help: the default of `RetryPolicy.retry_on`.
+
+    Yes for a `ConnectionError`, for the 5xx answers of httpx and requests, for a node's timeout
+    and for any error that is not a mistake in the program (`ValueError`, `TypeError`, ...), an
+    `OSError` or a failed save. A group of errors may be retried if each of them may.
+    """
+    if isinstance(error, ExceptionGroup):
+        return all(default_retry_on(inner) for inner in error.exceptions)
+    if isinstance(error, ConnectionError):
+        return True
+    answer = _http_answer(error)
+    if answer is not None:
+        status = getattr(answer[0], "status_code", None)
+        return status is None or 500 <= status < 600
+    return not isinstance(error, _NEVER)
+
+
+def _http_answer(error: Exception) -> tuple[Any] | None:
+    """The response in an HTTP client's status error, as a 1-tuple; None for other errors."""
+    for client, name in (("httpx", "HTTPStatusError"), ("requests", "HTTPError")):
+        # A client that the program has not imported can't have raised the error.
+        kind = getattr(sys.modules.get(client), name, None)
+        if kind is not None and isinstance(error, kind):
+            return (getattr(error, "response", None),)
+    return None
+
+
+class RetryPolicy(NamedTuple):
+    """When to call a node again after it has raised, and how long to wait before that.
+
+    The wait before attempt n + 1 is `initial_interval * backoff_factor ** (n - 1)`, at most
+    `max_interval`, plus up to one second with `jitter`. All in seconds.
+
+    Attributes:
+        initial_interval: default 0.5.
+        backoff_factor: default 2.
+        max_interval: default 128; the jitter may exceed it.
+        max_attempts: calls at most, the first one included. Default 3.
+        jitter: add a random part of a second, so that many runs don't retry at once. Default True.
+        retry_on: a class of errors, several, or a function of the error. Default
+            `default_retry_on`.
+    """
+
+    initial_interval: float = 0.5
+    backoff_factor: float = 2.0
+    max_interval: float = 128.0
+    max_attempts: int = 3
+    jitter: bool = True
+    retry_on: RetryOn = default_retry_on
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutPolicy:
+    """How long one attempt of an async node may take. A number or a timedelta means `run_timeout`.
+
+    Attributes:
+        run_timeout: seconds, or a timedelta, from the start of the attempt to its end.
+        idle_timeout: seconds, or a timedelta, without a sign of progress.
+        refresh_on: the signs of progress. "auto" (default): chunks written to a stream, subgraphs
+            and tasks that it runs, LangChain callbacks and `heartbeat()`; "heartbeat": only that.
+    """
+
+    run_timeout: float | timedelta | None = None
+    idle_timeout: float | timedelta | None = None
+    refresh_on: Literal["auto", "heartbeat"] = "auto"
+
+    @classmethod
+    def coerce(cls, value: "float | timedelta | TimeoutPolicy | None") -> "TimeoutPolicy | None":
+        """Make a policy in seconds of a number, a timedelta or a policy; None if it has no limit.
+
+        Raises:
+            GraphBuildError: a limit is not a positive number, or `refresh_on` is unknown.
+        """
+        if value is None:
+            return None
+        policy = value if isinstance(value, TimeoutPolicy) else cls(run_timeout=value)
+        if policy.refresh_on not in ("auto", "heartbeat"):
+            raise GraphBuildError(
+                f"Unknown refresh_on {policy.refresh_on!r}", do='use "auto" or "heartbeat"'
+            )
+        run = _seconds("run_timeout", policy.run_timeout)
+        idle = _seconds("idle_timeout", policy.idle_timeout)
+        return None if run is None and idle is None else cls(run, idle, policy.refresh_on)
+
+    @property
+    def run_s(self) -> float | None:
+        """`run_timeout` in seconds."""
+        return _seconds("run_timeout", self.run_timeout)
+
+    @property
+    def idle_s(self) -> float | None:
+        """`idle_timeout` in seconds."""
+        return _seconds("idle_timeout", self.idle_timeout)
+
+
+def _seconds(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    given = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= MAX_S:
+        raise GraphBuildError(
+            f"{name} must be greater than 0, got {value!r}",
+            do="use a positive number of seconds or a timedelta, at most a hundred years",
+        )
+    return float(given)
+
+
+@dataclass(frozen=True)  # no slots: CachePolicy[F](...) sets an attribute
+class CachePolicy(Generic[KeyFuncT]):
+    """Reuse a node's result when the same input comes again.
+
+    Attributes:
+        key_func: makes the key of an input, text or bytes; it gets the node's input. Default: the
+            input itself, as it would be stored.
+        ttl: seconds until a result expires; None (default) for never.
+        name: nodes whose policies have the same name share their results, across graphs and
+            processes. Default: a node shares with those of the same graph, name and code; with
+            none at all if its function holds objects other than data (a client, a model).
+    """
+
+    key_func: KeyFuncT | None = None
+    ttl: int | None = None
+    name: str = ""
 
 
 class Durability(StrEnum):
@@ -76,3 +221,43 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     strict_resume: bool = False
     metadata: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePolicy:
+    """The values to record of a node's calls. It never changes the node's inputs and outputs.
+
+    The spans that this library makes hold no values. The policy is kept as `NodePlan.trace`, for
+    an exporter that records them; the run and its streams show everything. It can't hide secrets:
+    if a function raises, the real value is recorded.
+
+    Attributes:
+        process_inputs: makes the recorded input of the real one; None records the real one.
+        process_outputs: the same for outputs.
+    """
+
+    process_inputs: Callable[[Any], Any] | None = None
+    process_outputs: Callable[[Any], Any] | None = None
+
+    def recorded_input(self, value: Any) -> Any:
+        """Make the value to record of an input."""
+        return _made(self.process_inputs, value)
+
+    def recorded_output(self, value: Any) -> Any:
+        """Make the value to record of an output."""
+        return _made(self.process_outputs, value)
+
+
+def omit_payload(value: Any) -> dict[str, Any]:
+    """Record nothing of a value: for `TracePolicy(process_inputs=omit_payload)`."""
+    del value
+    return {}
+
+
+def _made(process: Callable[[Any], Any] | None, value: Any) -> Any:
+    if process is None:
+        return value
+    try:
+        return process(value)
+    except Exception:  # noqa: BLE001 - a user's function, which must not break the traced run
+        return value

@@ -5,12 +5,11 @@ mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
 from actorgraph.web.access import Assistants, Authenticate, Authorize
-from actorgraph.web.alone import serve
-from actorgraph.web.app import GraphRoutes, served
-from actorgraph.web.lifespans import running
+from actorgraph.web.app import GraphRoutes, serve, served
+from actorgraph.web.lifespan import running
 from actorgraph.web.limits import Limits
+from actorgraph.web.routes import ACTIONS
 from actorgraph.web.streams import EventStream
-from actorgraph.web.table import ACTIONS
 
 __all__ = [
     "ACTIONS",

@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.web import answers, bodies
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.finding import assistant_id
 from actorgraph.web.graphs import graph_of_assistant
 from actorgraph.web.problems import NotFound
+from actorgraph.web.thread_registry import assistant_id
 
 _MADE_BY = {"created_by": "system"}
 _BEGINNING = "1970-01-01T00:00:00+00:00"

@@ -1,24 +1,117 @@
-"""An endpoint: a route's types, action and handler, and the steps of each request."""
+"""Endpoints: how a request is decoded, authorized and answered.
+
+A request passes these steps, in this order: authentication, rate limit, body (size, JSON, shape,
+depth), the thread that its path names, authorization, the endpoint's own handler.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
+import msgspec
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.limits import retry_after
-from actorgraph.web.problems import Forbidden, NotFound, TooMany, response_to
-from actorgraph.web.reading import body_of, convert_to
-from actorgraph.web.registry import StoredThread
-from actorgraph.web.serving import Server
-from actorgraph.web.slashes import SLASH, SLASHES
+from actorgraph.web.limits import Limits, excess, retry_after
+from actorgraph.web.problems import (
+    Forbidden,
+    NotFound,
+    TooLarge,
+    TooMany,
+    TooSlow,
+    Unprocessable,
+    Unsupported,
+    response_to,
+)
+from actorgraph.web.server import Server
+from actorgraph.web.thread_registry import StoredThread
+
+SLASH = "\x00"
+SLASHES = "actorgraph.slashes"
+"""The key of a scope whose path has `SLASH` in place of the slashes inside path parameters."""
+
+
+def with_slashes(scope: Scope) -> Scope:
+    """Return the scope with a path in which only separators are slashes.
+
+    `/threads/a%2Fb` names the thread "a/b", but servers decode the path before it is routed. In
+    `raw_path` such a slash can still be told from a separator: here it becomes a character that no
+    id has, until the route is found.
+    """
+    raw: bytes = scope.get("raw_path") or b""
+    text = raw.decode("latin-1")
+    if "%2f" not in text.lower() or "%00" in text or unquote(text) != scope["path"]:
+        return scope
+    told = text.replace("%2F", "%00").replace("%2f", "%00")
+    return {**scope, "path": unquote(told), SLASHES: True}
+
+
+async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
+    """Read and decode the body; an empty one is `{}`.
+
+    Raises:
+        Unsupported: it is compressed, or its content type is not JSON.
+        TooLarge: it is longer than the limit.
+        TooSlow: it took longer than the limit.
+        Unprocessable: it is not valid JSON, nested too deeply, or doesn't fit the type.
+    """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Unsupported("Compressed bodies are not supported")
+    try:
+        with anyio.fail_after(limits.body_s):
+            raw = await _bytes(request, limits.body_bytes)
+    except TimeoutError:
+        raise TooSlow(f"the body took more than {limits.body_s:g} s", closes=True) from None
+    if raw and not _is_json(request.headers.get("content-type", "")):
+        # Protects against CSRF: browsers send application/json to another site only after a CORS
+        # preflight, and any other type without one.
+        raise Unsupported("The body must be JSON with Content-Type: application/json")
+    try:
+        data = msgspec.json.decode(raw or b"{}")
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise Unprocessable(f"the body is not valid JSON: {error}") from error
+    if (what := excess(data, limits)) is not None:
+        raise Unprocessable(what)
+    return convert_to(data, kind, "the body", strict=True)
+
+
+async def _bytes(request: Request, most: int) -> bytes:
+    said = request.headers.get("content-length", "0")
+    too_large = f"the body has more than {most} bytes"
+    if said.isascii() and said.isdecimal() and int(said[:20]) > most:
+        raise TooLarge(too_large, closes=True)
+    raw = bytearray()
+    async with aclosing(request.stream()) as parts:
+        async for part in parts:
+            raw += part
+            if len(raw) > most:
+                raise TooLarge(too_large, closes=True)
+    return bytes(raw)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def convert_to(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
+    """Convert data to a type.
+
+    Raises:
+        Unprocessable: it doesn't fit; the text names the place.
+    """
+    try:
+        return msgspec.convert(data, kind, strict=strict)
+    except (msgspec.ValidationError, ValueError, OverflowError) as error:
+        raise Unprocessable(f"{what} is invalid: {error}") from error
 
 
 class ApiCall(Struct):

@@ -8,12 +8,11 @@ thread is in the middle of an earlier graph's run. Then the checkpoint names the
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.finding import assistant_id, writer_of
 from actorgraph.web.problems import NotFound
-from actorgraph.web.registry import GRAPH, StoredThread
+from actorgraph.web.thread_registry import GRAPH, StoredThread, assistant_id, writer_of
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from actorgraph.api.runs import check_reading
+from actorgraph.api.system.runs import check_reading
 from actorgraph.errors import InvalidConfigError
 from actorgraph.values.streams import WhenFull
 
@@ -120,3 +120,26 @@ def excess(value: Any, limits: Limits) -> str | None:
             return None
         level = inner
     return f"the body is nested more than {limits.depth} levels deep"
+
+
+class StreamSlots:
+    """Counts open streams up to a limit.
+
+    Args:
+        most: the limit; None for no limit.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self.taken = 0
+
+    def try_acquire(self) -> bool:
+        """Take a slot; returns False if none is free."""
+        if self._most is not None and self.taken >= self._most:
+            return False
+        self.taken += 1
+        return True
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self.taken -= 1

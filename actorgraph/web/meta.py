@@ -1,4 +1,4 @@
-"""Routes for the server itself: liveness, readiness, version, metrics and the OpenAPI document.
+"""Routes for the server itself: liveness, readiness, version and metrics.
 
 Everybody may read them, except the metrics, which need the action `metrics.read`.
 """
@@ -7,10 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from actorgraph.api.system_metrics import exposition
+from actorgraph.api.system.metrics import exposition
 from actorgraph.web import answers
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.openapi import document
 from actorgraph.web.problems import RESTART_S, problem
 
 VERSION = "0.1.0"
@@ -42,13 +41,6 @@ async def metrics(call: ApiCall) -> Response:
     return Response(text, media_type=media)
 
 
-async def openapi(_: ApiCall) -> Any:
-    """Return the OpenAPI document of all routes."""
-    from actorgraph.web.table import ENDPOINTS as ALL  # here, because the table imports this file
-
-    return document(ALL, version=VERSION)
-
-
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -78,5 +70,4 @@ ENDPOINTS = (
         media="text/plain",
         summary="Get the system's metrics in Prometheus's text format",
     ),
-    Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )

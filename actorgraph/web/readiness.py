@@ -13,12 +13,12 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from actorgraph.api.system import ActorSystem
+from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import SaverClosedError
-from actorgraph.runtime.hosting import living_host
 from actorgraph.runtime.log import event
-from actorgraph.runtime.read_actor import NO_THREAD
-from actorgraph.web.registry import NAMESPACE
+from actorgraph.runtime.saver.hosting import living_host
+from actorgraph.runtime.saver.reading import NO_THREAD
+from actorgraph.web.thread_registry import NAMESPACE
 
 FRESH_S = 1.0
 """Seconds for which the result of a check is reused."""

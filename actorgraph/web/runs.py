@@ -9,21 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.runs import Run, StoredRun
+from actorgraph.api.system.runs import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import answers, bodies
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.finding import assistant_id
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.outcomes import ResultResponse
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.standing import check_thread_id, config_of
-from actorgraph.web.starting import KEPT, check_run, modes_of, start_run
-from actorgraph.web.streams import EventStream
-from actorgraph.web.wire import graph_modes
+from actorgraph.web.run_start import KEPT, check_run, modes_of, start_run
+from actorgraph.web.stream_events import graph_modes
+from actorgraph.web.streams import EventStream, ResultResponse
+from actorgraph.web.thread_registry import assistant_id
+from actorgraph.web.thread_state import check_thread_id, config_of
 
 LOOKS_BACK = 100
 """Newest checkpoints of a thread that are searched for the last one of a run."""

@@ -1,19 +1,115 @@
-"""EventStream: a run as server-sent events, for any ASGI application."""
+"""Responses that stay open: a run's events (`EventStream`) or its output (`ResultResponse`).
 
-from collections.abc import AsyncGenerator, Sequence
+A response only reads: the run lives in the system. It ends with the run, with the client's
+disconnect, or with the server. A disconnect raises no error, and with `on_disconnect="cancel"` it
+cancels the run. Source of the format: WHATWG HTML, "Server-sent events".
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from actorgraph.api.runs import Run, check_reading
+from actorgraph.api.system.runs import Run, check_reading
+from actorgraph.errors import ActorGraphError, SlowReaderError
+from actorgraph.errors.texts import error_text
+from actorgraph.loops import shielded
+from actorgraph.runtime.log import event
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.telling import PING_S, cancel_abandoned, send_parts
-from actorgraph.web.wire import EventTranslator
+from actorgraph.web.problems import public_reason, public_text
+from actorgraph.web.stream_events import EventTranslator
+
+PING_S = 10.0
+CANCEL_S = 5.0
+"""Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
+
+
+async def send_parts(
+    parts: AsyncGenerator[bytes],
+    start: Message,
+    receive: Receive,
+    send: Send,
+    *,
+    ping: bytes,
+    ping_s: float,
+    lasts_s: float | None = None,
+) -> bool:
+    """Send parts of a body as they come; returns whether the client stayed connected to the end.
+
+    An exception while parts are made ends the response early and is logged: its status is sent
+    already, and the client of an event stream reconnects.
+
+    Args:
+        start: the ASGI message that starts the response.
+        ping: a meaningless part, sent every `ping_s` seconds.
+        lasts_s: seconds after which the response ends; None for no limit.
+    """
+    lock = anyio.Lock()
+    gone = False
+    async with anyio.create_task_group() as group, aclosing(parts):
+
+        def leave() -> None:
+            nonlocal gone
+            gone = True
+            group.cancel_scope.cancel()
+
+        async def say(message: Message) -> None:
+            async with lock:
+                try:
+                    await send(message)
+                except OSError:  # the client disconnected during the write
+                    leave()
+
+        await say(start)
+        group.start_soon(_listen, receive, leave)
+        group.start_soon(_repeat, say, _body(ping), ping_s)
+        try:
+            with anyio.move_on_after(lasts_s):
+                async for part in parts:
+                    await say(_body(part))
+        except SlowReaderError:
+            pass  # as configured (`when_full`); it reconnects after the last event that it has
+        except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
+            event("error", "web.broken_off", error=repr(error))
+        await say({"type": "http.response.body", "body": b"", "more_body": False})
+        group.cancel_scope.cancel()
+    return not gone
+
+
+async def cancel_abandoned(run: Run) -> None:
+    """Cancel a run whose client has disconnected. A run of another process goes on there."""
+    await shielded(lambda: _cancel_run(run))
+
+
+async def _cancel_run(run: Run) -> None:
+    with anyio.move_on_after(CANCEL_S):
+        try:
+            await run.cancel("the client has gone")
+        except ActorGraphError as error:
+            event("warning", "web.not_cancelled", run_id=run.id, error=str(error))
+
+
+async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
+async def _repeat(say: Send, message: Message, seconds: float) -> None:
+    while True:
+        await anyio.sleep(seconds)
+        await say(message)
+
+
+def _body(part: bytes) -> Message:
+    return {"type": "http.response.body", "body": part, "more_body": True}
+
 
 PING = b": ping\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -167,3 +263,55 @@ def offset_of(text: str | None) -> int:
     """Parse the offset of a client's last event; 0 for a new client, or if it is no number."""
     known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
     return int(text) if known and text is not None else 0
+
+
+class ResultResponse(Response):
+    """A run's output with its interrupts, or `{"__error__": ...}`, as JSON when the run has ended.
+
+    The headers are sent at once, with the run's location. Until the run ends, blanks (which JSON
+    allows before a value) keep proxies from closing the connection.
+
+    Args:
+        on_disconnect: "cancel" stops the run when the client disconnects; "continue" doesn't.
+        shows: whether to send the output; else null.
+        ping_s: seconds between blanks.
+    """
+
+    media_type = "application/json"
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        on_disconnect: Literal["continue", "cancel"] = "continue",
+        shows: bool = True,
+        ping_s: float = PING_S,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._run = run
+        self._cancels = on_disconnect == "cancel"
+        self._shows = shows
+        self._ping_s = ping_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the run until it ends or the client disconnects."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = self._parts(headers_only=scope["method"] == "HEAD")
+        stayed = False
+        try:
+            stayed = await send_parts(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
+        finally:  # servers and middleware may cancel the request of a disconnected client
+            if not stayed and self._cancels:
+                await cancel_abandoned(self._run)
+
+    async def _parts(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        try:
+            output = await self._run.result()
+        except Exception as error:  # noqa: BLE001 - the run's error is the response
+            name, text = type(error).__name__, error_text(error)
+            text = text.replace(self._run.reason, public_reason(self._run.reason))
+            output = {"__error__": {"error": name, "message": public_text(name, text)}}
+        yield dumps(output if self._shows else None)

@@ -4,13 +4,7 @@ from typing import Any
 
 import pytest
 
-from actorgraph import (
-    Command,
-    InMemorySaver,
-    entrypoint,
-    interrupt,
-    task,
-)
+from actorgraph import Command, InMemorySaver, entrypoint, interrupt, task
 from actorgraph.errors import GraphBuildError, OutsideRunError, RunningLoopError
 from tests.support.graphs import AB, at, history, in_a_row
 

@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from actorgraph import (
-    CachePolicy,
-    InMemoryCache,
-    entrypoint,
-    get_stream_writer,
-    interrupt,
-    task,
-)
+from actorgraph import CachePolicy, InMemoryCache, entrypoint, get_stream_writer, interrupt, task
 from actorgraph.messages import AIMessage
 from tests.support.graphs import at
 

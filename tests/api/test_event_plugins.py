@@ -5,12 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    InvalidConfigError,
-    StreamChannel,
-    StreamTransformer,
-    get_stream_writer,
-)
+from actorgraph import InvalidConfigError, StreamChannel, StreamTransformer, get_stream_writer
 from tests.api.test_events import items, outer
 from tests.support.graphs import ab, in_a_row, writer
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from actorgraph.api.saver_base import uuid6
+from actorgraph.api.savers.base_saver import uuid6
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.constants import CHECKPOINT_FORMAT

@@ -23,7 +23,7 @@ from actorgraph import (
 )
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import OtherGraphWarning
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints
 from tests.support.graphs import AB, at, in_a_row, writer
 

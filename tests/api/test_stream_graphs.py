@@ -3,13 +3,7 @@
 import anyio
 import pytest
 
-from actorgraph import (
-    InMemorySaver,
-    RetryPolicy,
-    StateGraph,
-    get_message_writer,
-    get_stream_writer,
-)
+from actorgraph import InMemorySaver, RetryPolicy, StateGraph, get_message_writer, get_stream_writer
 from tests.support.gates import patient_group
 from tests.support.graphs import AB, at, in_a_row
 

@@ -8,12 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    NodeCancelledError,
-    entrypoint,
-    task,
-)
-from actorgraph.runtime.calls import thread_limiter
+from actorgraph import NodeCancelledError, entrypoint, task
+from actorgraph.runtime.task.calling import thread_limiter
 from tests.support.gates import PATIENCE_S
 from tests.support.task_functions import Slow, plus, plus_in_a_thread
 

@@ -6,15 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    Command,
-    InMemorySaver,
-    RetryPolicy,
-    entrypoint,
-    get_config,
-    interrupt,
-    task,
-)
+from actorgraph import Command, InMemorySaver, RetryPolicy, entrypoint, get_config, interrupt, task
 from tests.support.graphs import AB, at, in_a_row
 
 

@@ -2,14 +2,7 @@
 
 import pytest
 
-from actorgraph import (
-    Command,
-    ConflictError,
-    EmptyInputError,
-    Latest,
-    ResumeTarget,
-    interrupt,
-)
+from actorgraph import Command, ConflictError, EmptyInputError, Latest, ResumeTarget, interrupt
 from actorgraph.errors import CheckpointNotFoundError
 from tests.support.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
 

@@ -264,7 +264,8 @@ _DIALOGUE = {"configurable": {"thread_id": "dialogue"}}
 
 def _dialogue_graph(library: Library, text_chars: int, saver: Any) -> Any:
     """A graph with one node that answers with `text_chars` characters."""
-    state = TypedDict("Dialogue", {"messages": Annotated[list, library.add_messages]})  # noqa: UP013
+    messages = Annotated[list, library.add_messages]
+    state = TypedDict("Dialogue", {"messages": messages})  # noqa: UP013
 
     async def answer(_: Any) -> dict:
         return {"messages": [{"role": "assistant", "content": "x" * text_chars}]}

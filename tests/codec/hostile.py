@@ -21,11 +21,9 @@ import numpy as np
 import ormsgpack
 
 from actorgraph import Codec
-from actorgraph.codec.ciphers import AesCipher
-from actorgraph.codec.encrypted import EncryptedSerializer
-from actorgraph.codec.envelope import INFLATED_MAX
-from actorgraph.codec.frames import frame, frames
-from actorgraph.codec.records import Record, decode_record, encode_record
+from actorgraph.codec.encryption import INFLATED_MAX, AesCipher
+from actorgraph.codec.records import Record, decode_record, encode_record, frame, frames
+from actorgraph.codec.serializers import EncryptedSerializer
 from actorgraph.errors import ActorGraphError
 from actorgraph.migrate.decode import Decoder
 from tests.codec.shapes import CODEC

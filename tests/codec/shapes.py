@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from actorgraph.codec import Codec
 from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.policies import TimeoutPolicy
 
 
 class Color(Enum):

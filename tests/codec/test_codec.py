@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
 from actorgraph.errors import EncryptionError, SerializationError, UnknownTypeError
-from actorgraph.values.commands import Send
-from actorgraph.values.overwrite import Overwrite
+from actorgraph.values.commands import Overwrite, Send
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
 

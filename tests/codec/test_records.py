@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.codec.frames import frame, frames
-from actorgraph.codec.records import Record, decode_record, encode_record, is_inline
+from actorgraph.codec.records import Record, decode_record, encode_record, frame, frames, is_inline
 from actorgraph.errors import FormatVersionError, SerializationError
 
 RECORD = Record(

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, PrivateAttr
 
 from actorgraph.codec import Codec
-from actorgraph.codec.copies import can_copy, copy_value, list_copier
-from actorgraph.codec.frames import frame
-from actorgraph.codec.remembered import BYTES_MAX, ListCache
+from actorgraph.codec.list_cache import BYTES_MAX, ListCache, can_copy, copy_value, list_copier
+from actorgraph.codec.records import frame
 from actorgraph.values.commits import StoredRange
 
 KEY = ("thread", "", "items", 1)

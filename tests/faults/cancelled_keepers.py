@@ -16,12 +16,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actorgraph import (
-    END,
-    START,
-    CachePolicy,
-    StateGraph,
-)
+from actorgraph import END, START, CachePolicy, StateGraph
 from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.stores import AsyncBatchedBaseStore, BaseStore, InMemoryStore, SqliteStore
 from tests.faults.cancels import cancel_at, tasks_alive

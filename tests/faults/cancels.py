@@ -20,8 +20,8 @@ import trio
 from actorgraph import EmptyInputError, InMemorySaver, SqliteSaver
 from actorgraph.loops import on_trio
 from actorgraph.ports import Saver
-from actorgraph.savers.memory_log import settled
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.savers.memory.schema import settled
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, Scenario, run_through

@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 
 from actorgraph import JsonlSaver, SqliteSaver
-from actorgraph.codec.frames import frame
+from actorgraph.codec.records import frame
 from actorgraph.errors import ActorGraphError
 from tests.codec import hostile
 from tests.faults.crashes import report, row

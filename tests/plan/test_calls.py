@@ -6,7 +6,7 @@ from typing import Any, Literal, Optional, TypedDict, Union
 import pytest
 
 from actorgraph import START, Command, StateGraph
-from actorgraph.plan.calls import command_destinations, first_schema, is_async, literal_returns
+from actorgraph.plan.callables import command_destinations, first_schema, is_async, literal_returns
 from tests.support.graphs import AB
 
 

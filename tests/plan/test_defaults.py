@@ -13,7 +13,7 @@ from actorgraph import (
     omit_payload,
 )
 from actorgraph.errors import GraphBuildError
-from actorgraph.values.node_policies import CachePolicy
+from actorgraph.values.policies import CachePolicy
 from tests.support.graphs import AB
 
 TWICE = RetryPolicy(max_attempts=2)

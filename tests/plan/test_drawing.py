@@ -5,11 +5,11 @@ from typing import Literal, TypedDict
 import pytest
 from typing_extensions import TypedDict as ExtendedTypedDict
 
+from actorgraph.drawing.shape import DrawnEdge, shape_of, with_inside
+from actorgraph.drawing.svg import svg
+from actorgraph.drawing.text import ascii_art
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.drawing.ascii import ascii_art
-from actorgraph.plan.drawing.shape import DrawnEdge, shape_of, with_inside
-from actorgraph.plan.drawing.svg import svg
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import END, START
 

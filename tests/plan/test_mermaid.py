@@ -1,7 +1,7 @@
 """Mermaid text: what LangGraph writes for the same graph, and safe for any name."""
 
-from actorgraph.plan.drawing.mermaid import mermaid, safe_id
-from actorgraph.plan.drawing.shape import with_inside
+from actorgraph.drawing.shape import with_inside
+from actorgraph.drawing.text import mermaid, safe_id
 from tests.plan.test_drawing import agent, graph, node, shape
 
 AGENT = """\

@@ -5,9 +5,9 @@ from typing import Any, TypedDict
 
 import pytest
 
+from actorgraph.drawing.topology import topology_of
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.drawing.topology import topology_of
 from actorgraph.values.constants import END, START
 
 

@@ -7,12 +7,7 @@ import pytest
 from actorgraph import END, START, Command, InMemorySaver, Runtime, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, MissingExtraError
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import (
-    AgentState,
-    InjectedState,
-    ToolNode,
-    create_react_agent,
-)
+from actorgraph.prebuilt import AgentState, InjectedState, ToolNode, create_react_agent
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
 from tests.support.graphs import at
 

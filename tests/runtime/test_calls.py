@@ -16,7 +16,7 @@ from actorgraph import (
     interrupt,
     task,
 )
-from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.testing import GatedSaver
 from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import at, chain, in_a_row

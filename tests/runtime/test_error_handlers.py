@@ -2,16 +2,7 @@
 
 import pytest
 
-from actorgraph import (
-    END,
-    START,
-    Command,
-    NodeError,
-    RetryPolicy,
-    Send,
-    StateGraph,
-    interrupt,
-)
+from actorgraph import END, START, Command, NodeError, RetryPolicy, Send, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, StoredNodeError
 from tests.runtime.test_failures import Flaky
 from tests.support.gates import Turnstile, patient_group

@@ -1,7 +1,7 @@
 """Histograms of the persistence actor."""
 
 from actorgraph import SqliteSaver
-from actorgraph.runtime.histogram import Histogram
+from actorgraph.runtime.saver.statistics import Histogram
 from actorgraph.testing import GatedSaver
 from tests.support.gates import patient_group
 from tests.support.graphs import ab, at

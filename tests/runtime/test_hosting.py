@@ -365,7 +365,7 @@ class TestNesting:
         """
         A sync node that waits for a nested call gives its thread's place back meanwhile.
         """
-        monkeypatch.setattr("actorgraph.runtime.calls.MAX_THREADS", 2)
+        monkeypatch.setattr("actorgraph.runtime.task.calling.MAX_THREADS", 2)
         inner = in_a_row({"leaf": lambda state: {"bar": ["leaf"]}})
         outer = in_a_row({"outer": lambda state: inner.invoke({})})
 

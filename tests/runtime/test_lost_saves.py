@@ -6,7 +6,7 @@ import pytest
 
 from actorgraph import InMemorySaver
 from actorgraph.errors import ConflictError, StorageError, StorageFullError
-from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.saver.persistence import PersistenceActor, Receipts
 from actorgraph.savers.judge import one_by_one
 from actorgraph.testing import FaultPlan, FaultySaver
 from actorgraph.values.commits import Claim, Commit, CommitOutcome, Committed, Refused, Request

@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.supervisor import Supervisor
+from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.system.pace import AT_ONCE_MAX, Pace
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import in_a_row

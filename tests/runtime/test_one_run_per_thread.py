@@ -6,14 +6,7 @@ from functools import partial
 import anyio
 import pytest
 
-from actorgraph import (
-    AlreadyResumed,
-    Command,
-    ConflictError,
-    InMemorySaver,
-    SqliteSaver,
-    interrupt,
-)
+from actorgraph import AlreadyResumed, Command, ConflictError, InMemorySaver, SqliteSaver, interrupt
 from actorgraph.testing import GatedSaver
 from tests.support.gates import Box, Turnstile, patient_group
 from tests.support.graphs import ab, at, chain, count, in_a_row, writer

@@ -8,9 +8,9 @@ import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
-from actorgraph.runtime.hosting import living_host
-from actorgraph.runtime.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.runtime.saver.hosting import living_host
+from actorgraph.runtime.saver.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.commits import Claim, Commit, DeleteThread
 from actorgraph.values.run import Saved, SaveFailed

@@ -12,8 +12,8 @@ from anyio.lowlevel import checkpoint
 from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InMemorySaver, PostgresSaver, SqliteSaver
-from actorgraph.runtime.hosting import host_of
-from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.runtime.saver.persistence import PersistenceActor, Receipts
 from actorgraph.runtime.system import leases
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.testing import GatedSaver

@@ -16,7 +16,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError
-from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.task.scope import CURRENT
 from tests.runtime.test_failures import Flaky
 from tests.support.gates import Box, patient_group
 from tests.support.graphs import AB, at

@@ -374,7 +374,7 @@ sys.meta_path.insert(0, Missing())
 from actorgraph import StateGraph
 graph = StateGraph(dict).add_node("a", lambda s: {"x": 1}).set_entry_point("a").compile()
 anyio.run(graph.ainvoke, {})
-ours = "actorgraph.runtime.spans"
+ours = "actorgraph.runtime.run.tracing"
 print([name for name in sys.modules if "opentelemetry" in name or name == ours])
 """
         command = [sys.executable, "-W", "error", "-c", program]

@@ -14,7 +14,7 @@ from actorgraph import (
     StateGraph,
     task,
 )
-from actorgraph.api.limits import recursion_limit_in
+from actorgraph.api.config import recursion_limit_in
 from actorgraph.errors import InvalidConfigError, StepTimeoutError
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
 from tests.support.gates import Turnstile

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actorgraph import ThreadBusyError
-from actorgraph.runtime.system import cancels
+from actorgraph.runtime.system import peers as cancels
 from actorgraph.values.systems import ListRuns
 from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile

@@ -164,7 +164,7 @@ class TestReaders:
         """
         While more events wait to be stored than may, the run does; nobody has to read for it.
         """
-        monkeypatch.setattr("actorgraph.runtime.system.keeper.WAITING_MAX", 4)
+        monkeypatch.setattr("actorgraph.runtime.system.stored_events.WAITING_MAX", 4)
 
         async def flood(state: Any) -> dict[str, Any]:
             write = get_stream_writer()
@@ -317,7 +317,7 @@ class TestFollowing:
         """
         Runs wait for a follower up to a bound; beyond it the follower is told to begin again.
         """
-        monkeypatch.setattr("actorgraph.api.following.WAITING_MAX", 1)
+        monkeypatch.setattr("actorgraph.api.system.runs.WAITING_MAX", 1)
         async with system_of(place, ab()) as system:
             following = system.follow("t")
             for _ in range(2):

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
-from actorgraph.runtime.system import stored_readers
-from actorgraph.runtime.system.stored_readers import RemoteRun, StoredReader
+from actorgraph.runtime.system import stored_reader as stored_readers
+from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.commits import CommitOutcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.support.every_saver import Store

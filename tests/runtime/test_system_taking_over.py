@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from actorgraph import RunCancelledError
-from actorgraph.runtime.system import cancels
+from actorgraph.runtime.system import peers as cancels
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import PutRun
 from tests.support.every_saver import Store

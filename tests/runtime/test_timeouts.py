@@ -17,7 +17,7 @@ from actorgraph import (
     get_stream_writer,
 )
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.task.scope import CURRENT
 from tests.support.gates import Box, Turnstile, patient_group
 from tests.support.graphs import AB, at, in_a_row, writer
 

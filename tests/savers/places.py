@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from actorgraph import SqliteSaver
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
 from actorgraph.testing.conformance import Place
 from actorgraph.values.commits import CommitOutcome, Query, Request

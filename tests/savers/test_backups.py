@@ -7,16 +7,7 @@ from contextlib import closing
 import anyio
 import pytest
 
-from actorgraph import (
-    END,
-    START,
-    ActorSystem,
-    Codec,
-    Command,
-    JsonlSaver,
-    SqliteSaver,
-    StateGraph,
-)
+from actorgraph import END, START, ActorSystem, Codec, Command, JsonlSaver, SqliteSaver, StateGraph
 from actorgraph.errors import EncryptionError, InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import Files
 from tests.savers.test_removals import Folded, meanwhile

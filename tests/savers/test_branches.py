@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph.runtime.clock import IDS
 from actorgraph.testing import GatedSaver
-from actorgraph.testing.conformance.points import checkpoint, metadata
+from actorgraph.testing.conformance.builders import checkpoint, metadata
 from actorgraph.values.ids import as_text
 from tests.support.graphs import AB, at, history, in_a_row
 

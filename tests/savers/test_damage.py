@@ -8,17 +8,10 @@ import pytest
 
 from actorgraph import Codec, JsonlSaver, SqliteSaver, StorageError
 from actorgraph.caches import SqliteCache
-from actorgraph.codec.frames import frame, frames, with_checksums, without_checksums
+from actorgraph.codec.records import frame, frames, with_checksums, without_checksums
 from actorgraph.errors import ActorGraphError, DamagedRowError, SerializationError
 from actorgraph.stores.sqlite.store import SqliteStore
-from actorgraph.values.systems import (
-    EventRow,
-    ListRuns,
-    PutRun,
-    ReadEvents,
-    RunRow,
-    StoreEvents,
-)
+from actorgraph.values.systems import EventRow, ListRuns, PutRun, ReadEvents, RunRow, StoreEvents
 from tests.codec import hostile
 from tests.savers.damage import (
     HEALTHY,

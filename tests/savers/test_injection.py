@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from actorgraph import InvalidConfigError
-from actorgraph.testing.conformance.bench import at_once
+from actorgraph.testing.conformance.harness import at_once
 from tests.savers.test_langgraph_methods import put
 from tests.stores.test_injection import EVIL
 from tests.support.graphs import ab, at, history

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from actorgraph import Codec, InMemorySaver, JsonlSaver, SerializationError, StorageError
 from actorgraph.errors import InvalidConfigError, StorageBusyError
-from actorgraph.savers.jsonl.names import file_name
+from actorgraph.savers.jsonl.files import file_name
 from actorgraph.values.commits import BlobRow, Commit, Committed, ListCheckpoints
 from actorgraph.values.ids import as_text
 from tests.savers.jsonl_folders import Direct, rows

@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph.codec.records import Record, encode_json, encode_record
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import EPOCH_ANY, CheckpointRow, Commit, ListCheckpoints
 from actorgraph.values.retention import CopyThread
 from tests.support.graphs import ab, at

@@ -7,7 +7,7 @@ from typing import get_args
 import anyio.to_thread
 import msgspec
 
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing import FaultySaver, check_saver
 from actorgraph.values.commits import Request
 from tests.support.graphs import ab, at

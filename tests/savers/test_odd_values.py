@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, SerializationError
-from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
+from actorgraph.testing.conformance.builders import checkpoint, metadata, new_task
 from tests.codec.shapes import CODEC, VALUES, same
 from tests.support.graphs import at, in_a_row
 

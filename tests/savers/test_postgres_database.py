@@ -11,7 +11,7 @@ from actorgraph import AsyncPostgresSaver, InvalidConfigError, PostgresSaver, in
 from actorgraph.errors import FormatVersionError, MissingExtraError, StorageError
 from actorgraph.savers.postgres import queries
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres.migrations import VERSION
+from actorgraph.savers.postgres.schema import VERSION
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import ab, at, in_a_row
 

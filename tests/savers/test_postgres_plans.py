@@ -16,7 +16,9 @@ import psycopg
 import pytest
 
 from actorgraph import ActorSystem, Command, PostgresSaver
-from actorgraph.savers.postgres import queries, removals, shapes, statements, system_statements
+from actorgraph.savers.postgres import queries, shapes, statements
+from actorgraph.savers.postgres import statements as removals
+from actorgraph.savers.postgres import statements as system_statements
 from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
     EventRow,

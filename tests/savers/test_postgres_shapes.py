@@ -13,7 +13,7 @@ from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
-from actorgraph.storage.postgres.limits import Timeouts
+from actorgraph.storage.postgres.timeouts import Timeouts
 from tests.savers.test_growing_lists import growing
 from tests.support.graphs import ab, at, history
 

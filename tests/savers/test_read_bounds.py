@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actorgraph import END, START, JsonlSaver, SqliteSaver, StateGraph
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.sqlite import schema
 from actorgraph.values.commits import LoadCheckpoint

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import END, START, StateGraph
-from actorgraph.api.compiled import CompiledBase
+from actorgraph.api.graph.setup import CompiledBase
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 

@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from actorgraph import ActorSystem, Codec, Command, EncryptionError, StorageError, interrupt
-from actorgraph.codec.places import input_of
+from actorgraph.codec.encryption import input_of
 from actorgraph.codec.restore import open_claim
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
 from tests.support.every_saver import Store
 from tests.support.graphs import ab, at, history, in_a_row
@@ -118,7 +118,7 @@ async def test_the_runs_of_a_system(store):
     """
     if not getattr(store.saver(), "keeps_runs", False):
         pytest.skip("it keeps no runs")
-    from actorgraph.runtime.system import resealing
+    from actorgraph.runtime.system import stored_events as resealing
 
     page, resealing.RESEAL_PAGE = resealing.RESEAL_PAGE, 3
     try:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actorgraph import InMemorySaver
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing.conformance import CHECKS, check_saver
 from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteThread

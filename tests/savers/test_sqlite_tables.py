@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actorgraph import Codec, SqliteSaver
-from actorgraph.codec.frames import frames
+from actorgraph.codec.records import frames
 from actorgraph.savers.sqlite import schema
 from tests.savers.test_sqlite_file import connected, path
 from tests.support.graphs import ab, at

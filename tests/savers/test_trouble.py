@@ -13,7 +13,7 @@ import pytest
 from actorgraph import InMemorySaver, LimitedSaver, SqliteSaver
 from actorgraph.errors import CheckpointSizeError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import GatedSaver
 from tests.savers.full_disk import SIZES
 from tests.savers.test_wrapped import noise

@@ -16,7 +16,7 @@ from actorgraph.errors import (
 )
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
-from actorgraph.values.node_policies import RetryPolicy
+from actorgraph.values.policies import RetryPolicy
 from tests.savers.test_langgraph_methods import put
 from tests.savers.test_postgres_connections import waiting
 from tests.savers.test_removals_log import log

@@ -7,7 +7,7 @@ from langgraph.store.memory import InMemoryStore as TheirStore
 
 from actorgraph import testing
 from actorgraph.stores import BaseStore, InMemoryStore, PutOp, SearchOp
-from actorgraph.testing.stores import store_checks
+from actorgraph.testing.store_checks import store_checks
 from tests.stores.theirs import their_op
 
 EVERY = store_checks()

@@ -13,12 +13,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from actorgraph import SqliteSaver
-from actorgraph.errors import (
-    FormatVersionError,
-    InvalidConfigError,
-    StorageBusyError,
-    StorageError,
-)
+from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageBusyError, StorageError
 from actorgraph.stores import AsyncPostgresStore, PostgresStore, SqliteStore
 from tests.support.graphs import ab, at
 

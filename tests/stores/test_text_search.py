@@ -15,7 +15,7 @@ from actorgraph.stores import (
     ensure_embeddings,
     get_text_at_path,
 )
-from actorgraph.stores.vectors import _plain_cosines, ranked
+from actorgraph.stores.embedding import _plain_cosines, ranked
 
 WORDS = ["cat", "dog", "car"]
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from actorgraph.stores import BaseStore, InvalidStoreOperationError, UnsupportedByStoreError
-from actorgraph.stores.sweeper import Sweeper
+from actorgraph.stores.store import Sweeper
 from tests.support.every_store import Clock
 
 

@@ -18,11 +18,11 @@ from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.superstep.state import RunState
+from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, interrupt_id, uuid6
 from actorgraph.values.policies import Durability, RunPolicy
-from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import (
     CancelRequested,
     Effect,

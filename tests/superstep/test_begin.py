@@ -2,10 +2,7 @@
 
 import pytest
 
-from actorgraph.errors import (
-    EmptyInputError,
-    InvalidUpdateError,
-)
+from actorgraph.errors import EmptyInputError, InvalidUpdateError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.values.commands import Send

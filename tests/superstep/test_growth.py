@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.superstep.growth import (
+from actorgraph.superstep.list_rows import (
     MERGED_BYTES_MAX,
     ListRow,
     StoredList,

@@ -13,8 +13,7 @@ from actorgraph.plan.graph import Plan
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.policies import Durability
+from actorgraph.values.policies import Durability, TimeoutPolicy
 from actorgraph.values.run import Failed, Interrupted, Succeeded
 from tests.superstep.script import Script, Store, chain, graph, idle, names_of, started
 

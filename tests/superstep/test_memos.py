@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from actorgraph.superstep.memos import step_id
+from actorgraph.superstep.calls import step_id
 from actorgraph.values.constants import RETURN
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import AnswerCall, StepKept

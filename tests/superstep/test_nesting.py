@@ -13,9 +13,9 @@ from actorgraph.superstep.nesting import (
     saves_at_end,
     stable_namespace,
 )
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.ids import TaskId, uuid6
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
 from actorgraph.values.run import Failed, Interrupted, Succeeded, Task
 
 BASE = uuid6(10**17, 3, 5)

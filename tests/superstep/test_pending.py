@@ -4,12 +4,12 @@ from typing import Any, TypedDict
 
 import pytest
 
-from actorgraph.superstep import pending
-from actorgraph.superstep.pending import Attempt, attempts
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.pending_writes import Attempt, attempts
+from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK, RESUME
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import StoredWrite
 from tests.superstep.script import Script, Store, chain
 
 PATH = ("__pregel_pull", "a")

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from actorgraph.values.run import (
-    CancelTasks,
-    Failed,
-    Interrupted,
-    Save,
-)
+from actorgraph.values.run import CancelTasks, Failed, Interrupted, Save
 from tests.superstep.script import Script, chain, kinds, only, rows
 from tests.superstep.threads import ASYNC, EXIT, MODES, SYNC, State, stored, three
 

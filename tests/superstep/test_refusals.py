@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from actorgraph.superstep import pending
-from actorgraph.values.commands import Command, Interrupt
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.values.commands import Command, Interrupt, mark_invalid_resume
 from actorgraph.values.ids import interrupt_id
-from actorgraph.values.invalid_resumes import mark_invalid_resume
 from actorgraph.values.run import CancelTasks, Failed
 from tests.superstep.script import Script, only
 from tests.superstep.threads import EXIT, MODES, SYNC, again, thread

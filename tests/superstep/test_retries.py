@@ -5,9 +5,9 @@ import pytest
 import requests
 
 from actorgraph.errors import ConflictError, NodeCancelledError, NodeTimeoutError
-from actorgraph.superstep.retries import next_delay
-from actorgraph.values.invalid_resumes import mark_invalid_resume
-from actorgraph.values.node_policies import RetryPolicy, default_retry_on
+from actorgraph.superstep.failures import next_delay
+from actorgraph.values.commands import mark_invalid_resume
+from actorgraph.values.policies import RetryPolicy, default_retry_on
 
 STEADY = RetryPolicy(jitter=False, retry_on=Exception, max_attempts=99)
 

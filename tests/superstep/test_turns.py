@@ -2,23 +2,27 @@
 
 import pytest
 
-from actorgraph.superstep.takeover import LeaveRun, ParkRun, TakeOver, decide_takeover, next_misfit
-from actorgraph.superstep.turns import (
+from actorgraph.superstep.scheduling import (
     FREE,
     BeginRun,
     CancelRun,
     DropRun,
     EraseRun,
     Lane,
+    LeaveRun,
+    ParkRun,
     RefuseBusy,
     RefuseFull,
+    TakeOver,
     action_on_rival,
     arrived,
+    decide_takeover,
     erased,
     freed,
     held,
     is_ahead,
     left,
+    next_misfit,
     taken_up,
 )
 from actorgraph.values.systems import OpenRun, RunRow

@@ -5,10 +5,16 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError
-from actorgraph.superstep import begin, pending
+from actorgraph.superstep import begin
+from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.state import RunState
-from actorgraph.superstep.update import Updating
-from actorgraph.superstep.updates import checked_updates, clears, supersteps_of, update_writes
+from actorgraph.superstep.update import (
+    Updating,
+    checked_updates,
+    clears,
+    supersteps_of,
+    update_writes,
+)
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Save

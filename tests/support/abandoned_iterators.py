@@ -27,7 +27,7 @@ from actorgraph import (
     get_stream_writer,
     push_message,
 )
-from actorgraph.api.events.modes import (
+from actorgraph.api.streams.projections import (
     CheckpointsTransformer,
     CustomTransformer,
     DebugTransformer,

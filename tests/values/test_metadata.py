@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.values.metadata import REDACTED, names_a_secret, stored_metadata
+from actorgraph.values.configs import REDACTED, names_a_secret, stored_metadata
 
 
 def test_declared_entries_are_stored_as_they_are():

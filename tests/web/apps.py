@@ -15,7 +15,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.messages import AIMessageChunk
-from actorgraph.runtime.messages import get_message_writer
+from actorgraph.runtime.task.messages import get_message_writer
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import served
 

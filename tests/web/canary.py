@@ -19,8 +19,8 @@ import httpx
 from msgspec.structs import fields
 
 from actorgraph.web.endpoint import Endpoint
-from actorgraph.web.finding import assistant_id
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.thread_registry import assistant_id
 from tests.web.canary_app import BODY_BYTES, OTHER, WORD
 
 NEAR = WORD[:-1]

@@ -24,7 +24,7 @@ from starlette.routing import Mount, Route
 
 from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, get_stream_writer
 from actorgraph.loops import on_trio
-from actorgraph.runtime.system.readers import EventReader
+from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
 

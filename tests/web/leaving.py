@@ -17,7 +17,7 @@ import anyio
 import httpx
 
 from actorgraph import ActorSystem, SqliteSaver
-from actorgraph.runtime.system.readers import EventReader
+from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes

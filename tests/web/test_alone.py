@@ -9,7 +9,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.errors import UnsafeSettingWarning
 from actorgraph.web import serve
-from actorgraph.web.alone import is_local
+from actorgraph.web.app import is_local
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from opentelemetry import trace
 
 from actorgraph.errors import EmptyInputError, did_you_mean
-from actorgraph.runtime import runs
 from actorgraph.runtime.log import event
+from actorgraph.runtime.run import start as runs
 from actorgraph.values.retention import ListThreads
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import Forbidden
-from actorgraph.web.registry import Registry
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.thread_registry import Registry
 from tests.support.structlog_setup import configured
 from tests.web.canary import NEAR, Place, everything, not_reached
 from tests.web.canary_app import Observed, application

@@ -10,7 +10,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.finding import assistant_id
+from actorgraph.web.thread_registry import assistant_id
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actorgraph.runtime.system.readers import EventReader
-from actorgraph.web.registry import Registry
-from actorgraph.web.slots import StreamSlots
+from actorgraph.runtime.system.journal import EventReader
+from actorgraph.web.limits import StreamSlots
+from actorgraph.web.thread_registry import Registry
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
 STEP = 31

@@ -6,7 +6,7 @@ from pathlib import Path
 import langgraph_sdk
 import pytest
 
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.routes import ENDPOINTS
 
 NOT_SERVED = {
     "/assistants": "each registered graph is one",

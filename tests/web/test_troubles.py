@@ -15,7 +15,7 @@ from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyErr
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.problems import response_to
-from actorgraph.web.serving import Server
+from actorgraph.web.server import Server
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 

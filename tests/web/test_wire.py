@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.web.problems import Unprocessable
-from actorgraph.web.wire import MESSAGES_MAX, EventTranslator, graph_modes
+from actorgraph.web.stream_events import MESSAGES_MAX, EventTranslator, graph_modes
 
 
 def names(wire: EventTranslator, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from actorgraph.api.checks import check_cache, check_saver, check_store
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.registry import stores_of
+from actorgraph.api.graph.arguments import check_cache, check_saver, check_store, stores_of
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
-from actorgraph.plan import calls, policies
+from actorgraph.plan import callables as calls
+from actorgraph.plan import policies
+from actorgraph.plan.callables import injected, needs_store, parameters_of
 from actorgraph.plan.graph import NodePlan, Plan, Sources
-from actorgraph.plan.injection import injected, needs_store, parameters_of
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.constants import END, PREVIOUS, START
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 R = TypeVar("R")
 S = TypeVar("S")

@@ -6,18 +6,19 @@ from datetime import timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from actorgraph.caches import BaseCache
-from actorgraph.codec.declared import declare
+from actorgraph.codec.types import declare
 from actorgraph.errors import GraphBuildError, OutsideRunError
-from actorgraph.plan import calls, policies
+from actorgraph.plan import callables as calls
+from actorgraph.plan import policies
+from actorgraph.plan.callables import fillable
 from actorgraph.plan.graph import NodePlan
-from actorgraph.plan.injection import fillable
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache
-from actorgraph.runtime.caching import cache_namespace
-from actorgraph.runtime.context import CURRENT
-from actorgraph.runtime.futures import TaskFuture
+from actorgraph.runtime.task.futures import TaskFuture
+from actorgraph.runtime.task.result_cache import cache_namespace
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.constants import PUSH, RETURN
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,29 +19,27 @@ from anyio.abc import TaskGroup
 
 from actorgraph.errors import ActorGraphError, SystemClosedError, ThreadBusyError
 from actorgraph.errors.texts import storable
-from actorgraph.runtime.calls import SYSTEM_LIMITER
-from actorgraph.runtime.context import CURRENT
-from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.launch import Launch
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, wait_for_gate, wait_shielded
-from actorgraph.runtime.runs import prepare
-from actorgraph.runtime.supervisor import Supervisor
-from actorgraph.runtime.system.early import came_early
-from actorgraph.runtime.system.handing import post_request
-from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.leaving import publish_outcome, store_status
-from actorgraph.runtime.system.limits import SystemLimits
-from actorgraph.runtime.system.pace import Pace
-from actorgraph.runtime.system.refusing import (
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.start import prepare
+from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.persistence import post_request
+from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
+from actorgraph.runtime.system.limits import (
+    SystemLimits,
     closed_system,
     no_turn,
     other_loop,
     too_busy,
     too_many,
 )
+from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.watchdog import LoopWatchdog
-from actorgraph.superstep.turns import (
+from actorgraph.runtime.task.calling import SYSTEM_LIMITER
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.scheduling import (
     FREE,
     BeginRun,
     CancelRun,

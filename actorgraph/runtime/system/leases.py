@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import anyio
 import anyio.to_thread
 
-from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.persistence import Receipts
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.values.commits import CommitOutcome, Refused
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import RenewOwner

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, PersistenceActor
+from actorgraph.runtime.saver.persistence import BATCH_MESSAGES_MAX, PersistenceActor
 
 ROUND_S = 0.004
 """Seconds that an iteration of the event loop should take."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from actorgraph.runtime.persistence_statistics import PersistenceStatistics
+from actorgraph.runtime.saver.statistics import PersistenceStatistics
 from actorgraph.runtime.system.actor import SystemActor
 
 _FLOWS = ("started", "supersteps")

@@ -13,10 +13,10 @@ from typing import Any
 
 import anyio
 
-from actorgraph.runtime.calls import call_node
-from actorgraph.runtime.context import CURRENT, TaskScope
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.observing import task_log_ids
+from actorgraph.runtime.task.calling import call_node
+from actorgraph.runtime.task.log_context import task_log_ids
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
 
 
 class LoopWatchdog:

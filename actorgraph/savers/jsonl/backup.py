@@ -10,9 +10,8 @@ import shutil
 from pathlib import Path
 
 from actorgraph.errors import InvalidConfigError, StorageError
-from actorgraph.savers.jsonl.files import Files, translate
+from actorgraph.savers.jsonl.files import MARKS_NAME, Files, translate
 from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, acquire_folder, release_folder
-from actorgraph.savers.jsonl.marks import MARKS_NAME
 
 _CHUNK = 1 << 20
 

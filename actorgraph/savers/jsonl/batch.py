@@ -19,9 +19,8 @@ from actorgraph.errors import CheckpointError, SaverBrokenError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
-from actorgraph.savers.jsonl.rewriting import apply_retention
-from actorgraph.savers.jsonl.system_lines import Forgotten, SystemRecord
+from actorgraph.savers.jsonl.retention import apply_retention
+from actorgraph.savers.jsonl.schema import Forgotten, Line, SystemRecord, encode_line, line_of
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request

@@ -14,12 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
-from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line, load
-from actorgraph.savers.jsonl.lines import decode_heading
-from actorgraph.savers.jsonl.list_rows import ListRowCache
-from actorgraph.savers.jsonl.marks import Marks
-from actorgraph.savers.jsonl.names import SUFFIX, file_name
+from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name
+from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_line, load
+from actorgraph.savers.jsonl.schema import decode_heading
 from actorgraph.savers.jsonl.systems import LOG_NAME, RunLog
 
 INDEXES_MAX = 256

@@ -14,13 +14,13 @@ import msgspec
 
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
 from actorgraph.errors import StorageError
+from actorgraph.savers.integrity import unreadable
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import CheckpointPlace, ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, payload_of
+from actorgraph.savers.jsonl.schema import Line, payload_of
 from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.paging import in_order
 from actorgraph.savers.retention import stored_by
-from actorgraph.savers.soundness import unreadable
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,

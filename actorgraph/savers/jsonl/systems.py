@@ -14,17 +14,16 @@ from pathlib import Path
 import msgspec
 
 from actorgraph.errors import CheckpointError, StorageError
-from actorgraph.savers.jsonl.files import Files, broken, translate
+from actorgraph.savers.jsonl.files import Files, Marks, broken, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line
-from actorgraph.savers.jsonl.marks import Marks
-from actorgraph.savers.jsonl.system_lines import (
+from actorgraph.savers.jsonl.schema import (
     Forgotten,
     Noted,
     SystemRecord,
     decode_system_line,
     encode_system_line,
 )
-from actorgraph.savers.memory_systems import MemorySystems
+from actorgraph.savers.memory.systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_text

@@ -11,9 +11,9 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.queries import BEGIN
-from actorgraph.savers.sqlite.filling import ROWS_AT_ONCE, new_database
+from actorgraph.savers.sqlite.backup import ROWS_AT_ONCE, new_database
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
 _TABLES: dict[str, LiteralString] = {
     "threads": """

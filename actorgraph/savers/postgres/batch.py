@@ -16,18 +16,18 @@ from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.savers.integrity import check_head
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
-from actorgraph.savers.postgres.migrations import VERSION
 from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
 from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lookups
+from actorgraph.savers.postgres.schema import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
-from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error, server_message
-from actorgraph.storage.postgres.limits import Timeouts
+from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents

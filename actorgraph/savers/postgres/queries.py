@@ -6,7 +6,7 @@ of `namespace || ''` see `statements`.
 
 from typing import LiteralString
 
-from actorgraph.storage.postgres.limits import USE_SCHEMA as SET_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA as SET_SCHEMA
 
 NUL = "\ue000"
 """Replaces NUL in JSON that is compared: PostgreSQL has no NUL in text."""

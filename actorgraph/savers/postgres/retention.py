@@ -1,24 +1,38 @@
 """Copy, prune, delete and reseal threads, inside the transaction of a batch; vacuum the tables."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, LiteralString
 
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int4
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.savers.checksums import blob_sum, parent_sum, record_sum, thread_sum
+from actorgraph.savers.integrity import (
+    Remaking,
+    blob_sum,
+    parent_sum,
+    record_sum,
+    sound_points,
+    thread_sum,
+    unreadable,
+)
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.postgres import removals as sql
+from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
-from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
-from actorgraph.savers.soundness import sound_points, unreadable
-from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
-from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
+from actorgraph.values.retention import (
+    CopyThread,
+    DeleteThread,
+    HoldWhole,
+    Removal,
+    Reseal,
+    Resealer,
+)
 
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
@@ -192,3 +206,82 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> i
             cursor.execute(sql.DELETE_RANGES, (*arrays(beyond), row))
     cursor.execute(sql.DELETE_FREE_RANGES, (row,))
     return len(unnamed) + len(beyond) + writes
+
+
+_VALUES = "SELECT namespace, channel, version, payload, crc FROM blobs WHERE thread = %s"
+_ITEMS = """
+SELECT namespace, channel, lineage, start, count, payload FROM ranges
+WHERE thread = %s AND lineage >= 0
+"""
+_WRITES = """
+SELECT namespace, checkpoint, task, path, idx, generation, payload, crc FROM writes
+WHERE thread = %s
+"""
+_INPUTS = """
+SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = %s AND input IS NOT NULL
+"""
+_SET_VALUE = """
+UPDATE blobs b SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s, %s::bigint))
+    AS w (thread, payload, crc, namespace, channel, version)
+WHERE b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
+"""
+_SET_ITEMS = """
+UPDATE ranges r SET payload = w.payload
+FROM (VALUES (%s::bigint, %s::bytea, %s, %s, %s::bigint, %s::bigint))
+    AS w (thread, payload, namespace, channel, lineage, start)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
+"""
+_SET_WRITES = """
+UPDATE writes r SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s::bytea, %s::bytea, %s::bigint, %s::bigint))
+    AS w (thread, payload, crc, namespace, checkpoint, task, idx, generation)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.checkpoint = w.checkpoint
+    AND r.task = w.task AND r.idx = w.idx AND r.generation = w.generation
+"""
+_SET_INPUT = "UPDATE runs SET input = %s, crc = %s WHERE run = %s"
+
+Changes = list[tuple[LiteralString, Sequence[tuple[object, ...]]]]
+"""Statements, each with the rows that it is executed for."""
+
+
+def resealed(
+    cursor: Cursor[Any], source: ThreadState, target: ThreadState, resealer: Resealer
+) -> Changes:
+    """Reseal the rows of `source`; return the statements that store the payloads in `target`.
+
+    Args:
+        source: the thread to read; may be `target` itself.
+        target: the thread to change, a copy of `source`.
+        resealer: makes the new payloads; what it raises is raised.
+    Raises:
+        StorageError: a row is damaged.
+    """
+    remaking = Remaking(resealer, source.thread_id, target.thread_id)
+    found: Changes = [
+        (_SET_VALUE, _of(target, remaking.values(_rows(cursor, _VALUES, source)))),
+        (_SET_ITEMS, _of(target, remaking.items(_rows(cursor, _ITEMS, source)))),
+        (_SET_WRITES, _of(target, remaking.writes(_rows(cursor, _WRITES, source)))),
+    ]
+    if source.row == target.row:  # runs are not copied, so a copy has no inputs
+        found.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
+    return found
+
+
+def _rows(
+    cursor: Cursor[Any], statement: LiteralString, thread: ThreadState
+) -> Iterable[tuple[Any, ...]]:
+    return cursor.execute(statement, (thread.row,)).fetchall()
+
+
+def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
+    return [(thread.row, *row) for row in rows]
+
+
+def carry_out(cursor: Cursor[Any], changes: Changes) -> None:
+    """Execute the statements that `resealed` has returned."""
+    for statement, rows in changes:
+        if rows:
+            cursor.executemany(statement, rows)

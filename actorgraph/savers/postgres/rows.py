@@ -9,13 +9,13 @@ from typing import Any, LiteralString
 
 from psycopg.types.numeric import Int8
 
-from actorgraph.codec.frames import with_checksums
-from actorgraph.savers.checksums import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
+from actorgraph.codec.records import with_checksums
+from actorgraph.savers.integrity import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.shapes import Shapes
-from actorgraph.savers.postgres.system_statements import SELECT_OPEN, SELECT_OWNERS
+from actorgraph.savers.postgres.statements import SELECT_OPEN, SELECT_OWNERS
 from actorgraph.storage.postgres.failures import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 from actorgraph.values.systems import OpenRun

@@ -19,7 +19,7 @@ from actorgraph.errors import (
     SaverBrokenError,
     SaverClosedError,
 )
-from actorgraph.storage.postgres.limits import timeouts_of
+from actorgraph.storage.postgres.timeouts import timeouts_of
 from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 

@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
-from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
 WHOLE = 0
 """The shape id of a record that is stored whole."""

@@ -14,12 +14,11 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int4, Int8
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.savers.checksums import event_sum, system_sum
+from actorgraph.savers.integrity import check_event, event_sum, sound_runs, system_sum
 from actorgraph.savers.judge import ThreadState, fence
-from actorgraph.savers.postgres import system_statements as sql
+from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import BatchFacts, Statement
-from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.systems import (

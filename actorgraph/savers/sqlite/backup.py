@@ -5,12 +5,16 @@ interrupted can't be mistaken for one.
 """
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from actorgraph.errors import StorageError
-from actorgraph.savers.sqlite.failures import translate_for_saver
-from actorgraph.savers.sqlite.whereabouts import check_free, make_private, sync_folder
+from actorgraph.savers.sqlite import schema, system_schema
+from actorgraph.storage.sqlite.failures import translate_for_saver
+from actorgraph.storage.sqlite.files import check_free, make_private, sync_folder
 
 
 def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> None:
@@ -45,4 +49,84 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
         raise StorageError(
             f"can't write the backup {dest!r}: {error}", do="free some space, or name another path"
         ) from error
+    sync_folder(Path(dest).parent)
+
+
+ROWS_AT_ONCE = 200
+
+INSERTS = {
+    "threads": """INSERT INTO threads
+        (thread, thread_id, epoch, owner, next_seq, head, run, removed, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "runs": """INSERT INTO runs
+        (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "checkpoints": """INSERT INTO checkpoints
+        (thread, namespace, seq, id, parent, step, source, run, next, has_interrupts, created,
+         metadata, record, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "blobs": """INSERT INTO blobs
+        (thread, namespace, channel, version, payload, crc) VALUES (?, ?, ?, ?, ?, ?)""",
+    "ranges": """INSERT INTO ranges
+        (thread, namespace, channel, lineage, start, count, payload)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
+    "writes": """INSERT INTO writes
+        (thread, namespace, checkpoint, task, idx, generation, path, payload, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "system_runs": """INSERT INTO system_runs
+        (run, thread_id, graph, status, attempts, claimed, owner, created, metadata, payload,
+         reason, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
+    "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
+}
+"""Table -> statement. Leases are not copied: their owners don't use the copy. Rows bring their
+own `crc`."""
+
+
+class DatabaseFiller:
+    """Inserts rows of tables, with the columns of `INSERTS`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert rows, `ROWS_AT_ONCE` at a time."""
+        left = iter(rows)
+        while some := list(islice(left, ROWS_AT_ONCE)):
+            self._connection.executemany(INSERTS[table], some)
+
+
+@contextmanager
+def new_database(dest: str) -> Generator[DatabaseFiller]:
+    """Create a database at `dest`; it gets its name when it is complete and synced.
+
+    Raises:
+        InvalidConfigError: `dest` exists.
+        StorageError: it can't be written; the partial file is removed.
+    """
+    check_free(dest)
+    part = Path(f"{dest}.part")
+    make_private(part)
+    try:
+        connection = sqlite3.connect(part, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(schema.SETUP)
+            connection.executescript(system_schema.SETUP)
+            connection.execute("BEGIN")
+            yield DatabaseFiller(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        part.replace(dest)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        Path(f"{part}-journal").unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise translate_for_saver(error, committing=False) from error
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"can't write the backup {dest!r}: {error}",
+                do="free some space, or name another path",
+            ) from error
+        raise
     sync_folder(Path(dest).parent)

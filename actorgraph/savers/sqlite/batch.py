@@ -14,21 +14,15 @@ from contextlib import suppress
 
 import msgspec
 
-from actorgraph.codec.frames import with_checksums
+from actorgraph.codec.records import with_checksums
 from actorgraph.errors import StorageError
-from actorgraph.savers.checksums import (
-    blob_sum,
-    checkpoint_sum,
-    run_sum,
-    writes_sum,
-)
+from actorgraph.savers.integrity import blob_sum, check_head, checkpoint_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
-from actorgraph.savers.soundness import check_head
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
-from actorgraph.savers.sqlite.failures import translate_for_saver
 from actorgraph.savers.sqlite.retention import apply_retention, head_row
 from actorgraph.savers.systems import status_after
+from actorgraph.storage.sqlite.failures import translate_for_saver
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,

@@ -29,12 +29,17 @@ from actorgraph.errors import (
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
-from actorgraph.savers.sqlite.drivers import ConnectionSettings, Driver, HopConnection, open_driver
-from actorgraph.savers.sqlite.failures import translate_for_saver
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
-from actorgraph.savers.sqlite.upgrading import upgrade
-from actorgraph.savers.sqlite.whereabouts import DatabaseFile
+from actorgraph.savers.sqlite.schema import upgrade
+from actorgraph.storage.sqlite.connections import (
+    ConnectionSettings,
+    Driver,
+    HopConnection,
+    open_driver,
+)
+from actorgraph.storage.sqlite.failures import translate_for_saver
+from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner

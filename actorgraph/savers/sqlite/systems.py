@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.savers.checksums import event_sum, system_sum
+from actorgraph.savers.integrity import check_event, event_sum, sound_runs, system_sum
 from actorgraph.savers.judge import ThreadState
-from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused

@@ -10,15 +10,22 @@ replaced, since its open transaction may hold locks; `holder_of` finds a session
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, LiteralString, Protocol
 
+import msgspec
 import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
-from actorgraph.errors import InvalidConfigError, SaverClosedError, StorageBusyError
+from actorgraph.errors import (
+    ActorGraphError,
+    InvalidConfigError,
+    SaverClosedError,
+    StorageBusyError,
+)
 from actorgraph.storage.postgres.watchdog import AnswerWatchdog, Link
 
 Prepare = Callable[[Link], None]
@@ -317,3 +324,87 @@ def _is_pool(given: object) -> bool:
     """Whether it lends connections: by its methods, as it may be a class of the program."""
     asynchronous = any(kind.__name__.startswith("Async") for kind in type(given).__mro__)
     return hasattr(given, "connection") and not hasattr(given, "transaction") and not asynchronous
+
+
+_SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
+"""
+
+
+class ServerSession(msgspec.Struct, frozen=True):
+    """The server's identity of a connection; the start time, since process ids are reused."""
+
+    pid: int
+    began: Any
+
+
+class ReplacedSession:
+    """Remembers the session of a source with one connection at a time, to end it when replaced.
+
+    After the client has closed a connection because the network dropped its answers, the server
+    keeps the session until TCP notices: half a minute by default. Meanwhile its open transaction
+    holds locks that the new connection, and every other process, would wait for.
+
+    Sessions of connections and pools that the program passed in are the program's: never ended.
+    """
+
+    def __init__(self, source: ConnectionSource) -> None:
+        self._owns = isinstance(source, OwnConnections)
+        self._session: ServerSession | None = None
+
+    def end_replaced(self, connection: Connection[Any]) -> None:
+        """End the previous session if this connection has another one.
+
+        Raises:
+            psycopg.Error: the server refused a statement, or the connection is lost.
+        """
+        known, pid = self._session, connection.info.backend_pid
+        if not self._owns or (known is not None and known.pid == pid):
+            return
+        if known is not None:
+            connection.execute(_END_SESSION, (known.pid, known.began))
+        row = connection.execute(_SELECT_SESSION).fetchone()
+        self._session = None if row is None else ServerSession(pid, row[0])
+
+
+_HOLDER: LiteralString = """
+SELECT a.pid, a.application_name, a.state, c.relname, l.mode,
+       extract(epoch FROM clock_timestamp() - a.xact_start)::bigint
+FROM pg_locks l
+LEFT JOIN pg_class c ON c.oid = l.relation
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.pid <> pg_backend_pid() AND l.mode <> 'AccessShareLock'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (c.relkind = 'r' AND c.relnamespace = (
+            SELECT oid FROM pg_namespace WHERE nspname = %(schema)s)
+         OR l.locktype = 'advisory')
+ORDER BY array_position(
+    '{AccessExclusiveLock,ExclusiveLock,ShareRowExclusiveLock,ShareLock}'::text[], l.mode),
+    c.relname IS NULL, c.relname = 'threads' DESC, a.xact_start
+LIMIT 1
+"""
+
+
+def holder_of(source: ConnectionSource, schema: str) -> str:
+    """Describe the session that holds a lock in a schema: a phrase for errors; empty if none.
+
+    The server reports that a lock was not available, but not whose it is. So right afterwards this
+    asks for the strongest, then oldest, lock that another session has in the schema: most often
+    the holder still has it. If it was released meanwhile, the error names no session.
+
+    Args:
+        source: lends the connection to ask over, outside of any transaction.
+        schema: the schema's name, not quoted.
+    """
+    found: Any = None
+    with suppress(psycopg.Error, ActorGraphError), source.lease() as connection:
+        cursor = connection.cursor(row_factory=tuple_row)
+        found = cursor.execute(_HOLDER, {"schema": schema}).fetchone()
+    if found is None:
+        return ""
+    pid, program, state, table, mode, seconds = found
+    what = f"table {table!r}" if table else "the writers' advisory lock"
+    since = "" if seconds is None else f", its transaction open for {seconds} s"
+    name = f"{program!r}, " if program else ""
+    return f"; {what} is locked by the session with pid {pid} ({name}{state}, {mode}{since})"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
-from actorgraph.storage.postgres.limits import Timeouts, timeouts_of
-from actorgraph.stores.ops import IndexConfig, TTLConfig
-from actorgraph.stores.postgres.home import PostgresItemTable
-from actorgraph.stores.transacting import DatabaseStore
+from actorgraph.storage.postgres.timeouts import Timeouts, timeouts_of
+from actorgraph.stores.operations import IndexConfig, TTLConfig
+from actorgraph.stores.postgres.items import PostgresItemTable
+from actorgraph.stores.store import DatabaseStore
 
 if TYPE_CHECKING:
     from actorgraph.stores.postgres.transactions import Transactions

@@ -7,12 +7,9 @@ import psycopg
 from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
-from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import connection_source
-from actorgraph.storage.postgres.failures import ErrorKind, classify_error, translate
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Timeouts, quoted
-from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.storage.postgres.sessions import ReplacedSession
+from actorgraph.storage.postgres.connections import ReplacedSession, connection_source, holder_of
+from actorgraph.storage.postgres.failures import Attempts, ErrorKind, classify_error, translate
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")

@@ -15,16 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from actorgraph.errors import (
-    FormatVersionError,
-    InvalidConfigError,
-    StorageError,
-)
-from actorgraph.storage.sqlite import translate
-from actorgraph.stores.ops import IndexConfig, TTLConfig
+from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
+from actorgraph.storage.sqlite.failures import translate
+from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
-from actorgraph.stores.sqlite.home import SqliteItemTable, add_functions
-from actorgraph.stores.transacting import DatabaseStore
+from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
+from actorgraph.stores.store import DatabaseStore
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []

@@ -11,23 +11,29 @@ From a script: `report = await check_saver(place)`. From pytest, one test per ch
 from actorgraph.testing.conformance import (
     basic,
     claims,
-    failing,
-    hostile,
+    concurrency,
+    failures,
+    hostile_ids,
     listing,
-    pages,
-    removing,
-    together,
-    values,
+    lists_and_deltas,
+    removals,
 )
-from actorgraph.testing.conformance.bench import MakeSaver, NotOfferedError, Place
-from actorgraph.testing.conformance.checks import (
+from actorgraph.testing.conformance.harness import (
     CHECKS,
     Check,
+    CheckResult,
     ContractBrokenError,
+    MakeSaver,
+    NotOfferedError,
+    Place,
+    SaverReport,
+    check_saver,
 )
-from actorgraph.testing.conformance.running import CheckResult, SaverReport, check_saver
 
-_GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, failing)
+# Importing them registers their checks, in this order.
+_GROUPS = (
+    *(basic, listing, removals, concurrency, hostile_ids, claims, lists_and_deltas, failures),
+)
 
 __all__ = [
     "CHECKS",

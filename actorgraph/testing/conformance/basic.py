@@ -3,9 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from actorgraph.testing.conformance.bench import Bench
-from actorgraph.testing.conformance.checks import check, holds, same
-from actorgraph.testing.conformance.points import (
+from actorgraph.testing.conformance.builders import (
     at,
     chain,
     checkpoint,
@@ -17,6 +15,7 @@ from actorgraph.testing.conformance.points import (
     values_of,
     whole,
 )
+from actorgraph.testing.conformance.harness import Bench, check, holds, same
 
 VALUES: dict[str, Any] = {
     "text": "é ü 漢字 😀",

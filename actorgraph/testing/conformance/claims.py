@@ -1,9 +1,7 @@
 """Checks of `ports.Saver`: claims, compare-and-set of the head, epochs, sequences, ledgers."""
 
 from actorgraph.errors import AlreadyResumedError, ConflictError
-from actorgraph.testing.conformance.bench import Bench
-from actorgraph.testing.conformance.checks import check, holds, same
-from actorgraph.testing.conformance.rows import (
+from actorgraph.testing.conformance.builders import (
     OTHER,
     RUN,
     TASK,
@@ -13,6 +11,7 @@ from actorgraph.testing.conformance.rows import (
     outside,
     page,
 )
+from actorgraph.testing.conformance.harness import Bench, check, holds, same
 from actorgraph.values.commits import CommitOutcome, Committed, LedgerRow, LoadCheckpoint, Refused
 from actorgraph.values.retention import CountCheckpoints, DeleteThread, ListThreads
 

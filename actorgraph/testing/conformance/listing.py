@@ -2,17 +2,24 @@
 
 from contextlib import aclosing, suppress
 from itertools import product
+from typing import Any
 
-from actorgraph.testing.conformance.bench import Bench, at_once
-from actorgraph.testing.conformance.checks import check, holds, same
-from actorgraph.testing.conformance.points import (
+from actorgraph.testing.conformance.builders import (
+    THREAD,
+    Ids,
     at,
     chain,
     checkpoint,
+    commit_batch,
     metadata,
+    outside,
+    page,
     steps,
     whole,
 )
+from actorgraph.testing.conformance.harness import Bench, at_once, check, holds, same
+from actorgraph.values.commits import StoredCheckpoint
+from actorgraph.values.retention import CopyThread, DeleteCheckpoints
 
 INJECTIONS = (
     *(
@@ -131,3 +138,48 @@ async def kinds_of_values_differ(bench: Bench) -> None:
             await saver.put(at(), checkpoint({"x": 0}), metadata(number, tag=value))
         for number, value in enumerate(values):
             same(await steps(saver, at(), filter={"tag": value}), [number], f"tag {value!r}")
+
+
+LONG = 120
+
+
+@check("filters")
+async def a_list_of_any_length(bench: Bench) -> None:
+    """A long list has each checkpoint once, newest first."""
+    async with bench.public() as saver:
+        await chain(saver, LONG)
+        same(await steps(saver, at()), [*range(LONG)][::-1], "the steps of a long list")
+
+
+@check("filters")
+async def pages_start_after_a_position(bench: Bench) -> None:
+    """With `after` a page starts behind that row, also if the row was removed."""
+    ids = Ids()
+    async with bench.port() as port:
+        for number in range(1, 9):
+            await commit_batch(port, outside(ids.point(number, run=None)))
+        await commit_batch(port, CopyThread("u", THREAD))
+        for options in ({}, {"oldest_first": True}):
+            order = [*range(1, 9)] if options else [*range(1, 9)][::-1]
+            found = await _paged(port, THREAD, **options)
+            same([f.row.step for f in found], order, f"pages of a thread {options}")
+            found = await _paged(port, None, **options)
+            wanted = [(step, thread) for step in order for thread in (THREAD, "u")]
+            same([(f.row.step, f.thread_id) for f in found], wanted, f"of all threads {options}")
+        last = (await page(port, limit=3))[-1]
+        await commit_batch(port, DeleteCheckpoints(THREAD, "", frozenset([last.row.id])))
+        rest = await page(port, limit=3, after=(last.row.id, THREAD, last.sequence))
+        same([f.row.step for f in rest], [5, 4, 3], "the page behind a row that is gone")
+
+
+async def _paged(port: Any, thread: str | None, **options: Any) -> list[StoredCheckpoint]:
+    """A list in pages of three rows."""
+    found: list[StoredCheckpoint] = []
+    while len(found) < 100:
+        last = found[-1] if found else None
+        place = None if last is None else (last.row.id, last.thread_id, last.sequence)
+        rows = await page(port, thread, limit=3, after=place, **options)
+        if not rows:
+            break
+        found += rows
+    return found

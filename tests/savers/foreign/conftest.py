@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from actorgraph.api.adopting import adapt_checkpointer
+from actorgraph.api.savers.adapt import adapt_checkpointer
 from tests.savers.foreign.plain import AsyncDictSaver, DictSaver, quietly
 
 KINDS = ["lg-memory", "lg-sqlite", "lg-async-sqlite", "dict", "async-dict"]

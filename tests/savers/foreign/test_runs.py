@@ -7,14 +7,7 @@ import anyio
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from actorgraph import (
-    START,
-    Command,
-    ConflictError,
-    Send,
-    StateGraph,
-    interrupt,
-)
+from actorgraph import START, Command, ConflictError, Send, StateGraph, interrupt
 from actorgraph.channels import DeltaChannel
 from tests.savers.foreign.plain import quietly
 from tests.support.graphs import AB, ab, at, chain, compiled, history, in_a_row

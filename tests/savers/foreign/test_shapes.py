@@ -24,7 +24,7 @@ from actorgraph import (
     StorageError,
     interrupt,
 )
-from actorgraph.api.adopting import adapt_checkpointer
+from actorgraph.api.savers.adapt import adapt_checkpointer
 from tests.savers.foreign.plain import DictSaver, quietly, shut
 from tests.support.graphs import ab, at, history, in_a_row
 

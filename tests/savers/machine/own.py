@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from actorgraph.codec.frames import frame, frames
+from actorgraph.codec.records import frame, frames
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.values.ids import as_bytes
 

@@ -7,7 +7,7 @@ from hypothesis.stateful import rule
 
 from actorgraph import Command
 from actorgraph.errors import SaverBrokenError
-from actorgraph.superstep.growth import ROW_ITEMS_MAX, ROWS_MAX
+from actorgraph.superstep.list_rows import ROW_ITEMS_MAX, ROWS_MAX
 from tests.savers.machine.base import Machine, pick
 from tests.savers.machine.draws import graphs, picks, points_of_failure
 from tests.savers.machine.model import Point
