@@ -110,7 +110,7 @@ class TestOneState:
         inner = in_a_row({"says": says}, schema=Log, checkpointer=True)
         graph = three_at_once(saver, inner)
 
-        with pytest.raises(ConflictError, match="a state of its own") as refused:
+        with pytest.raises(ConflictError, match="stateful subgraph") as refused:
             await graph.ainvoke({"log": []}, at(), durability=durability)
         assert "one task of a superstep at a time" in str(refused.value)
         assert durability == "exit" or len(ran) <= 1
