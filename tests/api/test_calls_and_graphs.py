@@ -122,7 +122,7 @@ class TestOneState:
         asks = {"asks": lambda _: {"log": [interrupt("?")]}}
         inner = in_a_row(asks, schema=Log, checkpointer=True)
         graph = three_at_once(saver, inner)
-        with pytest.raises(ConflictError, match="waits to go on in another task"):
+        with pytest.raises(ConflictError, match="another task of the same superstep"):
             await graph.ainvoke({"log": []}, {**at(), "max_concurrency": 1})
 
         state = await graph.aget_state(at())
