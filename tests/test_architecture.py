@@ -125,7 +125,8 @@ def is_module(name: str) -> bool:
     package, word = re.split(r"[./]", name, maxsplit=1)
     folder = ROOT / "actorgraph" / package
     exports = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    return exists(folder / word) or bool(re.search(rf"\b{word}\b", exports.read_text("utf-8")))
+    code = exports.read_text("utf-8").split('"""', 2)[-1]  # its docstring may have any word
+    return exists(folder / word) or bool(re.search(rf"\b{word}\b", code))
 
 
 class TestNamedModules:
