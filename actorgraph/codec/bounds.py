@@ -36,6 +36,7 @@ _FLOOR_S = 0.001
 _KEY_S = 2e-6
 _RATIO = 20
 _MARGIN = 3
+_COMPARISONS = 3
 
 _EQUAL_HASHES_MAX = 256
 """Equal hashes per key, on average, above which keys are refused whatever the times say."""
@@ -192,13 +193,22 @@ def _fill(
 def _do_collide(keys: Sequence[Any], margin: int) -> bool:
     """Whether a table of these keys takes far longer than hashing them plus a table of others.
 
-    Each is timed twice and the shorter time counts: garbage collection may fall into one.
+    A busy machine can stretch any one time. A value that was stored must be read, so one
+    comparison is enough to refuse storing it, and all have to agree to refuse reading it.
     """
     alike = Counter(map(hash, keys)).values()
     if sum(count * count for count in alike) > _EQUAL_HASHES_MAX * len(keys) / margin:
         return True
     chance = Random(0)  # noqa: S311 - arbitrary other keys, no secrets
     others = [chance.random() for _ in keys]
+    verdicts = (_is_slow(keys, others, margin) for _ in range(_COMPARISONS))
+    return all(verdicts) if margin == 1 else any(verdicts)
+
+
+def _is_slow(keys: Sequence[Any], others: Sequence[Any], margin: int) -> bool:
+    """Compare the two tables once; the shorter of two times counts, because the garbage
+    collector may run during one.
+    """
     took = min(_timed(dict.fromkeys, keys) for _ in range(2))
     fair = min(_timed(_hashed, keys) + _timed(dict.fromkeys, others) for _ in range(2))
     return took > (_FLOOR_S + _RATIO * fair) / margin
