@@ -26,6 +26,8 @@ ORDER = [
     {"storage"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
+    # Only re-export: where programs find the names that the root's `__all__` leaves out.
+    {"types", "graph", "functional", "streams", "checkpoints", "systems"},
     {"sessions"},
     {"web", "cli", "prebuilt", "testing", "migrate"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
@@ -42,6 +44,8 @@ ROOMS = {
         {"savers", "streams"},
         {"graph", "savers/around"},
         {"functional", "system"},
+        # An older path of `actorgraph.systems`.
+        {"system_metrics"},
     ],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],

@@ -18,14 +18,19 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 WIDTH, ROW, BOX, GAP, MARGIN = 1180, 74, 30, 12, 20
 LETTER = 7.4
 
+REEXPORTS = {
+    *("types", "graph", "functional", "streams", "checkpoints", "systems", "api/system_metrics"),
+}
+"""Rooms that only re-export: left out of the picture, as the root package is."""
+
 
 def rooms() -> dict[str, set[str]]:
-    """Room -> the rooms that its files import; the root package is left out."""
-    names = {room_of(path) for path in PACKAGE.rglob("*.py")} - {""}
+    """Room -> the rooms that its files import; what only re-exports is left out."""
+    names = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"", *REEXPORTS}
     found: dict[str, set[str]] = {name: set() for name in names}
     for path in PACKAGE.rglob("*.py"):
         room = room_of(path)
-        if room:
+        if room in names:
             found[room] |= {each for each in imported(path, names) if each != room}
     return found
 
