@@ -94,8 +94,8 @@ def continues_stored(nested: Nested, restored: Restored) -> bool:
         return True
     if restored.next:
         raise ConflictError(
-            f"a graph with a state of its own is in use: {restored.namespace!r} waits to go on "
-            "in another task of the same superstep",
+            f"stateful subgraph {restored.namespace!r} is in use: another task of the same "
+            "superstep has not finished with it",
             do=ONE_AT_A_TIME,
         )
     return False

@@ -201,7 +201,7 @@ class TestBaseChannel:
         """
         A channel of a Pregel that is none is refused with its name.
         """
-        with pytest.raises(GraphBuildError, match="channel 'x' is 7"):
+        with pytest.raises(GraphBuildError, match="channel 'x' must be a channel object, got 7"):
             Pregel(nodes={}, channels={"x": 7}, input_channels="x", output_channels="x")
 
 

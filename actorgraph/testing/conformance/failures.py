@@ -90,4 +90,4 @@ async def a_fault_that_passes(bench: Bench) -> None:
                 )
         async with bench.port() as port:
             outcomes = await commit_batch(port, outside(ids.point(2), thread=f"f{fail_at}"))
-            same([type(o).__name__ for o in outcomes], ["Stored"], "a save after the fault")
+            same([type(o).__name__ for o in outcomes], ["Committed"], "a save after the fault")
