@@ -1,7 +1,7 @@
 """Checkpoints and savers: those that store them, wrappers around savers, base classes for others.
 
-The home of LangGraph's `langgraph.checkpoint`. Nothing is defined here; drivers of databases are
-imported when a saver opens.
+The home of LangGraph's `langgraph.checkpoint`. Nothing is defined here. An import loads sqlite3;
+psycopg is loaded when a saver of PostgreSQL opens.
 """
 
 from actorgraph.api.savers.around.audit import AuditedSaver, AuditHead, AuditLog, verify_audit_log
