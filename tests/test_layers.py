@@ -12,6 +12,9 @@ import pytest
 from tests.support.house import Tree, circles, imports_of
 from tests.support.source_files import ROOT, Place, Source, call_name, hold, snippet, sources
 
+# Where programs find the names that the root's `__all__` leaves out.
+REEXPORTS = {"types", "graph", "functional", "streams", "checkpoints", "systems"}
+
 # A layer may import those above it in this list. Layers in one row know nothing of each other.
 ORDER = [
     {"errors"},
@@ -26,8 +29,7 @@ ORDER = [
     {"storage"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
-    # Only re-export: where programs find the names that the root's `__all__` leaves out.
-    {"types", "graph", "functional", "streams", "checkpoints", "systems"},
+    REEXPORTS,
     {"sessions"},
     {"web", "cli", "prebuilt", "testing", "migrate"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.

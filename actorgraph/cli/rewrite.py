@@ -1,7 +1,7 @@
-"""LangGraph's deprecated arguments and attributes, which are not supported here.
+"""Rewrite the LangGraph imports in the text of one module, and list what a person has to change.
 
-The codemod moves imports only. A call with such an argument would fail with a TypeError, so it is
-reported with its replacement.
+Only imports are rewritten. LangGraph's deprecated arguments and attributes are not supported here:
+a call with one would fail with a TypeError, so it is reported with its replacement.
 """
 
 import ast

@@ -1,4 +1,10 @@
-"""Find bytearrays and memoryviews, which ormsgpack packs as bytes without calling `default`."""
+"""Codec: encode one value as bytes and decode it, exactly or not at all.
+
+Plain data is msgpack, in C. ormsgpack calls `default` for all other types: an allow-listed one
+becomes an extension (`codec.types`), any other an error with its path. Encryption and compression
+(`codec.encryption`) and the JSON form (`codec.json_form`) are applied to the finished bytes.
+Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -46,6 +52,8 @@ _BUFFERS = frozenset({bytearray, memoryview})
 
 def holds_buffer(value: Any) -> bool:
     """Whether nested lists and dicts hold a bytearray or a memoryview.
+
+    ormsgpack packs both as bytes without calling `default`, so they have to be found before.
 
     Other containers aren't entered: their content is packed separately, and checked then.
     """

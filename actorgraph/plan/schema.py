@@ -354,7 +354,7 @@ def check_channel_name(name: str) -> None:
     """Refuse a channel's name that some store can't keep.
 
     Raises:
-        SchemaError: see `errors.texts.is_name`.
+        SchemaError: see `errors.texts.is_storable_name`.
     """
     if not is_storable_name(name):
         raise SchemaError(
@@ -366,7 +366,7 @@ def check_graph_name(name: str) -> None:
     """Refuse a graph's name that some store can't keep.
 
     Raises:
-        GraphBuildError: see `errors.texts.is_name`.
+        GraphBuildError: see `errors.texts.is_storable_name`.
     """
     if not is_storable_name(name):
         raise GraphBuildError(

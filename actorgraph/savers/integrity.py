@@ -220,7 +220,7 @@ def check_items(
 
     Only types are checked here. The checksums are in the payload's frames and are verified where
     these are decoded, once: rows that were decoded before are compared as bytes, see
-    `codec.remembered`.
+    `codec.list_cache`.
     """
     start, count, payload = columns
     what = f"the list of channel {channel!r} from item {start} on in namespace {namespace!r}"

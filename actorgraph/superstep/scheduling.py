@@ -3,7 +3,7 @@
 A thread has one run at a time. Each function takes the lane of a thread, its queue, and returns
 the new lane with the steps to carry out, in order.
 
-A run whose process has died is taken over, parked, or left to another system (`taken_over`).
+A run whose process has died is taken over, parked, or left to another system (`decide_takeover`).
 """
 
 from collections.abc import Collection
@@ -268,7 +268,7 @@ class MisfitRun(msgspec.Struct, frozen=True):
     Attributes:
         reason: why.
         tries: how often it was tried.
-        until: when it is tried again, in seconds of the clock that `tried_in_vain` is given.
+        until: when it is tried again, in seconds of the clock that `next_misfit` is given.
     """
 
     reason: str

@@ -44,7 +44,7 @@ class Send:
 class ToolOutput:
     """Base of the objects that a tool may return instead of a value.
 
-    Not slotted: in a program with LangChain, `prebuilt.langchain` adds LangChain's own base to
+    Not slotted: in a program with LangChain, `prebuilt.tools` adds LangChain's own base to
     `Command`, because LangChain's tools convert everything else to text.
     """
 

@@ -43,7 +43,7 @@ class RangeRow(msgspec.Struct, frozen=True, gc=False):
         start: position of the row's first item in the list.
         before: items that the row has already; 0 makes a new row.
         count: items in `payload`.
-        payload: frames (`codec.frames`) to append to those that the row has.
+        payload: frames (`codec.records.frames`) to append to those that the row has.
     """
 
     channel: str

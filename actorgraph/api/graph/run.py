@@ -310,7 +310,7 @@ class EventMethods(RunMethods):
             config: as in `ainvoke`.
             version: "v3" for projections. "v2", the default, for an iterator of LangChain's
                 events (`StreamEvent`); it takes the options `include_names`, `include_types`,
-                `include_tags` and `exclude_...`.
+                `include_tags`, and the same with `exclude_`.
             transformers: subclasses of `StreamTransformer`, or functions of a scope that make
                 one; they come after those of `compile(transformers=)`.
             options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the

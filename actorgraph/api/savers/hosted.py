@@ -2,7 +2,8 @@
 
 It combines a storage backend from `savers/` (the port: open, commit, query, close) with
 LangGraph's methods and maintenance, and lets the actors of `runtime/` host it. Use a saver with
-`async with`, with `with`, or with neither: see `runtime.hosting` for the loop that then hosts it.
+`async with`, with `with`, or with neither: `runtime/saver/hosting.py` has the loop that then hosts
+it.
 
 Subclasses: a run hands rows to the port and calls none of LangGraph's methods, so an override of
 one would never be called. A saver of such a class is therefore run through those methods, like

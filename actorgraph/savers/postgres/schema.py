@@ -212,7 +212,7 @@ ALTER TABLE runs SET (fillfactor = 100);
 CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
 """,
-    # Checksums, see `savers.checksums`. Existing rows have none. A saver of an older version that
+    # Checksums, see `savers.integrity`. Existing rows have none. A saver of an older version that
     # is still open would change rows without their checksums. So its row in `writers` is deleted,
     # and it can't insert another one: `version` has no default.
     """

@@ -9,7 +9,7 @@ writes       pending writes of tasks beside a checkpoint; append-only
 events       events of ActorSystems' runs; their other tables are in `system_schema`
 
 `thread` is the integer key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
-`savers.checksums`; rows that version 1 wrote have none. `PRAGMA user_version` holds the version.
+`savers.integrity`; rows that version 1 wrote have none. `PRAGMA user_version` holds the version.
 """
 
 import sqlite3
