@@ -2,7 +2,7 @@
 
 from actorgraph.drawing.shape import with_inside
 from actorgraph.drawing.text import mermaid, safe_id
-from tests.plan.test_drawing import agent, graph, node, shape
+from tests.drawing.test_drawing import agent, graph, node, shape
 
 AGENT = """\
 ---
