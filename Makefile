@@ -82,6 +82,7 @@ faults: $(DEV)
 promises: $(DEV)
 	$(BIN)/python -m tests.support.promises
 	$(BIN)/python -m tests.support.langgraph_page
+	$(BIN)/python -m tests.support.names_page
 
 picture: $(DEV)
 	$(BIN)/python -m tests.support.layers_picture

@@ -1,80 +1,78 @@
 """Lazy imports: names of `import actorgraph` that few programs use, imported at their first use."""
 
-LAZY_IMPORTS = {
-    "ActorSystem": "actorgraph.api.system.system",
-    "Run": "actorgraph.api.system.runs",
-    "RunEvent": "actorgraph.values.systems",
-    "DrawableGraph": "actorgraph.api.graph.drawable",
-    "StreamChannel": "actorgraph.api.streams.events",
-    "AsyncMessageStream": "actorgraph.api.streams.messages",
-    "MessagesTransformer": "actorgraph.api.streams.messages",
-    "MessageStream": "actorgraph.api.streams.messages",
-    "CheckpointsTransformer": "actorgraph.api.streams.projections",
-    "CustomTransformer": "actorgraph.api.streams.projections",
-    "DebugTransformer": "actorgraph.api.streams.projections",
-    "TasksTransformer": "actorgraph.api.streams.projections",
-    "UpdatesTransformer": "actorgraph.api.streams.projections",
-    "ValuesTransformer": "actorgraph.api.streams.projections",
-    "LifecyclePayload": "actorgraph.api.streams.projections",
-    "LifecycleTransformer": "actorgraph.api.streams.projections",
-    "SubgraphStatus": "actorgraph.api.streams.projections",
-    "ProtocolEvent": "actorgraph.api.streams.events",
-    "StreamTransformer": "actorgraph.api.streams.events",
-    "AsyncGraphRunStream": "actorgraph.api.streams.run_stream",
-    "AsyncSubgraphRunStream": "actorgraph.api.streams.run_stream",
-    "GraphRunStream": "actorgraph.api.streams.run_stream",
-    "SubgraphRunStream": "actorgraph.api.streams.run_stream",
-    "SubgraphTransformer": "actorgraph.api.streams.run_stream",
-    "ForeignSaver": "actorgraph.api.savers.foreign",
-    "entrypoint": "actorgraph.api.functional.entrypoints",
-    "TaskFunction": "actorgraph.api.functional.tasks",
-    "task": "actorgraph.api.functional.tasks",
-    "JsonlSaver": "actorgraph.api.savers.jsonl",
-    "NodeBuilder": "actorgraph.api.graph.pregel",
-    "AuditedSaver": "actorgraph.api.savers.around.audit",
-    "AuditLog": "actorgraph.api.savers.around.audit",
-    "AuditHead": "actorgraph.api.savers.around.audit",
-    "verify_audit_log": "actorgraph.api.savers.around.audit",
-    "GuardedSaver": "actorgraph.api.savers.around.guard",
-    "LimitedSaver": "actorgraph.api.savers.around.limits",
-    "MeteredSaver": "actorgraph.api.savers.around.metrics",
-    "SaverCall": "actorgraph.api.savers.around.metrics",
-    "acting_as": "actorgraph.api.savers.around.wrapped",
-    "current_principal": "actorgraph.api.savers.around.wrapped",
-    "AsyncPostgresSaver": "actorgraph.api.savers.postgres",
-    "PostgresSaver": "actorgraph.api.savers.postgres",
-    "Pregel": "actorgraph.api.graph.pregel",
-    "push_message": "actorgraph.api.streams.messages",
-    "BaseCheckpointSaver": "actorgraph.api.savers.base_saver",
-    "empty_checkpoint": "actorgraph.api.savers.base_saver",
-    "create_checkpoint": "actorgraph.api.savers.base_saver",
-    "get_checkpoint_id": "actorgraph.api.savers.base_saver",
-    "uuid6": "actorgraph.api.savers.base_saver",
-    "new_thread_id": "actorgraph.api.thread_ids",
-    "thread_id_for": "actorgraph.api.thread_ids",
-    "parse_thread_id": "actorgraph.api.thread_ids",
-    "BaseCache": "actorgraph.caches",
-    "InMemoryCache": "actorgraph.caches",
-    "SqliteCache": "actorgraph.caches",
-    "FullKey": "actorgraph.caches",
-    "SerializerProtocol": "actorgraph.codec.serializers",
-    "ForeignSaverWarning": "actorgraph.errors",
-    "NotSupportedError": "actorgraph.errors",
-    "Checkpointer": "actorgraph.ports",
-    "astep": "actorgraph.runtime.task.functions",
-    "get_idempotency_key": "actorgraph.runtime.task.functions",
-    "step": "actorgraph.runtime.task.functions",
-    "Checkpoint": "actorgraph.values.checkpoint",
-    "CheckpointTuple": "actorgraph.values.checkpoint",
-    "CheckpointMetadata": "actorgraph.values.checkpoint",
-    "ChannelVersions": "actorgraph.values.checkpoint",
-    "CheckpointSummary": "actorgraph.values.checkpoint",
-    "RetryingSaver": "actorgraph.api.savers.around.retries",
-    "SimpleSaver": "actorgraph.api.savers.simple",
-    "SimpleCheckpoint": "actorgraph.api.savers.simple",
-    "AsyncSqliteSaver": "actorgraph.api.savers.sqlite",
-    "SqliteSaver": "actorgraph.api.savers.sqlite",
-    "CheckpointSource": "actorgraph.values.checkpoint",
-    "CheckpointConfig": "actorgraph.values.checkpoint",
+_NAMES = {
+    "actorgraph.api.functional.entrypoints": "entrypoint",
+    "actorgraph.api.functional.tasks": "TaskFunction task",
+    "actorgraph.api.graph.drawable": "DrawableGraph",
+    "actorgraph.api.graph.pregel": "NodeBuilder Pregel",
+    "actorgraph.api.savers.around.audit": "AuditHead AuditLog AuditedSaver verify_audit_log",
+    "actorgraph.api.savers.around.guard": "GuardedSaver",
+    "actorgraph.api.savers.around.limits": "LimitedSaver",
+    "actorgraph.api.savers.around.metrics": "MeteredSaver SaverCall",
+    "actorgraph.api.savers.around.retries": "RetryingSaver",
+    "actorgraph.api.savers.around.wrapped": "acting_as current_principal",
+    "actorgraph.api.savers.base_saver": """
+        BaseCheckpointSaver create_checkpoint empty_checkpoint get_checkpoint_id uuid6
+    """,
+    "actorgraph.api.savers.foreign": "ForeignSaver",
+    "actorgraph.api.savers.jsonl": "JsonlSaver",
+    "actorgraph.api.savers.postgres": "AsyncPostgresSaver PostgresSaver",
+    "actorgraph.api.savers.simple": "SimpleCheckpoint SimpleSaver",
+    "actorgraph.api.savers.sqlite": "AsyncSqliteSaver SqliteSaver",
+    "actorgraph.api.streams.events": "ProtocolEvent StreamChannel StreamTransformer",
+    "actorgraph.api.streams.messages": """
+        AsyncMessageStream MessageStream MessagesTransformer push_message
+    """,
+    "actorgraph.api.streams.projections": """
+        CheckpointsTransformer CustomTransformer DebugTransformer LifecyclePayload
+        LifecycleTransformer SubgraphStatus TasksTransformer UpdatesTransformer ValuesTransformer
+    """,
+    "actorgraph.api.streams.run_stream": """
+        AsyncGraphRunStream AsyncSubgraphRunStream GraphRunStream SubgraphRunStream
+        SubgraphTransformer
+    """,
+    "actorgraph.api.system.runs": "Run",
+    "actorgraph.api.system.system": "ActorSystem",
+    "actorgraph.api.thread_ids": "new_thread_id parse_thread_id thread_id_for",
+    "actorgraph.caches": "BaseCache FullKey InMemoryCache SqliteCache",
+    "actorgraph.codec": """
+        AesCipher CipherProtocol EncryptedSerializer SerdeEvent SerializerProtocol
+        register_serde_event_listener
+    """,
+    "actorgraph.errors": """
+        AlreadyResumed CacheWarning CheckpointError CompiledGraphWarning EmptyChannelError
+        EncryptionError ErrorCode ForeignSaverWarning FormatVersionError InvalidContextError
+        InvalidResumeError LeaseLostError LostErrorWarning MissingExtraError MissingNodeError
+        NodeCancelledError NotSupportedError ResultTimeoutError RunFailedError RunNotFoundError
+        RunningLoopError SaverClosedError SchemaMismatchError SlowReaderError StepTimeoutError
+        StoreRequiredError SwallowedInterruptWarning SystemClosedError UnknownChannelWarning
+        UnknownInterruptError UnknownTargetError UnknownTypeError UnreachableNodeWarning
+    """,
+    "actorgraph.plan.pregel": "ChannelWriteEntry",
+    "actorgraph.ports": "Checkpointer",
+    "actorgraph.runtime.run.lifecycle": """
+        GraphCallbackHandler GraphInterruptEvent GraphLifecycleEvent GraphResumeEvent
+    """,
+    "actorgraph.runtime.task.functions": "astep get_idempotency_key step",
+    "actorgraph.runtime.task.futures": "TaskFuture",
+    "actorgraph.runtime.task.messages": "get_message_writer",
+    "actorgraph.values.checkpoint": """
+        ChannelVersions Checkpoint CheckpointConfig CheckpointMetadata CheckpointSource
+        CheckpointSummary CheckpointTuple Latest Migration ResumeTarget
+    """,
+    "actorgraph.values.commands": "NodeInterrupt RunControl StateUpdate is_invalid_resume",
+    "actorgraph.values.constants": "TAG_HIDDEN TAG_NOSTREAM",
+    "actorgraph.values.policies": "All TracePolicy default_retry_on omit_payload",
+    "actorgraph.values.run": "ExecutionInfo ServerInfo",
+    "actorgraph.values.snapshot": "PregelTask",
+    "actorgraph.values.streams": """
+        CheckpointPayload CheckpointStreamPart CustomStreamPart DebugPayload DebugStreamPart
+        MessagesStreamPart StreamPart TaskPayload TaskResultPayload TasksStreamPart
+        UpdatesStreamPart ValuesStreamPart
+    """,
+    "actorgraph.values.systems": "RunEvent",
 }
+"""Module -> its names that `from actorgraph import` finds."""
+
+LAZY_IMPORTS = {name: module for module, names in _NAMES.items() for name in names.split()}
 """Name -> the module that has it."""

@@ -2,6 +2,15 @@
 
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import AesCipher, CipherProtocol
-from actorgraph.codec.serializers import EncryptedSerializer
+from actorgraph.codec.errors import SerdeEvent, register_serde_event_listener
+from actorgraph.codec.serializers import EncryptedSerializer, SerializerProtocol
 
-__all__ = ["AesCipher", "CipherProtocol", "Codec", "EncryptedSerializer"]
+__all__ = [
+    "AesCipher",
+    "CipherProtocol",
+    "Codec",
+    "EncryptedSerializer",
+    "SerdeEvent",
+    "SerializerProtocol",
+    "register_serde_event_listener",
+]

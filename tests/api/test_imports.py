@@ -22,3 +22,19 @@ def test_a_graph_in_memory_imports_no_driver():
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
     assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_the_root_imports_no_module_of_public_names():
+    """
+    `import actorgraph` loads none of the modules that only re-export: a program pays for those
+    that it imports itself.
+    """
+    modules = ("types", "graph", "functional", "streams", "checkpoints", "systems")
+    program = (
+        "import sys, actorgraph\n"
+        f"print([n for n in {modules!r} if f'actorgraph.{{n}}' in sys.modules])\n"
+    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout == "[]\n", ran.stderr

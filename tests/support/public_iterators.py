@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any
 
 import actorgraph
-from tests.test_public_names import PACKAGES, is_ours, underneath
+from tests.support.names_page import HOMES
+from tests.test_public_names import is_ours, underneath
 
 ITERATING = (abc.Iterator, abc.AsyncIterator, abc.Generator, abc.AsyncGenerator)
 SPECIAL = ("__iter__", "__aiter__")
@@ -42,7 +43,7 @@ def iterators() -> frozenset[str]:
 
 
 def _exported() -> Iterator[Any]:
-    for package in ("actorgraph", *(f"actorgraph.{name}" for name in PACKAGES)):
+    for package in ("actorgraph", *(f"actorgraph.{name}" for name in HOMES)):
         module = import_module(package)
         exported = [getattr(module, name) for name in module.__all__]
         yield from (one for one in exported if isinstance(one, type) or inspect.isfunction(one))
