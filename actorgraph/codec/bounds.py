@@ -1,4 +1,4 @@
-"""Bounds on the memory and time that decoding one payload may cost, whatever its bytes are.
+"""Bounds on the memory and time that decoding one payload may cost.
 
 Copies      A type that isn't plain data is an extension, and its content is copied to be decoded:
             nested extensions hold one copy each. Those above `LARGE` are counted, and may have
@@ -38,7 +38,7 @@ _RATIO = 20
 _MARGIN = 3
 
 _EQUAL_HASHES_MAX = 256
-"""Equal hashes per key, on average, above which keys are refused whatever the times say."""
+"""Equal hashes per key, on average, above which keys are refused regardless of the times."""
 _TIME_BETWEEN_CHECKS = 4
 """Time of filling between two examinations, as a multiple of what the last one took."""
 

@@ -190,7 +190,7 @@ class HandOff:
         epoch = self._epoch
         if save.claim is not None and self._owner is not None:
             # A claim of a system takes a lease, and the saver's judge raises the epoch with it.
-            # Counting along here saves this run a read, and fences whoever held it before.
+            # Counting along here saves this run a read, and fences its earlier holder.
             self._epoch += 1
         return Commit(
             thread_id=self._thread_id,

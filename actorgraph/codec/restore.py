@@ -56,8 +56,8 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
-    # Inline values are never encrypted. With a key they come from before there was one, or from
-    # somebody who changed the database: only `reads_plain` accepts them.
+    # Inline values are never encrypted. With a key they were stored before there was one, or
+    # put there by a change of the database: only `reads_plain` accepts them.
     if codec.encrypts and record.values:
         codec.check_plain()
     _check_parts(record, stored)

@@ -213,7 +213,7 @@ def _end_superstep(
     state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
 ) -> list[Effect]:
     """Fold the results, plan the next superstep, and save the checkpoint between them."""
-    # In path order, whatever order the tasks ended in: a concurrent run stays repeatable.
+    # In path order, not in order of completion: a concurrent run stays repeatable.
     ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:

@@ -260,7 +260,7 @@ def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
 
 
 def offset_of(text: str | None) -> int:
-    """Parse the offset of a client's last event; 0 for a new client, or if it is no number."""
+    """Parse the offset of a client's last event; 0 for a new client, or if it isn't a number."""
     known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
     return int(text) if known and text is not None else 0
 

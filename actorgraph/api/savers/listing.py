@@ -19,8 +19,8 @@ class Listing:
     """Reads a listing from its beginning to its end.
 
     Each page is a separate read that ends before its rows are used: a caller that pauses between
-    two rows blocks nobody, and rows removed meanwhile are not listed. Rows stored meanwhile are
-    newer than those read already, so they are not listed either.
+    two rows blocks no other request, and rows removed meanwhile are not listed. Rows stored
+    meanwhile are newer than those read already, so they are not listed either.
 
     Args:
         ask: answers a query.

@@ -92,7 +92,7 @@ class MaintenanceMethods:
     async def aretention(self, max_age: timedelta | float, keep_last: int = 1) -> int:
         """Remove what is older than `max_age` from all threads; call it once an hour or a day.
 
-        Each namespace keeps its newest `keep_last` checkpoints whatever their age. With
+        Each namespace keeps its newest `keep_last` checkpoints regardless of their age. With
         `keep_last=0` a thread whose checkpoints are all older is removed, even if a run on it has
         been waiting for that long; that run gets a ConflictError at its next save. Checkpoints
         that a kept one's values are folded from stay. Call `avacuum` to release the space and to

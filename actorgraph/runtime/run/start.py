@@ -51,7 +51,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
         restored: its checkpoint; None if it has none.
         placement: where the checkpoint's values are stored; None to store all values anew.
         elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
-        again: whether to begin with it whatever the input is.
+        again: whether to begin with it regardless of the input.
         holder: id of the run that has the thread's claim; None if there is none.
         parents: pending writes of the checkpoint's parent, if they were read too.
     """

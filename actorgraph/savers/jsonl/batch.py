@@ -333,7 +333,7 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
     opened: list[tuple[Draft, int]] = []
     path = folder.path
     # A reader that indexes one of these files now would also see lines that are not synced and
-    # may be undone. Until the sync readers get the index from here, whatever the cache drops.
+    # may be undone. Until the sync readers get the index from here, because the cache may drop it.
     with folder.reading:
         folder.unsynced = {draft.index.thread_id: draft.index for draft in drafts}
     try:

@@ -145,7 +145,7 @@ async def epochs_outlive_the_saver(bench: Bench) -> None:
 
 @check("claims")
 async def order_is_that_of_storing(bench: Bench) -> None:
-    """The newest checkpoint is the one stored last, whatever its id; sequences rise by one."""
+    """The newest checkpoint is the one stored last, regardless of its id; sequences rise by one."""
     ids = Ids()
     ids(5)
     async with bench.port() as port:
