@@ -94,7 +94,7 @@ def imports(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def wrong_direction(source: Source) -> Iterator[Place]:
-    """Imports of a layer that stands later, or in the same row."""
+    """Imports of a layer that is listed later, or in the same row."""
     here = layer_of(source.path)
     for line, name in imports(source):
         if name.startswith("."):
@@ -158,7 +158,7 @@ class TestDirection:
 
     def test_imports_point_one_way(self):
         """
-        No file imports a layer that stands after or beside its own.
+        No file imports a layer that is listed after or beside its own.
         """
         known = [f for f in sources("actorgraph") if layer_of(f.path) in RANK]
 

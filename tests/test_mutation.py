@@ -1,4 +1,4 @@
-"""What `make mutants` is told fits the tree: its rooms, and the reasons of survivors."""
+"""The settings of `make mutants` fit the tree: its rooms, and the reasons of survivors."""
 
 import pytest
 

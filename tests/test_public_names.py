@@ -27,7 +27,7 @@ def is_ours(thing: object) -> bool:
 
 
 def documented(thing: Any) -> bool:
-    """Whether somebody wrote a docstring: dataclasses and tuples make up `Name(field, ...)`."""
+    """Whether the docstring was written: dataclasses and tuples make up `Name(field, ...)`."""
     text = vars(thing).get("__doc__") if isinstance(thing, type) else inspect.getdoc(thing)
     return bool(text) and not text.startswith(f"{getattr(thing, '__name__', '')}(")
 

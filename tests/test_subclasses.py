@@ -309,7 +309,7 @@ async def test_a_cache(kind, name, tmp_path):
 @pytest.mark.parametrize("name", ["encode", "decode"])
 def test_a_codec(name):
     """
-    Every value passes through it, small numbers too, which else stand in the record itself.
+    Every value passes through it, small numbers too, which otherwise are in the record itself.
     """
     seen: list[Any] = []
 

@@ -4,8 +4,8 @@ A text names the thing and uses the field's term. The patterns find turns of phr
 reader guessing. Each is tried first on made-up texts.
 
 Docstrings, comments and texts of `actorgraph/`, the pages directly in `docs/` and those beside
-README.md keep every rule. Code between backticks and in fenced blocks is left out, and so are
-the decisions, which are dated records.
+README.md keep every rule; docstrings of `tests/` keep the rules of `EVERYWHERE`. Code between
+backticks and in fenced blocks is left out, and so are the decisions, which are dated records.
 """
 
 import ast
@@ -179,6 +179,12 @@ def plain_texts(source: Source) -> Iterator[Place]:
                 yield place
 
 
+def plain_docstrings(source: Source) -> Iterator[Place]:
+    """The docstrings of a file keep the rules for every text."""
+    for line, text in docstrings(source):
+        yield from private_words(line, text, EVERYWHERE)
+
+
 @pytest.mark.parametrize("rule", STRICT, ids=lambda rule: rule.pattern)
 def test_each_rule_finds_its_phrases(rule):
     """
@@ -211,6 +217,13 @@ def test_the_package_has_plain_words():
     Docstrings, comments and texts of actorgraph/ keep every rule.
     """
     hold(plain_texts, sources("actorgraph"))
+
+
+def test_docstrings_of_tests_have_plain_words():
+    """
+    Docstrings of tests, and of the modules that they import, keep the rules for every text.
+    """
+    hold(plain_docstrings, sources("tests"))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())

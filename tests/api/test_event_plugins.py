@@ -38,7 +38,7 @@ class Counter(StreamTransformer):
 
 
 class Shout(StreamTransformer):
-    """Changes custom events before anybody else sees them."""
+    """Changes custom events before any other transformer sees them."""
 
     before_builtins = True
     required_stream_modes = ("custom",)
@@ -194,7 +194,8 @@ class TestTransformers:
 class TestScheduled:
     async def test_the_end_waits_for_scheduled_work(self):
         """
-        What a transformer schedules has ended before the run's end is told. LangGraph: F-D13.
+        Work that a transformer schedules has ended before the run's end is delivered. LangGraph:
+        F-D13.
         """
         done = []
 

@@ -56,7 +56,7 @@ class TestTheEnd:
     @pytest.mark.every_saver
     async def test_with_values_it_is_no_node(self, saver):
         """
-        Nobody can write as the end. LangGraph: F-G14.
+        No update can be written as the end. LangGraph: F-G14.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

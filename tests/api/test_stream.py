@@ -15,7 +15,7 @@ async def chunks(graph, given, config=None, **options) -> list:
 @pytest.mark.every_saver
 class TestModes:
     """
-    Each mode that can be asked for tells what it should.
+    Each mode that can be asked for yields its chunks.
     """
 
     @pytest.mark.promise("S187")
@@ -57,7 +57,7 @@ class TestModes:
 
     async def test_a_writer_nobody_reads_does_nothing(self):
         """
-        A node may write custom chunks whether or not somebody reads them.
+        A node may write custom chunks whether or not they have a reader.
         """
 
         def node(state):

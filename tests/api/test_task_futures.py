@@ -133,7 +133,7 @@ class TestStopping:
 
     async def test_cancel_stops_a_call(self):
         """
-        cancel() stops a running call, whoever waits gets NodeCancelledError; a call that has ended
+        cancel() stops a running call, its waiters get NodeCancelledError; a call that has ended
         can't be cancelled. LangGraph: F-J7.
         """
         slow = Slow()
@@ -223,7 +223,7 @@ class TestLosing:
 
     async def test_so_is_one_that_comes_after_its_caller_returned(self):
         """
-        A call that was left behind and fails later is told of too. LangGraph: F-J5.
+        A call that was left behind and fails later is reported too. LangGraph: F-J5.
         """
 
         @task

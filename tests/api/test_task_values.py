@@ -55,7 +55,7 @@ class TestArguments:
 
     async def test_those_of_the_run_are_filled_in(self):
         """
-        Parameters named as those of nodes are filled in, wherever they stand.
+        Parameters named as those of nodes are filled in, at any position.
         LangGraph: F-C17, F-J3.
         """
 
@@ -147,7 +147,7 @@ class TestValues:
 
     async def test_a_command_for_the_graph_above_is_for_the_caller(self):
         """
-        A graph inside of a task that tells the graph above what to do tells the node's graph.
+        A `Command` for the parent graph from a subgraph inside of a task reaches the node's graph.
         """
 
         class State(TypedDict):

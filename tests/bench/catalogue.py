@@ -60,7 +60,7 @@ class Measure:
         workload: the function of `workloads.py`, by name.
         arguments: its keyword arguments; `quick` overrides some of them for a smoke run.
         floor: the raw floor of `floors.py` measured after each run of it, on its database.
-        disk: whether storage is part of the figure; then the fsync probe stands beside it.
+        disk: whether storage is part of the figure; then the fsync probe is measured beside it.
         sides: who runs it, in this order.
     """
 

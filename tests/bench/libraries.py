@@ -19,7 +19,7 @@ class Library:
     Attributes:
         open_sqlite: (path, PRAGMA synchronous) -> an open saver, as `async with`.
         statistics: an open saver -> how many messages went into how many commits; None if
-            the saver does not tell.
+            the saver does not count.
     """
 
     name: str

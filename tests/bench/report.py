@@ -24,7 +24,7 @@ SIDES = {
     RAW: "raw",
 }
 OTHERS = {Against.RIVAL: RIVAL, Against.SHARE_OF_WAITING: WAITING}
-"""With whom a figure is compared; with the raw floor, unless it stands here."""
+"""The side with which a figure is compared: the raw floor, unless it is listed here."""
 
 
 def ratio(outcome: Outcome, comparison: Comparison) -> float | None:

@@ -3,7 +3,7 @@
 Each thread runs ten steps in `sync` durability on one SQLite file, all threads at once, and is
 read afterwards. Each measurement is a process of its own, few threads and many in alternation:
 `--few` threads at once, again and again, and `--many` at once. `--standing` has all threads
-stand in their first node before one of them goes on, so that all are open at the same time.
+wait in their first node before one of them goes on, so that all are open at the same time.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Log(TypedDict):
 
 
 class Standing:
-    """Where runs stand in their first node until all have come."""
+    """The gate at which runs wait in their first node until all have come."""
 
     def __init__(self, expected: int) -> None:
         self.left = expected
@@ -45,7 +45,7 @@ class Standing:
         self.rss = 0
 
     async def wait(self) -> None:
-        """Stand here until the last one has come."""
+        """Wait here until the last one has come."""
         self.left -= 1
         if not self.left:
             self.rss = memory()

@@ -117,7 +117,7 @@ class TestStorage:
 
     async def test_a_channel_that_rests_is_stored_too(self, saver):
         """
-        A value that nobody writes any more is stored after `supersteps_max` checkpoints, and
+        A value without further writes is stored after `supersteps_max` checkpoints, and
         that runs no node again. LangGraph: F-B14, L90.
         """
         rule = DeltaChannel(joined, supersteps_max=3)
@@ -183,7 +183,7 @@ class TestStorage:
 
     async def test_an_input_is_folded_from_its_own_checkpoint(self, saver):
         """
-        An input's writes stand beside the checkpoint that the input made, on a new thread and on
+        An input's writes are beside the checkpoint that the input made, on a new thread and on
         an old one, so none has to be stored whole. LangGraph: L93.
         """
         g = graph(saver, "a", every(100))
@@ -195,7 +195,7 @@ class TestStorage:
 
     async def test_a_commands_writes_are_folded_before_the_tasks(self, saver):
         """
-        A Command's update stands beside the checkpoint that the run paused at, with what the
+        A Command's update is beside the checkpoint that the run paused at, with what the
         tasks wrote then; it comes first. LangGraph: L87.
         """
         g = graph(saver, "ab", every(100))

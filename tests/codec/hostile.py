@@ -76,8 +76,8 @@ def _note(what: str) -> None:
 def watched() -> Iterator[list[str]]:
     """What is imported, opened, executed or started meanwhile, in this thread.
 
-    An import of a module that is there already is no audit event, so `import` itself is watched:
-    which modules are there depends on the tests that ran before.
+    An import of a module that is there already raises no audit event, so `import` itself is
+    watched: which modules are there depends on the tests that ran before.
     """
     if not _WATCH["installed"]:
         sys.addaudithook(_audit)

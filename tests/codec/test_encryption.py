@@ -78,7 +78,7 @@ class TestKeys:
     )
     def test_another_key_is_an_error(self, codec, text):
         """
-        No key, an unknown one and a wrong one are told apart, each with advice.
+        No key, an unknown one and a wrong one are different errors, each with advice.
         """
         payload = Codec(keys={"k1": K1}).encode(SECRET)
 

@@ -19,7 +19,7 @@ def heard():
 
 def test_a_refused_type_is_told_once(heard):
     """
-    A type that isn't allowed is told to listeners with module and name, beside the error.
+    A type that isn't allowed is reported to listeners with module and name, beside the error.
     LangGraph: F-E20.
     """
     with pytest.raises(UnknownTypeError):
@@ -30,7 +30,7 @@ def test_a_refused_type_is_told_once(heard):
 
 def test_what_is_allowed_is_not_told(heard):
     """
-    Values of allowed types, and damaged ones, are no event.
+    Values of allowed types, and damaged ones, cause no event.
     """
     assert CODEC.decode(CODEC.encode(Note("x"))) == Note("x")
     with pytest.raises(Exception, match="can't be decoded"):

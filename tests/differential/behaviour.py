@@ -28,7 +28,7 @@ class Returned:
 
 
 def act(name: str, node: dict[str, Any], seen: dict[str, Any], answers: list[Any]) -> Returned:
-    """What a node returns. Every value tells what it was made of, so that a wrong view shows."""
+    """What a node returns. Every value names its sources, so that a wrong view shows."""
     count = seen.get("n", 0)
     if node["form"] == "none":
         return Returned({})

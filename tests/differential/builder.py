@@ -115,7 +115,7 @@ def node_of(library: Any, path: str, node: dict[str, Any], calls: Counter[str]) 
 
 
 def question(path: str, number: int, seen: dict[str, Any]) -> str:
-    """What a node asks; two tasks of one node are told apart by what they see."""
+    """What a node asks; two tasks of one node differ by what they see."""
     return f"{path}?{number} at {seen.get('n', 0)}"
 
 

@@ -1,8 +1,8 @@
 """Every schedule of a graph's parallel tasks ends in the same state: the core, driven by hand.
 
 No event loop, no clock, no store: a task that the core starts waits in a list, a die says which
-one ends next, and `advance` is told. In every other schedule questions pause the run; in the rest
-they are answered at once. A thousand schedules of a graph take a fraction of a second.
+one ends next, and `advance` gets its event. In every other schedule questions pause the run; in the
+rest they are answered at once. A thousand schedules of a graph take a fraction of a second.
 """
 
 import random

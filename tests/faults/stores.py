@@ -25,7 +25,7 @@ STORES = ("memory", "memory, by actor", "sqlite", "sqlite port", "json lines")
 
 
 class Store:
-    """One store that outlives its savers. Every saver tells the oracle what it has stored."""
+    """One store that outlives its savers; they report acknowledged saves to the oracle."""
 
     def __init__(self, kind: str, path: Path, oracle: Oracle) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""Two processes with ActorSystems on one database: one is killed, or stands still past its lease.
+"""Two processes with ActorSystems on one database: one is killed, or is stopped past its lease.
 
 `tests.support.system_worker` is the program. What it had written to its standard output when it
 died is what was acknowledged: an update is written after it was delivered.
@@ -114,8 +114,8 @@ async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
-    A process that stood still while another one took its runs over ends none of them and changes
-    nothing that is stored, at whatever moment it stood.
+    A process that was stopped while another one took its runs over ends none of them and changes
+    nothing that is stored, at whatever moment it was stopped.
     """
     chance = random.Random(f"stop {kind} {anyio_backend}")
     seen: Counter[str] = Counter()

@@ -141,7 +141,7 @@ class TestMoving:
 
     async def test_a_dry_run_stores_nothing(self, filled, target):
         """
-        It reports what would move; progress tells of each thread, and a limit holds.
+        It reports what would move; progress is called for each thread, and a limit holds.
         """
         seen = []
 

@@ -145,7 +145,7 @@ class TestDefaults:
 class TestTracePolicy:
     async def test_it_is_kept_and_changes_nothing(self):
         """
-        It stands with the node for exporters; the node and its streams see the real values.
+        It belongs to the node, for exporters; the node and its streams see the real values.
         LangGraph: F-A8, F-C25.
         """
         policy = TracePolicy(process_inputs=omit_payload)

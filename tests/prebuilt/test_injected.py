@@ -73,7 +73,7 @@ class TestState:
 
     async def test_a_state_may_be_an_object(self):
         """
-        Keys are read as attributes of a state that is no dict, and a list is its messages.
+        Keys are read as attributes of a state that isn't a dict, and a list is its messages.
 
         LangGraph: F-M2.
         """

@@ -32,7 +32,7 @@ def changed(request, number):
 class TestWrappers:
     async def test_a_call_can_be_changed_repeated_and_answered(self):
         """
-        A wrapper stands in the place of each call: it may run it with other arguments, several
+        A wrapper takes the place of each call: it may run it with other arguments, several
         times, or not at all.
 
         LangGraph: F-M1.
@@ -225,7 +225,7 @@ class TestStream:
 
     async def test_a_failure_is_an_event(self):
         """
-        Readers learn of a tool's failure even where the model is told of it too.
+        Readers learn of a tool's failure even where it is reported to the model too.
 
         LangGraph: F-D8.
         """

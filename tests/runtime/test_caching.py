@@ -136,7 +136,7 @@ class TestHits:
 class TestKeys:
     async def test_two_closures_share_nothing(self, cache):
         """
-        Functions made by one factory are told apart by what they hold.
+        Functions made by one factory differ by what they hold.
         LangGraph: F-K1, L103.
         """
 

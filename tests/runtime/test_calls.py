@@ -64,7 +64,7 @@ class TestDurability:
     @pytest.mark.promise("S072")
     async def test_a_caller_goes_on_before_its_calls_are_durable_and_readers_do_not(self):
         """
-        The program doesn't wait for the disk between its steps; a chunk tells only what is stored.
+        The program doesn't wait for the disk between its steps; a chunk shows only what is stored.
         LangGraph: F-J8.
         """
         chunks: list[Any] = []

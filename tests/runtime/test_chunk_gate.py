@@ -1,4 +1,4 @@
-"""When a reader gets a chunk: in sync durability not before what it tells is durable."""
+"""Delivery of chunks: in sync durability not before their content is durable."""
 
 import pytest
 

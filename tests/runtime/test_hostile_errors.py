@@ -1,4 +1,4 @@
-"""Errors that nobody would raise: the caller gets them, siblings keep their work, nobody hangs."""
+"""Errors that no sane program raises: the caller gets them, siblings keep their work, all ends."""
 
 import asyncio
 from typing import Annotated, TypedDict
@@ -31,7 +31,7 @@ class Noteless(Exception):
 
 
 class Base(BaseException):
-    """No Exception, and nobody's."""
+    """A BaseException outside of every known hierarchy."""
 
 
 ERRORS = [Speechless, Noteless, Base, GeneratorExit, SystemExit, KeyboardInterrupt]
@@ -182,7 +182,7 @@ class TestOtherFunctions:
 class TestStrayCancellations:
     async def test_a_node_that_returns_after_it_has_cancelled_its_task(self):
         """
-        A cancellation that nobody outside asked for, and that comes late, ends no run.
+        A cancellation that was not requested from outside, and that comes late, ends no run.
         """
 
         async def stray(state):

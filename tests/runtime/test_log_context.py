@@ -92,7 +92,7 @@ class TestBound:
 
     async def test_our_own_events_have_them(self):
         """
-        A retry, and a run that has left, are told with the ids that find them again.
+        A retry, and a run that has left, are logged with the ids that find them again.
         """
         calls = []
 
@@ -118,7 +118,7 @@ class TestBound:
 class TestSilent:
     async def test_nothing_is_bound_without_a_configuration(self):
         """
-        Nothing is bound where nobody has configured structlog.
+        Nothing is bound if structlog is not configured.
         """
         seen = Seen()
 

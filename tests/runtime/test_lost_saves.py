@@ -1,4 +1,4 @@
-"""What stands on a save that was not stored is not stored either."""
+"""Saves on top of a save that was not stored are not stored either."""
 
 from typing import Any
 

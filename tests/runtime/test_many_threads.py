@@ -138,7 +138,7 @@ class TestPace:
     @pytest.mark.parametrize("how", ["opened", "closed"])
     async def test_nobody_waits_for_ever(self, how: str):
         """
-        Who waits goes on when somebody opens the gate, and when the pace's group ends.
+        A waiter goes on when the gate is opened, and when the pace's group ends.
         """
         gate, gone = Gate(), Gate()
 

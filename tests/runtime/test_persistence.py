@@ -269,7 +269,7 @@ class TestFailures:
 
     async def test_a_broken_saver_fails_all_who_wait(self, tmp_path):
         """
-        After a COMMIT of unknown outcome everybody gets SaverBrokenError, until it is reopened.
+        After a COMMIT of unknown outcome every caller gets SaverBrokenError, until it is reopened.
         """
         path = tmp_path / "runs.db"
         plan = FaultPlan(fail_at=10_000, lasting=True)

@@ -297,7 +297,7 @@ class TestRefused:
     )
     def test_a_policy_that_makes_no_sense(self, policy, text):
         """
-        `add_node` refuses what is no policy, or one with numbers out of range.
+        `add_node` refuses a value that isn't a policy, or one with numbers out of range.
         """
         with pytest.raises(GraphBuildError, match=text):
             StateGraph(AB).add_node("node", Flaky(), retry_policy=policy)

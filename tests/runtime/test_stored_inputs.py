@@ -86,7 +86,7 @@ class TestRefusedSaves:
         self, place: Store, number: int, kind: str, durability: Any
     ):
         """
-        True only where it is, False only where it is not; whoever does as it says has it once.
+        True only where it is, False only where it is not; a caller that follows it has it once.
         """
         error = REFUSALS[kind]()
         saver = Refusing(place.saver(), number, error)

@@ -122,7 +122,7 @@ class TestTheWholeAttempt:
 class TestIdleTime:
     async def test_a_node_without_progress_fails(self):
         """
-        A node that does nothing that anybody sees for too long is ended.
+        A node without visible progress for too long is ended.
         LangGraph: F-C10.
         """
         with pytest.raises(NodeTimeoutError, match="no progress") as raised:
@@ -197,7 +197,7 @@ class TestIdleTime:
 
     async def test_only_a_heartbeat_counts_if_so_asked(self):
         """
-        With refresh_on="heartbeat" what a node writes is no sign of life.
+        With refresh_on="heartbeat" the writes of a node don't count as progress.
         LangGraph: F-C10.
         """
 
@@ -262,7 +262,7 @@ class TestRefused:
     )
     def test_a_limit_that_makes_no_sense(self, timeout, text):
         """
-        `add_node` refuses a limit that is no positive time, and names the node.
+        `add_node` refuses a limit that isn't a positive time, and names the node.
         """
         with pytest.raises(GraphBuildError, match=f"(?s)'node'.*{text}"):
             one(writer("a"), timeout)

@@ -193,7 +193,7 @@ def changed(value: Any, chance: random.Random) -> Any:
 
 
 class Tables:
-    """The tables of a database, for somebody who changes rows by hand."""
+    """The tables of a database, for tests that change rows by hand."""
 
     def __init__(self, store: Store, postgres: Any = None) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Encrypted rows belong to their place: whoever can write to a store can't move or replay them."""
+"""Encrypted rows belong to their place: write access to a store can't move or replay them."""
 
 import sqlite3
 import subprocess
@@ -100,9 +100,9 @@ async def fill(saver):
 
 
 def changed(path, statement):
-    """Change the database as somebody without the key could; at least one row must change.
+    """Change the database as an attacker without the key could; at least one row must change.
 
-    Checksums are no secret: they are taken away, as if the rows were of an older version.
+    Checksums aren't secret: they are taken away, as if the rows were of an older version.
     """
     with sqlite3.connect(path) as connection:
         assert connection.execute(statement).rowcount > 0

@@ -36,7 +36,7 @@ def tables(store, request):
 async def test_filters_are_data(saver, store, request):
     """
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
-    hundred texts finds somebody else's row or changes a table.
+    hundred texts finds another thread's row or changes a table.
     """
     await put(saver, at("other"), 0, word="x", n=1)
     before = tables(store, request)

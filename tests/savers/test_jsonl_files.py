@@ -138,7 +138,7 @@ os._exit(0)
     async def test_a_value_that_is_no_data_is_named(self, folder):
         """
         A value that can't be stored is an error with its channel, and nothing is written; a saver
-        in memory refuses it too, unless it is told to copy nothing.
+        in memory refuses it too, unless it is set to copy nothing.
         """
         for saver in (JsonlSaver(folder), InMemorySaver()):
             async with saver:
@@ -330,7 +330,8 @@ class TestLock:
     @pytest.mark.promise("C18")
     async def test_one_process_at_a_time(self, folder):
         """
-        A second process is told which one has the folder; when that closes it, it may.
+        A second process gets an error that names the first; when that closes the folder, it may
+        open it.
         """
         program = """
 import sys

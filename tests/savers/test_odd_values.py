@@ -119,7 +119,7 @@ async def test_arrays_are_the_same_on_every_saver(store):
 @pytest.mark.parametrize("thread", ["a\0b", "\ud800", ""], ids=ascii)
 async def test_names_that_a_database_does_not_take_are_refused(saver, thread):
     """
-    A thread id with NUL, or that is no Unicode, is refused before anything runs.
+    A thread id with NUL, or that isn't Unicode, is refused before anything runs.
     """
     with pytest.raises(InvalidConfigError, match="thread_id"):
         await in_a_row({}, checkpointer=saver).ainvoke({}, at(thread))
@@ -128,7 +128,7 @@ async def test_names_that_a_database_does_not_take_are_refused(saver, thread):
 @pytest.mark.parametrize("metadata", [{"k": "a\0b"}, {"k": True}, {"k": 1.0}, {"k": [1, "é"]}])
 async def test_metadata_are_found_by_what_they_are(saver, metadata):
     """
-    A listing's filter tells 1 from true and from 1.0, and takes any text.
+    A listing's filter distinguishes 1 from true and from 1.0, and takes any text.
     """
     graph = in_a_row({}, checkpointer=saver)
     await graph.ainvoke({}, {**at(), "metadata": metadata})

@@ -253,7 +253,8 @@ class TestErrorsOfTheMoment:
 class TestLocks:
     async def test_a_lock_of_another_process_holds_up_its_thread_alone(self, postgres, lent):
         """
-        A thread that somebody has locked for too long fails; others of its batch are stored.
+        A thread that another transaction has locked for too long fails; others of its batch are
+        stored.
         """
         async with saver_of(postgres.url, lent, busy_timeout_s=0.2) as saver:
             graph = chain("ab", checkpointer=saver)

@@ -66,7 +66,7 @@ async def rotate(store, saver) -> None:
 async def test_a_run_that_left_its_input_only(store):
     """
     A thread of a dead run in exit mode, which has nothing but its input, is read with the new key
-    alone, and its run goes on from that input; it is no listed thread.
+    alone, and its run goes on from that input; it isn't a listed thread.
     """
     async with keyed(store, old=OLD) as saver:
         await dead_run(saver, "t")

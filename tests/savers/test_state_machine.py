@@ -75,7 +75,7 @@ def test_a_bug_of_one_saver_can_be_planted(own):
 
 
 def each(changed):
-    """The statements that a name stands for."""
+    """The statements that a name represents."""
     if isinstance(changed, dict):
         return changed.values()
     return [changed] if isinstance(changed, str) else changed

@@ -196,7 +196,7 @@ class TestDeletingCheckpoints:
 
     async def test_the_head(self, saver):
         """
-        Without its newest checkpoints a thread goes on from the one before them, with what stands
+        Without its newest checkpoints a thread goes on from the one before them, with the writes
         beside that one.
         """
         ran: list[str] = []

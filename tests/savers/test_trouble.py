@@ -114,7 +114,7 @@ class TestPoison:
 
 
 class Dying(InMemorySaver):
-    """A saver whose commits fail in a way that nobody foresaw."""
+    """A saver whose commits fail in an unforeseen way."""
 
     async def commit(self, batch):
         raise RuntimeError("a bug in the writer")

@@ -242,7 +242,7 @@ class TestGuard:
     @pytest.mark.promise("S207")
     def test_blocking(self, store):
         """
-        The name reaches the saver from blocking programs too, whoever hosts it.
+        The name reaches the saver from blocking programs too, on any host.
         """
         with GuardedSaver(store.saver(), own) as saver:
             graph = ab(saver)

@@ -116,7 +116,7 @@ class TestSync:
 
     def test_the_next_superstep_waits_for_siblings_rows_too(self):
         """
-        An acknowledgement of the first of two saves releases nobody.
+        An acknowledgement of the first of two saves releases no waiting task.
         """
         run = pair(SYNC)
         run.finish("b", log=["b"])

@@ -171,7 +171,7 @@ def test_rows_are_not_merged_beyond_a_size_that_fits_a_read():
 def test_a_branch_shares_its_beginning_and_nothing_after(common, left, right):
     """
     Two branches of one list read back as themselves: the second has a lineage of its own that
-    begins where the first one's stood.
+    begins where the first one's was.
     """
     store, growth = Rows(), new_list(1)
     for number in range(common):

@@ -85,7 +85,7 @@ class TestArrived:
     )
     def test_a_busy_thread(self, lane, if_busy, then, steps):
         """
-        Each strategy refuses, waits, or takes the place of everybody before it.
+        Each strategy refuses, waits, or takes the place of all runs before it.
         """
         assert arrived(lane, C, if_busy, 2) == (then, steps)
 
@@ -153,7 +153,7 @@ class TestHeld:
 
     def test_a_held_run_begins_when_its_thread_is_free(self):
         """
-        It is the same run again; a lane that holds nobody is left alone.
+        It is the same run again; a lane without a holder is left alone.
         """
         assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
         assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (BeginRun(B),))

@@ -134,7 +134,7 @@ async def run_in_system(saver: Any, word: str) -> list[Any]:
 
 
 def found(store: Any, folder: Path, *words: str) -> list[str]:
-    """Which of the words stand in the bytes of a store, or of another folder's files."""
+    """Those of the words that are in the bytes of a store, or of another folder's files."""
     files = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
     text = b"".join([bytes_of(store), *files])
     return [word for word in words if word.encode() in text]

@@ -82,7 +82,7 @@ def rows(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def direct(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
-    """The imports that no chain of other imports stands for."""
+    """The imports that no chain of other imports implies."""
     reached = below(graph)
     return sorted(
         (name, other)

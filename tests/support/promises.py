@@ -41,7 +41,7 @@ def catalogue() -> dict[str, dict[str, str]]:
 def numbers_of(subject: Subject) -> list[str]:
     """The arguments of the marker `promise` on a function or class, or in a file's `pytestmark`.
 
-    Raises: ValueError when an argument is no string such as "S074".
+    Raises: ValueError when an argument isn't a string such as "S074".
     """
     numbers: list[str] = []
     for mark in _marks_of(subject):

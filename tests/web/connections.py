@@ -1,4 +1,4 @@
-"""Requests to a real server that nobody reads the answers of, and looks at its inside."""
+"""Requests to a real server whose answers are not read, and a look at its inside."""
 
 import socket
 import time
@@ -90,7 +90,7 @@ def dribbler(made: Server) -> socket.socket:
 def dribbled(made: Server, slow: socket.socket, *, bytes_max: int) -> bytes | None:
     """Send byte after byte until the server ends that; its answer, None if it never did.
 
-    Each byte is followed by a request of somebody else, which has to be answered.
+    Each byte is followed by a request of another client, which has to be answered.
     """
     said = b""
     slow.settimeout(PAUSE_S)

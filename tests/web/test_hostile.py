@@ -288,7 +288,8 @@ class TestDeaths:
 
     async def test_when_a_run_changed_last(self, tmp_path: Path):
         """
-        `updated_at` tells when a run left; the next server knows it by what the run stored.
+        `updated_at` is the time at which a run left; the next server knows it by what the run
+        stored.
         """
         store = InMemoryStore()
         told: list[Any] = []

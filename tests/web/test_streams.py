@@ -105,7 +105,7 @@ class TestReading:
     @pytest.mark.parametrize("last", ["99", "\xb2", "-1", "nonsense", "9" * 40])
     async def test_from_a_place_that_never_was(self, system, last):
         """
-        An id that is nobody's breaks nothing: the state is told, or everything from the beginning.
+        An unknown id breaks nothing: the state is sent, or everything from the beginning.
         """
         run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
         await run.wait()

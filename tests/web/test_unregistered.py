@@ -82,7 +82,7 @@ class TestAfterARestart:
 
     async def test_a_tenants_thread_is_nobodys(self):
         """
-        Whose it was is not stored with the thread: nobody gets it, rather than everybody.
+        The owner is not stored with the thread: it is hidden from all, rather than shown to all.
         """
         saver = InMemorySaver()
         rules = {

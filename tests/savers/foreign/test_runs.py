@@ -183,7 +183,7 @@ class TestQuestions:
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_question_in_a_subgraph(self, foreign, durability):
         """
-        A nested graph's checkpoints stand in their own namespace; its question is answered there.
+        A nested graph's checkpoints are in their own namespace; its question is answered there.
         """
         inner = in_a_row({"before": says("before"), "asks": asks}, schema=Log)
         graph = in_a_row({"outer": inner, "end": says("end")}, schema=Log, checkpointer=foreign)

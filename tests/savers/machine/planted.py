@@ -126,7 +126,7 @@ class DropsALedgerRowOnCopy(Planted):
 
 
 class KeepsAClaimAfterACrash(Planted):
-    """Nobody can go on with a thread whose run never left."""
+    """No run can go on with a thread whose run never left."""
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         return [await self._one(request) for request in batch]
