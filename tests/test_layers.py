@@ -128,7 +128,7 @@ def wrong_room(source: Source) -> Iterator[Place]:
 
 
 def impure(source: Source) -> Iterator[Place]:
-    """What makes a pure file wait, or depend on anything but its arguments."""
+    """Find code that makes a pure file wait, or depend on anything but its arguments."""
     for line, name in imports(source):
         if name.split(".")[0] in IMPURE_MODULES:
             yield line, f"imports {name}"

@@ -1,4 +1,4 @@
-"""What `actorgraph.__all__` exports is documented and typed, and its errors carry advice."""
+"""The names of `actorgraph.__all__` are documented and typed, and its errors carry advice."""
 
 import ast
 import enum
@@ -62,7 +62,7 @@ def members(cls: type) -> Iterator[tuple[str, Any, bool]]:
 
 
 def gaps(name: str, thing: Any) -> Iterator[str]:
-    """What is missing from one exported name."""
+    """Return the faults of one exported name."""
     if not is_ours(thing):
         return
     if isinstance(thing, type):

@@ -1,4 +1,4 @@
-"""What a program overrides in a subclass of ours is called, or refused when the class is made.
+"""Methods that a program overrides in a subclass of ours are called, or refused when it is made.
 
 Each public class of a kind that programs subclass is found by itself, and so is each of its
 methods; a new class of another kind has to be given a place in `OTHERS`.
@@ -110,8 +110,8 @@ WRAPPERS = [k for k in WRAPPERS if k is not InMemorySaver]
 @pytest.mark.parametrize(("kind", "name"), cases(HostedSaver, *WRAPPERS))
 def test_a_saver(kind, name, tmp_path):
     """
-    What LangGraph's runs call of a saver, and the port, is called; what has an async twin that is
-    called instead is refused; all else is called by programs only.
+    The methods of a saver that LangGraph's runs call, and the port, are called; a method with an
+    async twin that is called instead is refused; all else is called by programs only.
     """
     calls: list[str] = []
     own = overriding(kind, name, calls)

@@ -3,9 +3,10 @@
 A text names the thing and uses the field's term. The patterns find turns of phrase that leave the
 reader guessing. Each is tried first on made-up texts.
 
-Docstrings, comments and texts of `actorgraph/`, the pages directly in `docs/` and those beside
-README.md keep every rule; docstrings of `tests/` keep the rules of `EVERYWHERE`. Code between
-backticks and in fenced blocks is left out, and so are the decisions, which are dated records.
+Docstrings, comments and texts of `actorgraph/` and `examples/`, the pages directly in `docs/` and
+those beside README.md keep every rule; docstrings of `tests/` keep the rules of `EVERYWHERE`. Code
+between backticks and in fenced blocks is left out, and so are the decisions, which are dated
+records.
 """
 
 import ast
@@ -70,15 +71,15 @@ EVERYWHERE = (
         ("The value stands in the record.", "Where it stood."),
         ("A standard value.", "It is understood."),
     ),
-)
-STRICT = (
-    *EVERYWHERE,
     Wording(
         SENTENCE + r"(What|Who|Whose|Whatever)\b(?![^.\n]{0,80}\?)",
         "begin with a verb or with the thing",
         ("What a run stores.", "It ends. What is left is stored.", "# A\n\n## Who watches\n"),
         ("Which of them?\n", "## What is a run?\n", "The caller, whose loop ended."),
     ),
+)
+STRICT = (
+    *EVERYWHERE,
     Wording(
         r"\A\s*(How|Which|Why|Where)\b(?![^.\n]{0,80}\?)",
         "begin with a verb or with the thing",
@@ -162,9 +163,8 @@ def private_words(line: int, text: str, rules: tuple[Wording, ...]) -> Iterator[
     plain = without_code(text)
     for rule in rules:
         for found in re.finditer(rule.pattern, plain):
-            words = found.group().strip()
-            place = plain[: found.start() + len(found.group()) - len(words)].count("\n")
-            yield line + place, f"{words!r}: {rule.instead}"
+            words = " ".join(found.group().split())
+            yield line + plain.count("\n", 0, found.end()), f"{words!r}: {rule.instead}"
 
 
 def allowed(path: str, found: str) -> bool:
@@ -214,9 +214,9 @@ def test_texts_of_a_file_are_found():
 
 def test_the_package_has_plain_words():
     """
-    Docstrings, comments and texts of actorgraph/ keep every rule.
+    Docstrings, comments and texts of actorgraph/ and the examples keep every rule.
     """
-    hold(plain_texts, sources("actorgraph"))
+    hold(plain_texts, sources("actorgraph", "examples"))
 
 
 def test_docstrings_of_tests_have_plain_words():

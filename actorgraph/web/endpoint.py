@@ -64,7 +64,7 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
         Unprocessable: it is not valid JSON, nested too deeply, or doesn't fit the type.
     """
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Unsupported("Compressed bodies are not supported")
+        raise Unsupported("Compressed bodies are not supported; remove Content-Encoding")
     try:
         with anyio.fail_after(limits.body_s):
             raw = await _bytes(request, limits.body_bytes)

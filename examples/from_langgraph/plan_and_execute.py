@@ -14,7 +14,7 @@ from actorgraph import END, START, Command, InMemorySaver, StateGraph
 
 
 class State(TypedDict, total=False):
-    """What is wanted, what is left to do, and what was done."""
+    """The goal, the steps left to do, and the steps done."""
 
     goal: str
     plan: list[str]

@@ -1,4 +1,4 @@
-"""What streams show of an entrypoint and of the tasks that it calls."""
+"""Streams of an entrypoint and of the tasks that it calls."""
 
 from typing import Any
 

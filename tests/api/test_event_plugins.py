@@ -73,7 +73,7 @@ async def talk(state):
 class TestTransformers:
     async def test_its_projections_are_extensions(self):
         """
-        What `init` returns is in `run.extensions`, not an attribute. LangGraph: F-D13.
+        The result of `init` is in `run.extensions`, not an attribute. LangGraph: F-D13.
         """
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             assert await items(run.extensions["counts"]) == [1, 2, 3]

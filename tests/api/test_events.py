@@ -301,7 +301,7 @@ class TestMessages:
 
     async def test_a_message_of_a_failed_run_fails(self):
         """
-        What can't become whole raises the run's error.
+        An incomplete item raises the run's error.
         """
 
         async def bad(state):

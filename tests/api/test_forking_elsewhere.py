@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_saver
 
 
 class Memory(TypedDict, total=False):
-    """What the graph inside remembers."""
+    """State of the subgraph."""
 
     seen: Annotated[list[str], add]
 

@@ -107,7 +107,7 @@ class TestNodes:
 
     async def test_calls_of_different_nodes_are_told_apart(self):
         """
-        What one task inherits doesn't leak into the next, nor out of the run.
+        The context of one task doesn't leak into the next, nor out of the run.
         """
         heard, inner = Heard(), RunnableLambda(upper)
 

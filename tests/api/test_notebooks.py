@@ -63,7 +63,7 @@ class TestInACell:
 
     async def test_a_saver_that_the_cell_has_opened_in_its_loop_is_refused(self, tmp_path):
         """
-        What would wait for the very loop that it holds up says so, and the async method works.
+        A call that would wait for its own loop raises an error, and the async method works.
         """
         async with SqliteSaver(tmp_path / "runs.db") as saver:
             graph = ab(saver)

@@ -70,7 +70,7 @@ class TestRuns:
 
     async def test_subscribers_run_after_what_they_subscribe_to(self):
         """
-        What one superstep writes makes its subscribers due in the next; a Topic collects.
+        The writes of one superstep make their subscribers due in the next; a Topic collects.
         LangGraph: F-A18.
         """
         graph = doubling(

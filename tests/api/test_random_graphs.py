@@ -33,7 +33,7 @@ async def test_a_graph_runs_as_langgraph_ran_it(seen):
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
 def test_every_schedule_ends_the_same(seed):
     """
-    Whatever order parallel tasks finish in, the state and the questions are the same.
+    In any order of completion of parallel tasks, the state and the questions are the same.
     LangGraph: F-C3, L15, L115.
     """
     assert disagreements(generate(seed), SCHEDULES) == []

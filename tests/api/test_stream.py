@@ -40,7 +40,7 @@ class TestModes:
 
     async def test_custom_comes_from_async_and_sync_nodes(self):
         """
-        What nodes give to the stream writer, in order.
+        The values that nodes give to the stream writer, in order.
         """
 
         async def one(state):

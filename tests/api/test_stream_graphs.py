@@ -1,4 +1,4 @@
-"""What readers see of graphs that run in nodes: their namespaces, and who reads them."""
+"""Streams of graphs that run in nodes: their namespaces and readers."""
 
 import anyio
 import pytest

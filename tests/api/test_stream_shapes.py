@@ -167,7 +167,7 @@ class TestRefused:
     )
     def test_a_wrong_option_fails_at_the_call(self, options, advice):
         """
-        What can't be meant is refused before the run begins, with the nearest right word.
+        An unknown option is refused before the run begins, with the nearest right word.
         """
         with pytest.raises(InvalidConfigError, match=advice):
             ab().astream({}, **options)

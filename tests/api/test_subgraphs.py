@@ -16,7 +16,7 @@ class TestResult:
     @pytest.mark.every_saver
     async def test_a_graph_is_a_node(self, saver):
         """
-        What a graph returns is an update of the graph that has it as a node.
+        The result of a graph is an update of the graph that has it as a node.
         LangGraph: F-A19.
         """
         graph = parent([], child([]), saver)

@@ -1,4 +1,4 @@
-"""What calling a `@task` function gives: a future for coroutines, threads and their libraries."""
+"""Results of calls of a `@task` function: a future for coroutines, threads and their libraries."""
 
 import asyncio
 import sys
@@ -240,7 +240,7 @@ class TestLosing:
 
     async def test_a_call_made_after_its_caller_returned_is_refused(self):
         """
-        What a node leaves running can't start steps in its name any more.
+        A coroutine that a node leaves running can't start steps in its name any more.
         """
         errors: list[str] = []
         returned = anyio.Event()

@@ -1,4 +1,4 @@
-"""What a reader must know about the machine to compare the figures with their own."""
+"""Facts about the machine that are needed to compare the figures with one's own."""
 
 import os
 import platform

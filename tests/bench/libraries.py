@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Library:
-    """What a workload imports.
+    """The imports of a workload.
 
     Attributes:
         open_sqlite: (path, PRAGMA synchronous) -> an open saver, as `async with`.
@@ -41,7 +41,7 @@ IMPORTS = {
         "from langgraph.checkpoint.memory import InMemorySaver"
     ),
 }
-"""What a program writes to have these names; `import_time` measures it."""
+"""The import statements of a program with these names; `import_time` measures them."""
 
 DISTRIBUTIONS = {
     "actorgraph": ("actorgraph",),

@@ -180,7 +180,7 @@ def children(at_once: int, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def lines(threads: int, found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What is printed about so many threads at once."""
+    """Print the figures of so many threads at once."""
     best = max(one["rate"] for one in found)
     cpu, loop = min(one["cpu_us"] for one in found), min(one["loop_us"] for one in found)
     stalls = [min(one["stalls"][at] for one in found) for at in range(3)]
@@ -199,7 +199,7 @@ def lines(threads: int, found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--few", type=int, default=100)
     parser.add_argument("--many", type=int, default=10_000)

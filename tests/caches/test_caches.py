@@ -131,7 +131,7 @@ class TestMemory:
 class TestSqlite:
     def test_another_object_over_the_file_finds_it(self, tmp_path):
         """
-        What one process keeps, the next one finds, in a file that only its owner reads.
+        Results that one process keeps, the next one finds, in a file that only its owner reads.
         LangGraph: F-K5.
         """
         path = tmp_path / "cache.db"

@@ -1,4 +1,4 @@
-"""What a DeltaChannel stores, when it stores its whole value, and what tools see of it."""
+"""Storage of a DeltaChannel: its rows, its whole values, and what tools see of it."""
 
 from collections.abc import Sequence
 from operator import add
@@ -53,7 +53,7 @@ def every(count: int) -> Any:
 
 
 async def held(saver: Any) -> list[Any]:
-    """What each checkpoint itself holds of the log, oldest first; None for nothing."""
+    """The part of the log that each checkpoint itself holds, oldest first; None for nothing."""
     found = [point async for point in saver.alist(at())]
     return [point.checkpoint["channel_values"].get("log") for point in reversed(found)]
 
@@ -169,7 +169,7 @@ class TestStorage:
 
     async def test_a_branch_has_its_own_writes_only(self, saver):
         """
-        What the first child's tasks wrote beside a checkpoint is not in its second child.
+        The writes of the first child's tasks beside a checkpoint are not in its second child.
         LangGraph: F-B15, L92.
         """
         g = graph(saver, "ab", every(100))

@@ -187,7 +187,7 @@ def repr_types(value: Any) -> str:
 
 
 def fields_of(value: Any) -> Any:
-    """What an object holds, as a dict; other objects as their text."""
+    """The content of an object, as a dict; other objects as their text."""
     if isinstance(value, BaseModel):
         state = value.__getstate__()
         given = sorted(value.model_fields_set)

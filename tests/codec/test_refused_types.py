@@ -10,7 +10,7 @@ from tests.codec.shapes import CODEC, Note
 
 @pytest.fixture
 def heard():
-    """What a listener has heard; it is taken off at the end."""
+    """The events of a listener; it is taken off at the end."""
     events = []
     leave = register_serde_event_listener(events.append)
     yield events
@@ -40,7 +40,7 @@ def test_what_is_allowed_is_not_told(heard):
 
 def test_a_listener_that_raises_disturbs_nobody(heard, caplog):
     """
-    What a listener raises is logged; the others hear the event, and the error stays the same.
+    An error of a listener is logged; the others hear the event, and the error stays the same.
     """
 
     def fails(event):

@@ -177,7 +177,7 @@ def loop(oracle: Oracle) -> StateGraph:
 
 
 class Program:
-    """What a scenario with an entrypoint gives in place of a graph's builder."""
+    """The entrypoint that a scenario gives in place of a graph's builder."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

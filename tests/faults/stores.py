@@ -68,7 +68,7 @@ def _on_files(path: Path, plan: FaultPlan | None) -> JsonlSaver:
 
 
 async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
-    """What the newest checkpoint of each namespace and its ledger hold, as text.
+    """The newest checkpoint of each namespace and its ledger, as text.
 
     Also those before it, back to one that holds its DeltaChannels whole.
     """

@@ -31,7 +31,7 @@ def who(
     call: Annotated[str, InjectedToolCallId],
     runtime: ToolRuntime,
 ) -> str:
-    """Who asks."""
+    """Greet the user of the state."""
     return f"{user} asks {ask} in {call} {runtime.tool_call_id}"
 
 

@@ -87,7 +87,7 @@ class TestWrappers:
     @pytest.mark.parametrize("handling", [True, False])
     async def test_a_wrappers_failure_is_handled_like_a_tools(self, handling):
         """
-        What a wrapper raises becomes an answer where the setting says so.
+        The error of a wrapper becomes an answer where the setting says so.
 
         LangGraph: F-M1.
         """
@@ -300,7 +300,7 @@ class Foreign:
 
 async def test_tool_objects_are_called_with_the_whole_call():
     """
-    Whatever has a name and `ainvoke` is a tool, and makes its message itself.
+    An object with a name and `ainvoke` is a tool, and makes its message itself.
 
     LangGraph: F-M1.
     """

@@ -1,4 +1,4 @@
-"""What a failing tool becomes: an answer for the model, or a failure of the node."""
+"""Results of failing tools: an answer for the model, or a failure of the node."""
 
 import pytest
 
@@ -15,7 +15,7 @@ class TestErrors:
     @pytest.mark.parametrize("handling", [False, KeyError, (KeyError, TypeError)])
     async def test_a_failure_is_raised(self, handling):
         """
-        What isn't handled fails the node as the tool raised it.
+        An unhandled error fails the node as the tool raised it.
 
         LangGraph: F-M1.
         """

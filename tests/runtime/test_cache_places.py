@@ -1,4 +1,4 @@
-"""Whose cache a node uses, how results are forgotten, and what happens when a cache fails."""
+"""The cache that a node uses, how results are forgotten, and what happens when a cache fails."""
 
 from typing import Any
 

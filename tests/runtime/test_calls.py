@@ -96,7 +96,7 @@ class TestDurability:
 
     async def test_a_cancelled_run_keeps_what_its_calls_returned(self, saver):
         """
-        What was done before a cancellation is stored, and not done again. LangGraph: F-J7.
+        Work done before a cancellation is stored, and not done again. LangGraph: F-J7.
         """
         ran: list[str] = []
         slow = Slow()

@@ -88,7 +88,7 @@ class TestSync:
 
     async def test_a_custom_chunk_comes_while_its_node_runs(self):
         """
-        What a node writes is delivered at once, before the node has returned.
+        Custom chunks of a node are delivered at once, before the node has returned.
         """
         chunks: list = []
         inside = Turnstile({"bar": ["a"]})

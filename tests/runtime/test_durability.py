@@ -1,6 +1,6 @@
 """The durability modes as seen from outside, with a saver that blocks (S074-S080).
 
-What the supervisor decides is tested without I/O in tests/superstep/test_durability.py; here
+The decisions of the supervisor are tested without I/O in tests/superstep/test_durability.py; here
 real runs wait for real commits.
 """
 

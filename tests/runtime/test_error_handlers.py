@@ -65,7 +65,7 @@ class TestInItsPlace:
 
     async def test_the_nodes_edges_are_not_taken(self):
         """
-        What comes after the node doesn't run, unless the handler says so.
+        The successors of the node don't run, unless the handler says so.
         LangGraph: F-C12.
         """
         result = await handled(Flaky(9), Handler()).ainvoke({})

@@ -73,7 +73,7 @@ class TestWaiting:
 
     async def test_nobody_waits_for_what_is_there(self):
         """
-        What is asked when the gate is in the list decides, and the list is as it was.
+        The state is checked again once the gate is in the list, and the list is as it was.
         """
         gates: list[Gate] = []
 

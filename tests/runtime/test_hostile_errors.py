@@ -71,7 +71,7 @@ class TestNodes:
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_the_caller_gets_it_and_the_sibling_is_kept(self, kind, is_async, durability):
         """
-        Whatever a node raises comes out as it is; the thread goes on, and no sibling runs again.
+        Any error of a node comes out as it is; the thread goes on, and no sibling runs again.
         """
         log: list[str] = []
         fails, ready = Once(kind), anyio.Event()
@@ -141,7 +141,7 @@ class TestNodes:
 class TestOtherFunctions:
     async def test_a_reducer(self, kind):
         """
-        What a reducer raises ends the run, and its superstep is folded by the next one.
+        The error of a reducer ends the run, and its superstep is folded by the next one.
         """
         fails = Once(kind)
 
@@ -162,7 +162,7 @@ class TestOtherFunctions:
 
     async def test_what_decides_about_retries(self, kind):
         """
-        What `retry_on` raises is the task's error.
+        The error of `retry_on` is the task's error.
         """
 
         async def bad(state):

@@ -330,7 +330,7 @@ class TestTools:
 
 def test_each_class_that_both_have_is_decided():
     """
-    What a program hands to a graph is taken for ours; the rest only comes out of graphs.
+    Objects that a program hands to a graph are taken for ours; the rest only comes out of graphs.
     """
     shown = {"StateSnapshot", "PregelTask", "StateUpdate", "GraphOutput", "TracePolicy"}
     shown |= {name for name in their_types.__all__ if name.endswith(("Payload", "StreamPart"))}

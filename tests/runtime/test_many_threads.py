@@ -113,7 +113,7 @@ async def test_a_run_that_has_left_leaves_nothing_to_the_collector():
 class TestPace:
     async def test_no_more_than_its_bound_have_their_turn(self):
         """
-        Who comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
+        A caller that comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
         """
         order: list[str] = []
 

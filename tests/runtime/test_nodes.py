@@ -1,4 +1,4 @@
-"""What a node gets and may do: contexts, timeouts, cancellation, limits."""
+"""Nodes: contexts, timeouts, cancellation, limits."""
 
 import asyncio
 import contextvars
@@ -82,7 +82,7 @@ class TestContext:
     @pytest.mark.parametrize("sync", [True, False])
     async def test_structlog_contexts_work_in_nodes(self, sync):
         """
-        What the caller bound to structlog's context is bound in sync and async nodes.
+        Values that the caller bound to structlog's context are bound in sync and async nodes.
         """
         seen: list[dict] = []
 

@@ -25,7 +25,7 @@ def claim(thread: str, run: bytes, number: int = 1, **more) -> Commit:
 
 
 def answers(box: list) -> list:
-    """What the receipts got: numbers of what is durable, and errors."""
+    """The receipts' answers: numbers of what is durable, and errors."""
     return [a.number if isinstance(a, Saved) else a.error for a in box]
 
 

@@ -200,7 +200,7 @@ class TestDropOldest:
 
     async def test_a_late_writer_can_not_drop_the_end(self):
         """
-        What is written after the run's end is dropped; the reader gets the end.
+        Chunks written after the run's end are dropped; the reader gets the end.
         """
         channel = Broadcast(frozenset({"custom"}), 1, when_full="drop_oldest")
         channel.end()

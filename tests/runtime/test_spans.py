@@ -35,7 +35,7 @@ __all__ = ["configured"]
 
 
 class Traces:
-    """What was exported."""
+    """The exported spans."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -239,7 +239,7 @@ class TestEnds:
     @pytest.mark.parametrize("when", ["on_start", "on_end"])
     async def test_a_processor_that_fails_changes_nothing(self, monkeypatch, when):
         """
-        What a processor raises is logged, and the run ends as ever.
+        An error of a processor is logged, and the run ends as ever.
         """
 
         def fail(*_):
@@ -310,7 +310,7 @@ class TestLinks:
 
     async def test_a_recovered_run_links_to_the_one_that_was_left(self, traces, tmp_path):
         """
-        What the next system takes up is linked to the span under which it was drained.
+        A run that the next system takes up is linked to the span under which it was drained.
         """
         slow = Turnstile({"bar": ["a"]})
         for _ in range(2):

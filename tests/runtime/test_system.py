@@ -242,7 +242,7 @@ class TestBusyThreads:
 
     async def test_rollback(self, place: Store):
         """
-        What the run that goes on stored is removed; the new one starts from what was before.
+        The rows of the active run are removed; the new one starts from what was before.
         """
         slow = Turnstile()
         graph = in_a_row({"a": writer("a"), "b": slow})

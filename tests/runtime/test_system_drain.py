@@ -58,7 +58,7 @@ class TestDrain:
     @pytest.mark.promise("E10")
     async def test_the_next_system_goes_on(self, place: Store):
         """
-        What one system left in good order the next one ends, queued runs in their order.
+        Runs that one system left in good order the next one ends, queued runs in their order.
         """
         slow, log = Turnstile({"bar": ["a"]}), []
         graph = in_a_row({"a": slow, "b": writer("b", log)})
@@ -104,7 +104,7 @@ class TestSignals:
 
     async def test_its_time_limit_counts(self, place: Store):
         """
-        What does not end by itself is cancelled when the time that was given is over.
+        A run that does not end by itself is cancelled when the time that was given is over.
         """
         stuck = Turnstile()
         async with system_of(place, turnstile_first(stuck)) as system:

@@ -74,7 +74,7 @@ async def until_held(system: Any, count: int = 1) -> None:
 
 
 async def rows_of(system: Any, **query: Any) -> list[Any]:
-    """What is stored of the runs of "t"."""
+    """The stored rows of the runs of "t"."""
     return await system._host.reader.ask(ListRuns(thread_id="t", **query))  # noqa: SLF001
 
 

@@ -31,7 +31,7 @@ async def left_by(place: Store, graph: Any, slow: Turnstile, **options: Any) -> 
 
 
 async def row_of(system: ActorSystem) -> Any:
-    """What is stored of the oldest run of "t"."""
+    """The stored row of the oldest run of "t"."""
     rows = await system._host.reader.ask(ListRuns(thread_id="t"))  # noqa: SLF001
     return rows[0]
 
@@ -106,7 +106,8 @@ class TestOtherVersions:
 
     async def test_a_waiting_run_can_be_cancelled_by_any_process(self, place: Store):
         """
-        Who knows that the old version never comes back ends the run, and its thread is free.
+        A caller that knows that the old version never comes back ends the run, and its thread is
+        free.
         """
         slow = Turnstile({"bar": ["b"]})
         run = await left_by(place, version(slow, "b"), slow)

@@ -65,7 +65,7 @@ async def test_a_full_system_is_seen():
 
 
 class TestLoop:
-    """Who holds the event loop."""
+    """Nodes that block the event loop."""
 
     @pytest.mark.usefixtures("configured")
     @pytest.mark.parametrize("inside", [False, True], ids=["node", "task of a node"])

@@ -285,7 +285,7 @@ class TestOtherLives:
 class TestFollowing:
     async def test_runs_of_a_thread_one_after_the_other(self, place: Store):
         """
-        Who follows a thread gets the run that goes on, then each that is started, until a drain.
+        A follower of a thread gets the run that goes on, then each that is started, until a drain.
         """
         slow = Turnstile({"bar": ["a"]})
         async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:

@@ -246,7 +246,7 @@ class TestUnstored:
 
 
 class TestTheEndElsewhere:
-    """What is read of a run in another process, whose row says first how it has left."""
+    """Readers of a run in another process, whose row says first how it has left."""
 
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ class TestTheWholeAttempt:
 
     async def test_a_cancelled_run_is_no_timeout(self):
         """
-        Who cancels the run while a limited node works gets the cancellation.
+        A caller that cancels the run while a limited node works gets the cancellation.
         """
         slow = Turnstile()
         graph = in_a_row({"slow": slow}, checkpointer=InMemorySaver())
@@ -158,7 +158,7 @@ class TestIdleTime:
     @pytest.mark.parametrize("refresh_on", ["auto", "heartbeat"])
     async def test_langchain_s_callbacks_put_it_off(self, refresh_on):
         """
-        What LangChain's runnables report in the node counts as progress, unless it is not to.
+        Callbacks of LangChain's runnables in the node count as progress, unless it is not to.
         LangGraph: F-C10.
         """
         runnable = RunnableLambda(lambda text: text.upper())
@@ -216,7 +216,7 @@ class TestIdleTime:
 class TestAfterwards:
     async def test_late_writes_are_dropped(self):
         """
-        What a timed out node left running can neither write to the stream nor start graphs.
+        A task that a timed out node left running can neither write to the stream nor start graphs.
         LangGraph: F-C10, L47.
         """
         over, late = anyio.Event(), Box()

@@ -24,7 +24,7 @@ def opened(store, path, **options):
 
 
 async def told(graph, thread: str):
-    """What a thread's history and its ledger say."""
+    """A thread's history and its ledger."""
     return await history(graph, at(thread))
 
 

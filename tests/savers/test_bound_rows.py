@@ -150,7 +150,7 @@ class TestMovedRows:
 
     async def test_the_input_of_a_run_belongs_to_it(self, tmp_path):
         """
-        What a run of another thread was given is not taken for this thread's input.
+        The input of a run of another thread is not taken for this thread's input.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:

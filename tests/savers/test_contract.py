@@ -1,4 +1,4 @@
-"""What every saver does with a batch: claims, heads, epochs, sequences, the ledger."""
+"""Every saver and a batch: claims, heads, epochs, sequences, the ledger."""
 
 import anyio
 import pytest

@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 def listed(direct):
-    """What a list of the thread's checkpoints shows."""
+    """A list of the thread's checkpoints."""
     return direct.ask(ListCheckpoints("t"))
 
 

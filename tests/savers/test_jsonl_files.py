@@ -1,4 +1,4 @@
-"""What lies in a folder of JSON lines, and what becomes of it."""
+"""The files in a folder of JSON lines."""
 
 import json
 import os
@@ -120,7 +120,7 @@ class TestLines:
     @pytest.mark.promise("S085")
     def test_it_outlives_its_process(self, folder):
         """
-        What a process has stored is there after it is gone at once.
+        Rows stored by a process are there after it is gone at once.
         """
         program = """
 import os, sys
@@ -208,7 +208,7 @@ class TestNames:
     @pytest.mark.promise("S091", "T31", "D4")
     def test_each_id_has_a_file_of_its_own_inside_the_folder(self, folder):
         """
-        Whatever a thread is called, its file is in the folder and no other thread's, also
+        Under any name of a thread, its file is in the folder and no other thread's, also
         where names differ in case alone.
         """
         outside = set(folder.parent.iterdir())
@@ -315,7 +315,7 @@ class TestRewriting:
 
     async def test_a_left_over_copy_is_cleared_away(self, folder):
         """
-        What a crash left of a rewrite is gone when the folder is opened, and was never read.
+        The rest of a crashed rewrite is gone when the folder is opened, and was never read.
         """
         async with JsonlSaver(folder) as saver:
             await puts(saver, 2)

@@ -1,4 +1,4 @@
-"""What every saver does with the requests and queries of maintenance, at its port."""
+"""Every saver and the requests and queries of maintenance, at its port."""
 
 import msgspec
 import pytest

@@ -47,7 +47,7 @@ async def test_what_is_read_back_is_what_was_written(store, name):
 @pytest.mark.promise("T30")
 def test_any_value_is_the_same_on_every_saver(store):
     """
-    Whatever a program puts together of the types that it allows comes back equal and of the same
+    Any combination of types that a program allows comes back equal and of the same
     type, as a value and as a write.
     """
 
@@ -73,7 +73,7 @@ def test_any_value_is_the_same_on_every_saver(store):
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
 async def test_what_is_refused_is_refused_everywhere(saver, value):
     """
-    What can't be stored exactly fails its node with the path, on every saver alike.
+    A value that can't be stored exactly fails its node with the path, on every saver alike.
     """
     graph = in_a_row({"node": lambda _: {"foo": value}}, checkpointer=saver)
 

@@ -49,7 +49,7 @@ def stored(postgres, schema: str) -> list[tuple]:
 
 
 def whole(count: int = 4) -> list[tuple]:
-    """What `stored` says when every checkpoint is there once."""
+    """The result of `stored` when every checkpoint is there once."""
     rows = len(STEPS) + 2
     return [(f"t{number}", rows, rows, True) for number in range(count)]
 
@@ -216,7 +216,7 @@ TRIGGERS = {
 
 
 class TestErrorsOfTheMoment:
-    """What the server rolled back for reasons that pass."""
+    """Batches that the server rolled back for passing reasons."""
 
     @pytest.mark.parametrize("code", ["40001", "40P01", "57014", "53300"])
     async def test_what_was_rolled_back_is_sent_again(self, postgres, schema, code):

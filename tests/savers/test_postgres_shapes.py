@@ -34,7 +34,7 @@ VALUES = st.recursive(
 
 
 def put_back(shape: str, numbers: str) -> str:
-    """What the server's `format` makes of a shape: Python's % has the same rules."""
+    """The result of the server's `format` for a shape: Python's % has the same rules."""
     return shape % tuple(numbers.strip("[]").split(",") if numbers != "[]" else ())
 
 

@@ -1,4 +1,4 @@
-"""What the guides say of savers: clones, imports, concurrency, layers, channels, compression."""
+"""Promises of the guides: clones, imports, concurrency, layers, channels, compression."""
 
 import copy
 import operator

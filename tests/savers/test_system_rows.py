@@ -1,4 +1,4 @@
-"""What every saver that keeps runs does with the requests of ActorSystems."""
+"""Every saver that keeps runs and the requests of ActorSystems."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ class TestRunsOfSystems:
 
     async def test_only_the_owner_changes_a_run(self, port):
         """
-        What a system says of a run that another one has is refused, and changes nothing.
+        A row of a system about a run that another one has is refused, and changes nothing.
         """
         await port.commit([put()])
         wrong = [

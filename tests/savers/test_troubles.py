@@ -1,4 +1,4 @@
-"""What programs hear when something is wrong: passing failures, closed savers, no such thread."""
+"""Errors that programs get: passing failures, closed savers, no such thread."""
 
 import threading
 

@@ -184,7 +184,7 @@ class TestKinds:
     @pytest.mark.promise("S231")
     def test_a_file_survives_the_process(self, tmp_path):
         """
-        What one process put, another one reads.
+        A session stored by one process is read by another one.
         """
         program = """
         import sys

@@ -127,7 +127,7 @@ class TestSearch:
 
     async def test_a_new_value_has_new_vectors(self, shelf):
         """
-        What was embedded of the old value, and of what is deleted, is gone.
+        Embeddings of the old value, and of deleted items, are gone.
         """
         store = shelf.open(index=INDEX)
         await fill(store)

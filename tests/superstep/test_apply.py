@@ -46,7 +46,7 @@ class TestVersions:
     @pytest.mark.promise("S031", "S055", "L1")
     def test_all_channels_of_a_superstep_get_one_version(self):
         """
-        Whatever changes in a superstep gets the same new version, one above the highest; the
+        All channels changed in a superstep get the same new version, one above the highest; the
         rest keeps its own.
         """
         state = fresh()

@@ -290,7 +290,7 @@ def _end_of(task: Task, chance: random.Random) -> Event:
 @pytest.mark.parametrize("block", range(4))
 def test_no_order_of_events_makes_a_run_hang(block):
     """
-    Whatever calls do and whenever the run is asked to leave, it leaves.
+    After any calls, and at any time at which the run is asked to leave, it leaves.
     """
     for seed in range(block * 500, block * 500 + 500):
         try:

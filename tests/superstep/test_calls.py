@@ -264,7 +264,7 @@ class TestEnding:
 
 def test_a_superstep_begins_without_calls_of_the_one_before():
     """
-    What calls returned is forgotten with their superstep.
+    The results of calls are forgotten with their superstep.
     """
     run = Program(plan=chain(State, "a", "b")).begun()
     run.ends(run.called(run.task("a"), "step"), 5)

@@ -89,7 +89,7 @@ class TestTakingUp:
 
     def test_a_stateful_graph_of_another_task(self):
         """
-        What a sibling has left is history once it is through; before that it is not to be used.
+        The checkpoint of a sibling is history once it is through; before that it is not to be used.
         """
         nested = Nested({"": "1"}, {}, stateful=True, task="b")
 

@@ -1,4 +1,4 @@
-"""What the ledger beside a checkpoint says: who has finished, asked, failed, been answered."""
+"""The ledger beside a checkpoint: tasks that have finished, asked, failed, been answered."""
 
 from typing import Any, TypedDict
 

@@ -123,7 +123,7 @@ class TestABranch:
 
     def test_writes_of_accepted_commands_are_part_of_the_checkpoint(self):
         """
-        What a Command changed on top of a checkpoint holds for its replays too.
+        Values that a Command changed on top of a checkpoint hold for its replays too.
         LangGraph: F-C7.
         """
         store = thread("b", finished=("a",))

@@ -1,4 +1,4 @@
-"""What a node returned becomes the writes of its task, checked against the graph."""
+"""The result of a node becomes the writes of its task, checked against the graph."""
 
 import operator
 from dataclasses import dataclass

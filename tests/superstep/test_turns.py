@@ -1,4 +1,4 @@
-"""Whose turn it is on a thread, by hand-fed arrivals and departures."""
+"""Turns on a thread, by hand-fed arrivals and departures."""
 
 import pytest
 
@@ -37,7 +37,7 @@ class TestArrived:
     @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
     def test_a_free_thread_is_given_at_once(self, if_busy):
         """
-        Whatever the strategy, a thread without a run is the next one's.
+        With any strategy, a thread without a run is the next one's.
         """
         assert arrived(FREE, A, if_busy, 1) == (Lane(A), (BeginRun(A),))
 

@@ -262,7 +262,7 @@ async def answer() -> str:
 
 
 def pages(read: Callable[[Any, Any], Any]) -> Any:
-    """What a store gives page by page: the file can be written and emptied of its log after it."""
+    """The pages of a store: the file can be written and emptied of its log after each."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[tuple[Make, Finish]]:

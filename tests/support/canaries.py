@@ -27,7 +27,7 @@ from tests.support.graphs import at
 from tests.support.stored_bytes import bytes_of
 
 KEPT = "kept-by-the-state"
-"""What is stored: the search would find it."""
+"""A stored word: the search would find it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class State(TypedDict, total=False):
 
 
 FORMS = (dict, Frozen, Plain, Model, Struct)
-"""What a Send may carry, and an input be."""
+"""The content of a Send or an input."""
 
 
 def inputs(word: str) -> list[Any]:
@@ -103,7 +103,7 @@ def graph_of(word: str, **options: Any) -> Any:
 async def run_all(store: Any, folder: Path, word: str, mode: Any, given: list[Any]) -> None:
     """Run it with each input, leave it in its middle, change it from outside, and go on.
 
-    What the store keeps beside files is copied to one.
+    Data that the store keeps outside of files is copied to one.
     """
     with SqliteCache(folder / "cache.db") as cache, closing(AuditLog(folder / "audit.log")) as log:
         async with AuditedSaver(store.saver(), log) as saver:

@@ -17,7 +17,7 @@ from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, sources
 PAGE = ROOT / "docs" / "reference" / "promises.md"
 NUMBER = re.compile(r"([A-Z]+)(\d+)([a-z]?)")
 Subject = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-"""What can be marked: a file, a class or a function."""
+"""The markable nodes: a file, a class or a function."""
 Read = Callable[[Subject], list[str]]
 
 HEAD = """\

@@ -38,7 +38,7 @@ def worker(
 
 
 def lines_until(process: Any, acks: int, *, started: bool = False) -> list[list[str]]:
-    """What it has said once so many updates were acknowledged, or once it has ended.
+    """Its output once so many updates were acknowledged, or once it has ended.
 
     Args:
         started: whether also all runs must have been accepted.
@@ -162,7 +162,7 @@ async def only_renamed(place: str, *, lease_s: float) -> tuple[Counter[str], int
 
 
 async def stored(place: str, runs: int) -> list[Any]:
-    """What is stored of each run: its row, offsets and kinds of events, checkpoints.
+    """The stored data of each run: its row, offsets and kinds of events, checkpoints.
 
     Events of a run that the first process has ended itself are left out: the last of them are
     stored after the run has left, by the system that has ended it.

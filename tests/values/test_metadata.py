@@ -1,4 +1,4 @@
-"""What is stored of a call's metadata."""
+"""The stored part of a call's metadata."""
 
 import pytest
 

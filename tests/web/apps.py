@@ -21,7 +21,7 @@ from actorgraph.web import served
 
 
 class Log(TypedDict, total=False):
-    """What nodes have written."""
+    """The lines that nodes have written."""
 
     foo: str
     log: Annotated[list[str], add]

@@ -86,7 +86,7 @@ class Observed:
         raise structlog.DropEvent
 
     def take(self) -> list[str]:
-        """What there is, as text; it is forgotten."""
+        """The log as text; it is emptied."""
         told = [span.to_json() for span in self.spans.get_finished_spans()] + self.events
         self.spans.clear()
         self.events.clear()

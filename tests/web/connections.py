@@ -19,7 +19,7 @@ PAUSE_S = 0.02
 
 
 def until(made: Server, holds: Callable[[Inside], bool]) -> Inside:
-    """What is inside, as soon as something holds of it."""
+    """The inside, as soon as a condition holds."""
     *_, last = looks_until(made, lambda looks: holds(looks[-1]))
     return last
 
@@ -38,7 +38,7 @@ def looks_until(made: Server, holds: Callable[[list[Inside]], bool]) -> list[Ins
 
 
 def settled(made: Server) -> Inside:
-    """What is inside once its tasks stay the same for many looks: what starts has started."""
+    """The inside once its tasks stay the same for many looks: what starts has started."""
 
     def stand(looks: list[Inside]) -> bool:
         latest = looks[-STILL_LOOKS:]

@@ -173,7 +173,7 @@ class Place:
         return fired, found
 
     def _held(self) -> Counter[str]:
-        """What a request that is over still has."""
+        """The objects that a finished request still has."""
         found: Counter[str] = Counter()
         server, actor = self.routes._server, self.system._actor  # noqa: SLF001
         found["places"] = server.streams.taken

@@ -1,4 +1,4 @@
-"""What schemathesis sends, led to things that are there: it can't guess the id of a run.
+"""Requests of schemathesis, led to things that are there: it can't guess the id of a run.
 
 Three of four requests get the ids of threads, runs, checkpoints and graphs that answers have
 seen in answers, in the path and in the body; the rest stays as it was made.

@@ -187,7 +187,7 @@ class TestEveryRoute:
 
     async def test_who_may_nothing_may_nothing(self, place, endpoint):
         """
-        Whose rights were taken is refused everywhere.
+        A principal whose rights were taken is refused everywhere.
         """
         answer = await place.visit("revoked", endpoint)
 
@@ -248,7 +248,7 @@ class TestTheRest:
 
     async def test_a_thread_gets_its_owner(self, place):
         """
-        What a thread's metadata must hold is put there when it is made.
+        The required metadata of a thread is put there when it is made.
         """
         made = await place.ask("other", "POST", "/threads", {"metadata": {"tenant": "owner"}})
 

@@ -52,7 +52,7 @@ def at(*paths: str) -> list[Endpoint]:
 
 async def test_the_word_never_comes_back(tmp_path, monkeypatch):
     """
-    Whatever another tenant asks of any route, right or wrong, nothing that a tenant has comes back,
+    After any request of another tenant to any route, nothing that a tenant has comes back,
     and an id of that one's is answered as one that doesn't exist.
     """
     async with served(tmp_path, monkeypatch) as place:

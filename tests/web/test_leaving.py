@@ -15,7 +15,7 @@ STEP = 31
 
 
 async def left_by(requests: list[Request], folder: Any, loop: str) -> tuple[Counter[str], str]:
-    """What these requests leave, given up at some suspensions; and where."""
+    """The leftovers of these requests, given up at some suspensions; and where."""
     seen: Counter[str] = Counter()
     told: list[str] = []
     async with served(folder) as place:

@@ -1,4 +1,4 @@
-"""What one client may ask for, as numbers."""
+"""Limits of one client, as numbers."""
 
 import pytest
 

@@ -109,7 +109,7 @@ class TestFiles:
 class TestOthers:
     async def test_memory_is_ready(self):
         """
-        What is kept in memory is there.
+        Data kept in memory is there.
         """
         async with asking(InMemorySaver()) as ask:
             assert await ask() == READY

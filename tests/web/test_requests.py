@@ -1,4 +1,4 @@
-"""What the server takes, and how it refuses the rest."""
+"""Requests that the server takes, and how it refuses the rest."""
 
 import gzip
 import json
@@ -107,7 +107,7 @@ class TestBodies:
 class TestRoutes:
     async def test_unknown_paths_and_methods(self, client):
         """
-        What isn't served is 404 or 405, in the same form as other errors.
+        Unknown paths and methods are 404 or 405, in the same form as other errors.
         """
         nowhere = await client.get("/nowhere")
         wrong = await client.put("/threads")
@@ -175,7 +175,7 @@ class TestRoutes:
 
     async def test_a_graph_is_drawn_for_any_depth(self, client):
         """
-        What looks like a number and is none asks for no depth.
+        Text that looks like a number and isn't one asks for no depth.
         """
         assert (await client.get("/assistants/log/graph?xray=²")).status_code == 200
 
@@ -267,7 +267,7 @@ class TestPlaces:
 class TestRates:
     async def test_who_only_asks_how_it_is_never_waits(self, client):
         """
-        What watches a server may do so as often as it likes.
+        A monitor of the server may ask as often as it likes.
         """
         assert {(await client.get("/ok")).status_code for _ in range(60)} == {200}
 

@@ -1,4 +1,4 @@
-"""What LangGraph's client can call, against what is served: nothing is missing without a reason."""
+"""Methods of LangGraph's client against what is served: nothing is missing without a reason."""
 
 import re
 from pathlib import Path

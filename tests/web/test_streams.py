@@ -166,7 +166,7 @@ class TestReading:
 class TestOutcomes:
     async def test_blanks_until_the_run_has_left(self, system):
         """
-        Who waits long is sent blanks, then the output.
+        A client that waits long is sent blanks, then the output.
         """
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})

@@ -1,4 +1,4 @@
-"""What clients read of a run's chunks, without a server."""
+"""Events made of a run's chunks, without a server."""
 
 import pytest
 

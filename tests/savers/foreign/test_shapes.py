@@ -267,7 +267,7 @@ class TestLimits:
 
     async def test_an_error_of_the_saver(self):
         """
-        What the saver raises ends the run with a StorageError that names the call.
+        An error of the saver ends the run with a StorageError that names the call.
         """
 
         class Full(DictSaver):
@@ -283,7 +283,7 @@ class TestLimits:
 
     async def test_a_value_that_cannot_be_copied(self):
         """
-        What can't be copied is refused at hand-off, with its path.
+        A value that can't be copied is refused at hand-off, with its path.
         """
         with quietly():
             graph = in_a_row(

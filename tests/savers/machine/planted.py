@@ -22,7 +22,7 @@ from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteRun
 
 
 class Planted:
-    """A saver with a bug; this one has none. What it remembers is in the process.
+    """A saver with a bug; this one has none. Its memory is in the process.
 
     Args:
         saver: where checkpoints go.
