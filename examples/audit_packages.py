@@ -57,7 +57,7 @@ class Options:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Audit, report, and say what was done.
+    """Audit, report, and print a summary.
 
     Returns: the exit status: 0, 2 for a target that does not exist, 130 when it was stopped.
     """

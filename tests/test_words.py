@@ -93,6 +93,12 @@ STRICT = (
         ("Itself a node, it runs graphs.",),
     ),
     Wording(
+        r"\bwhat (is|was|are|were|it did|it has done)\b",
+        "name the rows, the tasks, the results ...",
+        ("Store what is queued.", "It keeps what it did."),
+        ("Store queued requests.", "what a node may return"),
+    ),
+    Wording(
         r"(?i)\b(lets? go of|of itself and)\b",
         'write "frees", "releases", "breaks the reference cycle"',
         ("A run that has left lets go of itself.",),

@@ -8,7 +8,7 @@ Collisions  Keys can be chosen so that each collides with all others in a hash t
             hashes or by equal slots alone. A set or dict that is slow to build is examined:
             equal hashes are counted, and its time is compared with that of as many random keys,
             which finds equal slots. Encoding refuses at a third of the cost at which decoding
-            does: times vary, and what was stored must be readable.
+            does: times vary, and stored values must be readable.
 """
 
 from collections import Counter, deque

@@ -133,7 +133,7 @@ class HandOff:
         if not self._inlines or placed.moved or point.deltas:
             return None
         # All values are looked at before any is placed: a None after that would leave the
-        # placement ahead of what is stored.
+        # placement ahead of the stored rows.
         for value in point.changed.values():
             if not is_inline(value):
                 return None
@@ -151,7 +151,7 @@ class HandOff:
         Raises:
             SerializationError: a value can't be stored; the text has its path. Nothing of
                 the save may be stored then, and the run must end: the placement is ahead of
-                what is stored.
+                the stored rows.
         """
         if self._untracked:
             save = storable_save(self._untracked, save)

@@ -22,7 +22,7 @@ A channel with a version and no value is empty.
 
 The format is 4; with `shared` it is 5, so that an older version of the library refuses the record
 instead of taking a part of the values for all of them. Older formats are read: 1 has no
-`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends, and what is missing is empty. Renamed
+`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends; missing ones are empty. Renamed
 channels of formats 1 and 2 are handled where records are restored. Only 4 and 5 are written.
 
 A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. Rows of items

@@ -314,7 +314,7 @@ def delta_values(
         placement: updated with where the lists are stored that these values extend.
         ledgers: the pending writes of each of `stored.ancestors`.
     Raises:
-        SerializationError: an ancestor is missing, or the channel can't fold what was written.
+        SerializationError: an ancestor is missing, or the channel can't fold its stored writes.
     """
     record = decode_record(stored.row.record)
     rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}

@@ -315,7 +315,7 @@ def next_superstep(
 
 
 def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
-    """End the run: stop what runs, save what is left, finish when it is durable.
+    """End the run: stop its tasks, save the rest, finish when it is durable.
 
     Args:
         saved: the last save has the final status already, or nothing is to be saved.

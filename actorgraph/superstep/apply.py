@@ -19,7 +19,7 @@ from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
 _FEW = 16
-"""Up to so many clearing channels are tried one by one; more are filtered by what is set."""
+"""Up to so many clearing channels are tried one by one; more are filtered by the set ones."""
 
 
 class TaskWrites(msgspec.Struct, frozen=True, gc=False):

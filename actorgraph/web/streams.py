@@ -128,7 +128,7 @@ class EventStream(Response):
         run: as returned by `system.start()`.
         request: the one to respond to; its `Last-Event-ID` header is read.
         on_disconnect: "continue" (default) lets the run go on when the client disconnects;
-            "cancel" cancels it, after storing what it did.
+            "cancel" cancels it, after storing its finished work.
         stream_mode: modes to send; default: all that the run streams.
         subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
         buffer: events by which the client may be behind.

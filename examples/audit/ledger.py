@@ -4,7 +4,7 @@ Receives   the start and the end of each parse, from worker threads; and an ackn
            once the saver promised that a file need never be parsed again
 Sends      lines "start PACKAGE:FILE", "done ...", "ack ...", each with one write(2) in append mode:
            a `kill -9` loses no line that was written, and no two lines ever mix
-Invariant  "ack" is written only for what is durable. So "start" after "ack" is a fault.
+Invariant  "ack" is written only for durable parses. So "start" after "ack" is a fault.
 """
 
 import os

@@ -13,7 +13,7 @@ from actorgraph import END, START, RemainingSteps, StateGraph
 
 
 class State(TypedDict, total=False):
-    """The text, what was said about it, and how many steps are left."""
+    """The text, the critic's remarks, and the number of steps left."""
 
     topic: str
     text: str

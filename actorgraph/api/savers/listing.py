@@ -50,7 +50,7 @@ class Listing:
         count = self._rows if self._left is None else min(self._rows, self._left)
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
         read, last = len(page), page[-1] if page else None
-        # A guarded saver drops rows that the caller may not see: continue after what was read.
+        # A guarded saver drops rows that the caller may not see: continue after the last row read.
         if isinstance(page, FilteredPage):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)

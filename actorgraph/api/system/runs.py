@@ -160,7 +160,7 @@ class Run:
         if job.outcome is None or isinstance(job.outcome, Cancelled):
             raise RunCancelledError(
                 f"run {self.id} of thread {self.thread_id!r} was cancelled: {job.reason}",
-                do="start another run; the thread has what it did, unless it was rolled back"
+                do="start another run; the thread has its finished steps, unless it was rolled back"
                 if job.claimed
                 else "start another run; nothing of this one is in the thread",
                 reason=job.reason,
@@ -308,7 +308,7 @@ class StoredRun(Run):
         if status not in ("success", "interrupted"):
             raise RunFailedError(
                 f"run {self.id} ended with status {status!r}: {self.reason}",
-                do="see the log of the process that ran it; the thread has what was done",
+                do="see the log of the process that ran it; the thread has its finished steps",
             )
         return await self._values()
 

@@ -83,7 +83,7 @@ async def load(
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
         SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
     """
-    # A cancelled run still stores its finished work: what is read before that is out of date.
+    # A cancelled run still stores its finished work: a read before that is out of date.
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
     place = (address.thread_id, address.namespace, address.checkpoint)

@@ -242,7 +242,7 @@ class _BatchWriter:
         return self._stage
 
     def flush(self) -> None:
-        """Store what was collected: the file of runs first, then the threads' files."""
+        """Store the collected lines: the file of runs first, then the threads' files."""
         folder, files, start = self._folder, self._files, self._flushed
         # A crash between the two leaves a run without a claim, which is pending and can be
         # started. The other order could leave a claim of a run that no system knows.

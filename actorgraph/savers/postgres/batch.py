@@ -196,7 +196,7 @@ class _Transaction:
             (sql.ADD_THREADS, (found,)),
             (lock, (found,)),
         ]
-        # In the same round trip as the locks. At READ COMMITTED each statement sees what was
+        # In the same round trip as the locks. At READ COMMITTED each statement sees rows
         # committed before it began, so these read what the locks protect.
         asked = _lookups(first)
         cursors = self.run([*head, *asked])

@@ -317,7 +317,7 @@ class BatchWriter:
 
         A process that is suspended in the middle of a batch keeps the locks of its threads, and
         no other process could take its runs over. When it is resumed, it connects again and sends
-        its batch again, which is then judged against what is stored by now.
+        its batch again, which is then judged against the rows stored by now.
         """
         if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
             return False
