@@ -1,4 +1,4 @@
-"""What every test gets: both event loops, a PostgreSQL server, and one Hypothesis profile.
+"""Fixtures of every test: both event loops, a PostgreSQL server, and one Hypothesis profile.
 
 Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
 """
@@ -71,6 +71,6 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: a test that collects garbage needn't look at it."""
+    """Keep imported objects out of collections: a test that collects garbage skips them."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What docs/ARCHITECTURE.md and docs/decisions say of the tree is so."""
+"""docs/ARCHITECTURE.md and docs/decisions agree with the tree."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ IMPORTED_AS = {
     "langchain-core": "langchain_core",
     "pillow": "PIL",
 }
-"""What a distribution is imported as, where that is not its name."""
+"""The import name of a distribution, where it differs from its name."""
 
 IMPORTS = re.compile(
     r"""^\s*(?:import|from)\s(\w+)[\w.]*(?=\simport\s|\sas\s|$)|import_module\(["'](\w+)""",
@@ -31,7 +31,7 @@ IMPORTS = re.compile(
 file would take seconds."""
 
 THEIRS = {"langchain"}
-"""What only programs import that name a model by a text: in no extra."""
+"""Distributions that only programs import that name a model by a text: in no extra."""
 
 
 def required(*extras: str) -> set[str]:
@@ -189,7 +189,7 @@ class TestDependencies:
     @pytest.mark.parametrize("name", sorted(required()))
     def test_each_is_justified(self, name):
         """
-        What pyproject.toml asks for has its reason in the decision about dependencies.
+        Each dependency in pyproject.toml has its reason in the decision about dependencies.
         """
         rows = [line for line in DEPENDENCIES.splitlines() if line.startswith("| ")]
 

@@ -2,7 +2,7 @@
 
 Another plugin that picks up coroutines would run them all on asyncio, and all would still pass.
 So this asks the event loops themselves, not anyio or sniffio, which only repeat what the
-plugin told them.
+plugin has set.
 """
 
 import asyncio

@@ -85,7 +85,7 @@ def test_a_rule_among_promises_counts_too():
 
 def test_a_row_without_a_test_is_a_gap():
     """
-    What no test shows is shown as a gap.
+    A row without a test is shown as a gap.
     """
     data = {"rules": {"One": {"L1": "first", "L2": "second"}}, "different": {"L2": "otherwise"}}
 

@@ -100,7 +100,7 @@ def imports(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def wrong_direction(source: Source) -> Iterator[Place]:
-    """Imports of a layer that stands later, or in the same row."""
+    """Imports of a layer that is listed later, or in the same row."""
     here = layer_of(source.path)
     for line, name in imports(source):
         if name.startswith("."):
@@ -134,7 +134,7 @@ def wrong_room(source: Source) -> Iterator[Place]:
 
 
 def impure(source: Source) -> Iterator[Place]:
-    """What makes a pure file wait, or depend on anything but its arguments."""
+    """Find code that makes a pure file wait, or depend on anything but its arguments."""
     for line, name in imports(source):
         if name.split(".")[0] in IMPURE_MODULES:
             yield line, f"imports {name}"
@@ -164,7 +164,7 @@ class TestDirection:
 
     def test_imports_point_one_way(self):
         """
-        No file imports a layer that stands after or beside its own.
+        No file imports a layer that is listed after or beside its own.
         """
         known = [f for f in sources("actorgraph") if layer_of(f.path) in RANK]
 

@@ -1,4 +1,4 @@
-"""What `make mutants` is told fits the tree: its rooms, and the reasons of survivors."""
+"""The settings of `make mutants` fit the tree: its rooms, and the reasons of survivors."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_mutant_is_named_by_its_function(mutant, where):
 
 def test_a_survivor_prints_the_entry_that_explains_it():
     """
-    What is printed can be pasted into survivors.toml: the changed lines, whatever their indent.
+    The printed text can be pasted into survivors.toml: the changed lines, with any indent.
     """
     diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n def f():\n-    return 1\n+    return 2\n"
     survivor = Survivor("a", "f", change(diff), "survived")

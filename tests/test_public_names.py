@@ -57,7 +57,7 @@ def is_ours(thing: object) -> bool:
 
 
 def documented(thing: Any) -> bool:
-    """Whether somebody wrote a docstring: dataclasses and tuples make up `Name(field, ...)`."""
+    """Whether the docstring was written: dataclasses and tuples make up `Name(field, ...)`."""
     text = vars(thing).get("__doc__") if isinstance(thing, type) else inspect.getdoc(thing)
     return bool(text) and not text.startswith(f"{getattr(thing, '__name__', '')}(")
 
@@ -92,7 +92,7 @@ def members(cls: type) -> Iterator[tuple[str, Any, bool]]:
 
 
 def gaps(name: str, thing: Any) -> Iterator[str]:
-    """What is missing from one exported name."""
+    """Return the faults of one exported name."""
     if not is_ours(thing):
         return
     if isinstance(thing, type):

@@ -77,7 +77,7 @@ def leftovers(source: Source) -> Iterator[Place]:
 
 
 def dangerous_calls(source: Source) -> Iterator[Place]:
-    """Whatever turns stored or foreign text into running code."""
+    """Find calls that turn stored or foreign text into running code."""
     for node in source.nodes(ast.Import, ast.ImportFrom):
         module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
         names = [module] if module else [name.name for name in node.names]

@@ -1,4 +1,4 @@
-"""What a program overrides in a subclass of ours is called, or refused when the class is made.
+"""Methods that a program overrides in a subclass of ours are called, or refused when it is made.
 
 Each public class of a kind that programs subclass is found by itself, and so is each of its
 methods; a new class of another kind has to be given a place in `OTHERS`.
@@ -110,8 +110,8 @@ WRAPPERS = [k for k in WRAPPERS if k is not InMemorySaver]
 @pytest.mark.parametrize(("kind", "name"), cases(HostedSaver, *WRAPPERS))
 def test_a_saver(kind, name, tmp_path):
     """
-    What LangGraph's runs call of a saver, and the port, is called; what has an async twin that is
-    called instead is refused; all else is called by programs only.
+    The methods of a saver that LangGraph's runs call, and the port, are called; a method with an
+    async twin that is called instead is refused; all else is called by programs only.
     """
     calls: list[str] = []
     own = overriding(kind, name, calls)
@@ -309,7 +309,7 @@ async def test_a_cache(kind, name, tmp_path):
 @pytest.mark.parametrize("name", ["encode", "decode"])
 def test_a_codec(name):
     """
-    Every value passes through it, small numbers too, which else stand in the record itself.
+    Every value passes through it, small numbers too, which otherwise are in the record itself.
     """
     seen: list[Any] = []
 

@@ -161,7 +161,7 @@ def _namespace(given: object) -> str:
         return ""
     if not isinstance(given, str) or not is_encodable(given) or "\0" in given:
         raise InvalidConfigError(
-            f"checkpoint_ns must be storable text, got {str(given)[:40]!r}",
+            f"checkpoint_ns must be text without NUL and lone surrogates, got {str(given)[:40]!r}",
             do="take it from get_state().config; the thread's own namespace is ''",
         )
     return given
@@ -291,10 +291,15 @@ def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
         )
     if replay != "recorded":
         return False
-    if given is not None or not stored:
+    if given is not None:
         raise InvalidConfigError(
-            'replay="recorded" takes no input and needs a checkpointer: it returns what is stored',
+            f'replay="recorded" takes no input, got {type(given).__name__}',
             do="call it with None and the config of a checkpoint",
+        )
+    if not stored:
+        raise InvalidConfigError(
+            'replay="recorded" needs a checkpointer, because it returns recorded steps',
+            do="compile(checkpointer=...), and call it with the config of a checkpoint",
         )
     return True
 

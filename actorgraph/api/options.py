@@ -24,15 +24,15 @@ class CallOptions(TypedDict, total=False):
             output schema for `ainvoke`, the whole state for `astream`. One name gives the bare
             value.
         print_mode: stream modes whose chunks to print to standard output.
-        debug: print "updates" and "values"; default what was given to `compile`.
+        debug: print "updates" and "values"; default the argument of `compile`.
         control: a `RunControl` with which other code can ask the run to store and stop.
         deadline_s: seconds after which the run starts no further superstep and raises
-            `GraphDrained("deadline")`; what it did is stored. Default none.
+            `GraphDrained("deadline")`; its finished work is stored. Default none.
         strict_resume: refuse a `Command(resume=)` that names no waiting interrupt with
             `UnknownInterruptError`, before anything is written. Default: answers that match are
             used and the others ignored.
         replay: "execute", the default, runs the nodes after the config's checkpoint again.
-            "recorded" calls no node and writes nothing: it returns what was recorded after that
+            "recorded" calls no node and writes nothing: it returns the steps recorded after that
             checkpoint, the same chunks and the same result. The input must be None.
         stores: name -> store, for the nodes' `runtime.stores`; they take precedence over those
             given to `compile`.

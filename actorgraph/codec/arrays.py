@@ -91,7 +91,7 @@ def build_scalar(_: Any, data: list[Any]) -> Any:
 
 
 def _without_gaps(value: Any) -> Any:
-    """Copy an array of records with zeros between its fields: gaps hold whatever was in memory."""
+    """Copy an array of records with zeros between its fields: gaps hold arbitrary bytes."""
     made = _numpy().zeros_like(value)
     for name in value.dtype.names:
         made[name] = value[name]
@@ -131,7 +131,7 @@ def _description(dtype: Any) -> Any:
     if dtype.names is None:
         text = dtype.str
         numpy = _numpy()
-        # Two C types of the same size have the same text; their letters tell them apart.
+        # Two C types of the same size have the same text; their letters differ.
         return text if numpy.dtype(text).type is dtype.type else text[0] + dtype.char
     fields = [dtype.fields[name] for name in dtype.names]
     if any(len(field) > 2 for field in fields):

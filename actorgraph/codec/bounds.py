@@ -1,4 +1,4 @@
-"""Bounds on the memory and time that decoding one payload may cost, whatever its bytes are.
+"""Bounds on the memory and time that decoding one payload may cost.
 
 Copies      A type that isn't plain data is an extension, and its content is copied to be decoded:
             nested extensions hold one copy each. Those above `LARGE` are counted, and may have
@@ -8,7 +8,7 @@ Collisions  Keys can be chosen so that each collides with all others in a hash t
             hashes or by equal slots alone. A set or dict that is slow to build is examined:
             equal hashes are counted, and its time is compared with that of as many random keys,
             which finds equal slots. Encoding refuses at a third of the cost at which decoding
-            does: times vary, and what was stored must be readable.
+            does: times vary, and stored values must be readable.
 """
 
 from collections import Counter, deque
@@ -39,7 +39,7 @@ _MARGIN = 3
 _COMPARISONS = 3
 
 _EQUAL_HASHES_MAX = 256
-"""Equal hashes per key, on average, above which keys are refused whatever the times say."""
+"""Equal hashes per key, on average, above which keys are refused regardless of the times."""
 _TIME_BETWEEN_CHECKS = 4
 """Time of filling between two examinations, as a multiple of what the last one took."""
 

@@ -245,7 +245,7 @@ class Envelope:
 
     An enveloped payload begins with 0xC1, the one byte that no msgpack begins with, and a kind: 1
     is compressed (zlib's bytes follow); 2 is encrypted (one byte of length, the cipher's name and
-    the ciphertext follow). So each row says how to read it, whatever the settings were when it was
+    the ciphertext follow). So each row can be read regardless of the settings with which it was
     written.
 
     Args:

@@ -1,4 +1,4 @@
-"""Errors of decoding: what is damaged or not allowed, where it is stored, and what to do.
+"""Errors of decoding: the damaged or forbidden part, its place, and the way out.
 
 Programs can listen for refused types (`register_serde_event_listener`), to raise an alert: a stored
 name that is on no list is either a deployment that forgot a type, or an attack.

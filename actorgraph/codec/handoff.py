@@ -133,7 +133,7 @@ class HandOff:
         if not self._inlines or placed.moved or point.deltas:
             return None
         # All values are looked at before any is placed: a None after that would leave the
-        # placement ahead of what is stored.
+        # placement ahead of the stored rows.
         for value in point.changed.values():
             if not is_inline(value):
                 return None
@@ -151,7 +151,7 @@ class HandOff:
         Raises:
             SerializationError: a value can't be stored; the text has its path. Nothing of
                 the save may be stored then, and the run must end: the placement is ahead of
-                what is stored.
+                the stored rows.
         """
         if self._untracked:
             save = storable_save(self._untracked, save)
@@ -190,7 +190,7 @@ class HandOff:
         epoch = self._epoch
         if save.claim is not None and self._owner is not None:
             # A claim of a system takes a lease, and the saver's judge raises the epoch with it.
-            # Counting along here saves this run a read, and fences whoever held it before.
+            # Counting along here saves this run a read, and fences its earlier holder.
             self._epoch += 1
         return Commit(
             thread_id=self._thread_id,

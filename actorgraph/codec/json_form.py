@@ -5,7 +5,7 @@ forms accept and refuse the same. A value that JSON lacks is an object with one 
 with "$": `{"$tuple": [1, 2]}`, `{"$bytes": "aGk="}`, `{"$float": "nan"}`. A dict that has such a
 key itself is escaped: `{"$dict": [[key, value], ...]}`.
 
-The first byte of a payload tells the forms apart. JSON's is below 0x80, where msgpack has only the
+The first byte of a payload identifies its form. JSON's is below 0x80, where msgpack has only the
 integers 0 to 127, which are one byte long. So JSON of one byte gets a space in front.
 """
 
@@ -50,7 +50,7 @@ _BYTES, _FLOAT, _DICT = "$bytes", "$float", "$dict"
 
 
 Form = Literal["msgpack", "json"]
-"""How values are encoded. A codec reads both, and writes its own."""
+"""Format of encoded values. A codec reads both, and writes its own."""
 
 
 def writes_json(form: Form) -> bool:

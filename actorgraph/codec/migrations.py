@@ -1,6 +1,6 @@
 """Bring stored checkpoints up to date: old formats, then the graph's own migrations.
 
-Stored rows are never rewritten. What changes here is stored as a whole value with the run's next
+Stored rows are never rewritten. A value changed here is stored whole with the run's next
 checkpoint: see `Placement.moved`.
 """
 
@@ -145,7 +145,7 @@ def rename_old_edges(plan: Plan, restored: Restored, placement: Placement) -> Re
 
 
 def _ends(plan: Plan, channel: str) -> Iterable[str]:
-    """Return the nodes that an old channel leads to; empty if it is no edge."""
+    """Return the nodes that an old channel leads to; empty if it is not an edge."""
     parts = channel.split(":")
     node = parts[-1]
     if parts[0] == "start" or (parts[0] == "branch" and len(parts) == _BRANCH_PARTS):

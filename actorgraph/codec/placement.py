@@ -1,8 +1,8 @@
-"""Where the values of a checkpoint are stored, and large input values that are stored once.
+"""Locations of the values of a checkpoint, and large input values that are stored once.
 
 Shared values: the input's checkpoint, the pending writes that its task makes of it and the next
 checkpoint hold the same objects. A large one gets a blob row of its own, named `__start__:<key>`
-(no channel has that name) at the version of the input. Whatever holds it is encoded with a
+(no channel has that name) at the version of the input. Each value that holds it is encoded with a
 reference (`Shared`) in its place. The records of the checkpoints list the row among their blobs
 (`Record.shared`), so that savers read, keep and remove it like any other value. Identity decides:
 an object that a node or reducer made anew is another value. Decision 72.
@@ -115,7 +115,7 @@ def _size(value: Any, enough: int) -> int:
 
 
 class Placement:
-    """Where each channel's value is stored; a run updates it with each save.
+    """Location of each channel's value; a run updates it with each save.
 
     Attributes:
         values: channel -> value stored inline in the record.

@@ -15,14 +15,14 @@ shared            channel -> names of the shared rows, listed in `blobs`, that i
                   (of an input) refers to
 highest           highest version of the namespace, where another branch has it
 shape             `v` of a checkpoint that a program put, where it is another format
-parts             number of entries of the keys above: a record that has lost some of them can
-                  be told from a smaller one
+parts             number of entries of the keys above, so that a record that has lost some is
+                  detected
 
 A channel with a version and no value is empty.
 
 The format is 4; with `shared` it is 5, so that an older version of the library refuses the record
 instead of taking a part of the values for all of them. Older formats are read: 1 has no
-`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends, and what is missing is empty. Renamed
+`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends; missing ones are empty. Renamed
 channels of formats 1 and 2 are handled where records are restored. Only 4 and 5 are written.
 
 A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. Rows of items
@@ -81,7 +81,7 @@ class Record(msgspec.Struct, omit_defaults=True):
 
     @property
     def counted(self) -> int:
-        """What `parts` must be; records written before there was a count have 0 there."""
+        """The expected value of `parts`; older records, written without a count, have 0 there."""
         places = len(self.values) + len(self.lists) + len(self.blobs) + len(self.deltas)
         return len(self.channel_versions) + len(self.versions_seen) + places + len(self.shared)
 
@@ -92,7 +92,7 @@ class Record(msgspec.Struct, omit_defaults=True):
 
     @property
     def depth(self) -> int:
-        """How many ancestors must be read until each delta channel has a whole value."""
+        """Number of ancestors to read until each delta channel has a whole value."""
         return max((points for _, points in self.deltas.values()), default=0)
 
     def only(self, channels: AbstractSet[str]) -> "Record":

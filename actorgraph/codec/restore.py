@@ -56,8 +56,8 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
-    # Inline values are never encrypted. With a key they come from before there was one, or from
-    # somebody who changed the database: only `reads_plain` accepts them.
+    # Inline values are never encrypted. With a key they were stored before there was one, or
+    # put there by a change of the database: only `reads_plain` accepts them.
     if codec.encrypts and record.values:
         codec.check_plain()
     _check_parts(record, stored)
@@ -314,7 +314,7 @@ def delta_values(
         placement: updated with where the lists are stored that these values extend.
         ledgers: the pending writes of each of `stored.ancestors`.
     Raises:
-        SerializationError: an ancestor is missing, or the channel can't fold what was written.
+        SerializationError: an ancestor is missing, or the channel can't fold its stored writes.
     """
     record = decode_record(stored.row.record)
     rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}

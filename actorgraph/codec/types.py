@@ -35,7 +35,7 @@ PAIRS = 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Extension:
-    """How a type is stored.
+    """The stored form of a type.
 
     Attributes:
         code: of the msgpack extension.

@@ -21,7 +21,7 @@ class InvalidUpdateError(ActorGraphError):
         self,
         what: str = "the channel can't take this update",
         *,
-        do: str = "look at the rule of the channel that refused it",
+        do: str = "return an update that the channel's type and reducer accept",
         code: ErrorCode | None = None,
     ) -> None:
         super().__init__(what, do=do, code=code)
@@ -46,7 +46,7 @@ class EmptyChannelError(ActorGraphError):
         self,
         what: str = "the channel is empty",
         *,
-        do: str = "write it before it is read",
+        do: str = "write the channel in an earlier superstep, or give it a default",
         code: ErrorCode | None = None,
     ) -> None:
         super().__init__(what, do=do, code=code)

@@ -1,6 +1,6 @@
-"""How runs and nodes stop without failing, and errors of resuming them.
+"""Exceptions that stop runs and nodes without failing them, and errors of resuming them.
 
-What stops a node is a BaseException, so that an `except Exception` in the node can't swallow it.
+A `GraphBubbleUp` is a BaseException, so that an `except Exception` in a node can't swallow it.
 """
 
 from collections.abc import Sequence

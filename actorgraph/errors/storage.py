@@ -114,7 +114,7 @@ class SaverClosedError(CheckpointError):
 
 
 class DrainTimeoutError(CheckpointError):
-    """The saver was closed before everything was stored; the text lists what was not."""
+    """The saver was closed before everything was stored; the text lists the rest."""
 
 
 UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)

@@ -39,7 +39,7 @@ class RunNotFoundError(ActorGraphError, LookupError):
 
 
 class RunCancelledError(ActorGraphError):
-    """The run was cancelled; what it did is stored, unless it was rolled back.
+    """The run was cancelled; its finished work is stored, unless it was rolled back.
 
     Attributes:
         reason: why it was cancelled.

@@ -15,7 +15,7 @@ NAME_BYTES_MAX = 1000
 """Bytes of a name that is part of a row's key: PostgreSQL can't index several longer ones."""
 
 NAME_REFUSED = f"it has NUL, a lone surrogate, or more than {NAME_BYTES_MAX:,} bytes"
-"""Why text is not `is_storable_name`, for the text of an error."""
+"""Reason for a refused name (`is_storable_name`), for the text of an error."""
 
 
 def storable(text: str) -> str:

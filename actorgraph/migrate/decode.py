@@ -106,7 +106,7 @@ class Decoder:
             return self._note(path, f"it can't be decoded: {error}")
 
     def _restore(self, value: Any, path: str) -> Any:
-        """Replace the extensions in a value by the objects that they stand for."""
+        """Replace the extensions in a value by the objects that they represent."""
         if type(value) is list:
             items = cast("list[Any]", value)
             return [self._restore(item, f"{path}[{i}]") for i, item in enumerate(items)]

@@ -1,4 +1,4 @@
-"""Move threads: read one, translate it, compare it with the target, store what is missing."""
+"""Move threads: read one, translate it, compare it with the target, store the missing part."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -115,7 +115,7 @@ async def amigrate(
     Raises:
         InvalidConfigError: the source can't be read.
         MissingExtraError: xxhash, or psycopg for PostgreSQL, isn't installed.
-        StorageError: the saver failed; what was stored until then is whole checkpoints.
+        StorageError: the saver failed; checkpoints stored until then are whole.
     """
     task_id_hash()
     allowed = [*types, *(getattr(graph, "stored_types", ()) if graph is not None else ())]
@@ -226,7 +226,7 @@ class _Mover:
             yield msgspec.structs.replace(commit, run=None, checkpoints=rows)
 
     def _handoff(self, one: MovedCheckpoint) -> HandOff:
-        """Return the namespace's hand-off, which knows what is stored; a new one for a branch."""
+        """Return the namespace's hand-off, which knows the stored rows; a new one for a branch."""
         last = self._handoffs.get(one.namespace)
         if last is not None and last[0] == one.point.parent:
             handoff = last[1]

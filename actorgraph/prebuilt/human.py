@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict
 
 
 class HumanInterruptConfig(TypedDict):
-    """What the person may do: skip the call, respond to it, edit it, or accept it."""
+    """Actions allowed to the person: skip the call, respond to it, edit it, or accept it."""
 
     allow_ignore: bool
     allow_respond: bool

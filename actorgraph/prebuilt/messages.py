@@ -1,7 +1,7 @@
 """Read and make chat messages: this library's, or LangChain's if the program has imported them.
 
-A message is read by its attributes, whatever its class. A new message for a conversation has the
-classes of the messages that are in it.
+A message is read by its attributes, regardless of its class. A new message for a conversation
+has the classes of the messages that are in it.
 """
 
 import dataclasses

@@ -109,8 +109,8 @@ class InjectedParameters:
 def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> InjectedParameters:
     """Read the marks in a tool's annotations.
 
-    A parameter named `runtime` is a `ToolRuntime` whatever its annotation. Marks of LangGraph and
-    LangChain are recognized by name, so that tools written for them work without importing them.
+    A parameter named `runtime` is a `ToolRuntime` regardless of its annotation. Marks of LangGraph
+    and LangChain are recognized by name: tools written for them work without importing them.
     """
     found: dict[str, tuple[str, Any]] = {}
     for name, hint in hints.items():

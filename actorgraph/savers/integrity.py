@@ -11,7 +11,7 @@ row that was damaged before stays damaged. The integer keys of threads in a stor
 it, so the same row has the same checksum in every store.
 
 Rows of versions without checksums have None, which fits any row. This detects accidents, not
-tampering: whoever edits a file can recompute a CRC. Against that, see `Codec(keys=...)`.
+tampering: an attacker can recompute a CRC. Against that, see `Codec(keys=...)`.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -2,7 +2,7 @@
 
 Invariants
     A checkpoint that is left can be read: the ancestors that its DeltaChannels are folded from stay
-    too, whatever the request asks for, and so do theirs.
+    too, regardless of the request, and so do theirs.
     A checkpoint that is left has a parent that is left: the nearest such ancestor, or none.
 """
 
@@ -58,14 +58,14 @@ class CheckpointSummary(msgspec.Struct):
 
     @property
     def created(self) -> int | None:
-        """Microseconds since 1970-01-01 UTC, from the id; None if the id is no UUID version 6."""
+        """Microseconds since 1970-01-01 UTC, from the id; None unless it is a UUID version 6."""
         if self.id[6] >> 4 != _UUID_OF_TIME:
             return None
         return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
 
 
 class RemovalPlan(msgspec.Struct, frozen=True):
-    """What a removal changes in a thread.
+    """The changes that a removal makes to a thread.
 
     Attributes:
         gone: the checkpoints to remove.

@@ -233,7 +233,7 @@ class SessionSaver:
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
         """Blocking version of `aput`."""
-        # Copied here: the saver works in another thread than the caller, who may change them.
+        # Copied here: the saver works in another thread, and the caller may change them.
         kept, about = as_json("state", state), as_json("metadata", metadata)
         return block_on(
             "aput", lambda: self.aput(thread_id, kept, parent_id=parent_id, metadata=about)

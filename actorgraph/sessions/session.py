@@ -181,7 +181,7 @@ class Session:
         return len(self._stored)
 
     def __enter__(self) -> Self:
-        """Read what is stored."""
+        """Read the stored session."""
         self._load_turns(_chain(self._saver, self.thread_id))
         return self
 
@@ -194,7 +194,7 @@ class Session:
         """Do nothing: each turn is stored when it ends."""
 
     async def __aenter__(self) -> Self:
-        """Read what is stored, without blocking the event loop."""
+        """Read the stored session, without blocking the event loop."""
         if isinstance(self._saver, SessionSaver):
             self._load_turns(await _achain(self._saver, self.thread_id))
         elif self._saver is not None:
@@ -333,7 +333,7 @@ class Session:
     def _record(
         self, function: Any, result: Any, *, streamed: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what is stored of a turn: the state, and the metadata with its result."""
+        """Return the stored values of a turn: the state, and the metadata with its result."""
         about = {"turn": _name_of(function), "result": result, "streamed": streamed}
         return as_json("state", self.state), as_json("turn", about)
 

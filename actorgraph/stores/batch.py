@@ -1,7 +1,7 @@
 """Batches of operations, the same for every store, over the `ItemTable` of each.
 
 Order   reads first, then the puts, of each key the last one. So reads see the state before the
-        batch, whatever the order in it (LangGraph's rule, and that of its databases).
+        batch, regardless of the order in it (LangGraph's rule, and that of its databases).
 Atomic  `prepare` refuses invalid operations before anything is done; the store carries out a batch
         in one transaction.
 """

@@ -1,4 +1,4 @@
-"""Which items a filter matches and which namespaces a listing shows, the same for every store.
+"""Filters of items and listings of namespaces, the same for every store.
 
 Filters     compare as JSON does: a bool is not a number, 1 equals 1.0, and only numbers and texts
             have an order, each their own. A missing field counts as None. A filter is never made

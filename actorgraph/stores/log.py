@@ -1,4 +1,4 @@
-"""Warnings through structlog, for problems that no caller can be told about."""
+"""Warnings through structlog, for problems that can't be raised to a caller."""
 
 import sys
 from typing import Any

@@ -213,7 +213,7 @@ def _end_superstep(
     state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
 ) -> list[Effect]:
     """Fold the results, plan the next superstep, and save the checkpoint between them."""
-    # In path order, whatever order the tasks ended in: a concurrent run stays repeatable.
+    # In path order, not in order of completion: a concurrent run stays repeatable.
     ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
@@ -315,7 +315,7 @@ def next_superstep(
 
 
 def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
-    """End the run: stop what runs, save what is left, finish when it is durable.
+    """End the run: stop its tasks, save the rest, finish when it is durable.
 
     Args:
         saved: the last save has the final status already, or nothing is to be saved.

@@ -19,7 +19,7 @@ from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
 _FEW = 16
-"""Up to so many clearing channels are tried one by one; more are filtered by what is set."""
+"""Up to so many clearing channels are tried one by one; more are filtered by the set ones."""
 
 
 class TaskWrites(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +47,7 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     Args:
         state: its values, versions, seen and dirty change, all of them or, when a channel
             refuses, none; nothing else does.
-        ran: the tasks in task-path order, whatever order they finished in. That rule is what
+        ran: the tasks in task-path order, not in order of completion. That rule is what
             makes a concurrent run repeatable. A superstep without any trigger (an input, an
             update from outside) ages no ephemeral cell.
     Returns: the channels that changed and are available: those that may trigger nodes.

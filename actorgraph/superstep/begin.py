@@ -86,7 +86,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
     first = first_writes(state, given)
-    # A new input discards what was due: those tasks count as run, without writes.
+    # A new input discards the pending tasks: they count as run, without writes.
     discarded = [TaskWrites(t.name, t.triggers, ()) for t in due_tasks(state, None)]
     changed = apply(state, [*discarded, TaskWrites(INPUT, (), first)])
     tasks = new_superstep(state, "input", changed)

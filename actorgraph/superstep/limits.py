@@ -1,6 +1,6 @@
 """Reasons to stop a run although it has work: drain, step timeout, recursion, breakpoints.
 
-What was done is stored. A resume goes on from there with its limits anew.
+Finished work is stored. A resume continues from there with fresh limits.
 """
 
 from collections.abc import Iterable, Sequence

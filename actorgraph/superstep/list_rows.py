@@ -48,7 +48,7 @@ class ListRow(msgspec.Struct):
 
 
 class RowPlacement(msgspec.Struct, frozen=True):
-    """Where new items go.
+    """The row for new items.
 
     Attributes:
         start: position in the list of the row's first item.

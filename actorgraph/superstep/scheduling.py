@@ -291,4 +291,4 @@ def next_misfit(known: MisfitRun | None, reason: str, now: float, pause_s: float
 
 
 LONGEST_PAUSE = 6
-"""How often the pause is doubled at most."""
+"""Maximum number of doublings of the pause."""

@@ -6,17 +6,17 @@ reserved names are operations of their own:
 
 | `as_node`     | what it does                                                                   |
 |---------------|--------------------------------------------------------------------------------|
-| a node        | its edges alone decide what is due; every other pending task is dropped        |
-| none          | the last updater, if one node wrote the base; else what is due stays due       |
+| a node        | its edges alone decide the next tasks; every other pending task is dropped     |
+| none          | the last updater, if one node wrote the base; else pending tasks stay due      |
 | `"__end__"`   | with None: finished tasks are folded in, all others dropped                    |
-| `"__input__"` | an input on top: what is due stays due                                         |
+| `"__input__"` | an input on top: pending tasks stay due                                        |
 | `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
 
 Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
-wrote last, if exactly one did; else there is none, and what is due stays due.
+wrote last, if exactly one did; else there is none, and pending tasks stay due.
 
 fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
-depends on nothing of its origin; it has no parent and no pending writes: what was due is due again,
+depends on nothing of its origin; it has no parent and no pending writes: due tasks are due again,
 under new ids.
 
 Sources: docs/decisions/0009-update-state-as-node.md; update phase: Malewicz et al., "Pregel",
@@ -61,7 +61,7 @@ class NodeUpdate(msgspec.Struct, frozen=True):
     """One update of a superstep, checked.
 
     Attributes:
-        node: its author; None keeps what is due.
+        node: its author; None keeps the pending tasks.
         values: as given.
         task: the id under which its writes are kept beside the base; None: one is chosen.
         inferred: whether no `as_node` was given.
@@ -102,14 +102,14 @@ def checked_updates(
         if node is None and strict:
             raise InvalidUpdateError(
                 "Ambiguous update, specify as_node: not exactly one node wrote the checkpoint",
-                do="pass as_node=, or leave strict= out to keep what is due",
+                do="pass as_node=, or leave strict= out to keep the pending tasks",
             )
         found.append(NodeUpdate(node, update.values, task, update.as_node is None))
     return found
 
 
 def clears(update: StateUpdate) -> bool:
-    """Whether an update only drops what is due."""
+    """Whether an update only drops the pending tasks."""
     return update.as_node == END and update.values is None
 
 
@@ -125,7 +125,7 @@ def _task_id(text: str) -> TaskId:
 
 
 def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodePlan | None:
-    """Find the author of an update; None to keep what is due."""
+    """Find the author of an update; None to keep the pending tasks."""
     plan = state.plan
     if as_node is not None:
         if as_node not in plan.nodes:

@@ -105,7 +105,7 @@ def _refusal(saver: CheckpointSaver, state: Any, metadata: Any) -> str:
 
 @_add
 def deleting_removes_the_whole_thread(saver: CheckpointSaver) -> None:
-    """`delete` removes the thread's checkpoints and no others; repeating it is no error."""
+    """`delete` removes the thread's checkpoints and no others; repeating it raises nothing."""
     saver.put("t", {"n": 1})
     saver.put("t", {"n": 2})
     other = saver.put("u", {})

@@ -90,7 +90,7 @@ async def a_put_replaces_the_whole_value(store: BaseStore) -> None:
 
 @_in("contract")
 async def deleted_items_are_gone(store: BaseStore) -> None:
-    """`delete` removes one key; repeating it is no error."""
+    """`delete` removes one key; repeating it raises nothing."""
     await _fill(store)
     await store.adelete(("users", "ada"), "k0")
     store.delete(("users", "ada"), "k0")

@@ -103,7 +103,7 @@ OVERWRITE_KEY: Final = "__overwrite__"
 class Overwrite:
     """Makes `value` the channel's value, without its reducer.
 
-    The other writes of the same superstep to that channel are dropped, whatever their order;
+    The other writes of the same superstep to that channel are dropped, in any order;
     two Overwrites in one superstep are refused. `{"__overwrite__": value}` means the same, for
     updates in JSON, and so does the dict that JSON makes of an Overwrite's fields.
     """

@@ -56,7 +56,7 @@ def _http_answer(error: Exception) -> tuple[Any] | None:
 
 
 class RetryPolicy(NamedTuple):
-    """When to call a node again after it has raised, and how long to wait before that.
+    """Rules for calling a node again after it has raised, and how long to wait before that.
 
     The wait before attempt n + 1 is `initial_interval * backoff_factor ** (n - 1)`, at most
     `max_interval`, plus up to one second with `jitter`. All in seconds.
@@ -81,7 +81,7 @@ class RetryPolicy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimeoutPolicy:
-    """How long one attempt of an async node may take. A number or a timedelta means `run_timeout`.
+    """Time limits of one attempt of an async node. A number or a timedelta means `run_timeout`.
 
     Attributes:
         run_timeout: seconds, or a timedelta, from the start of the attempt to its end.
@@ -154,7 +154,7 @@ class CachePolicy(Generic[KeyFuncT]):
 
 
 class Durability(StrEnum):
-    """When a superstep must be durable.
+    """The time by which a superstep must be durable.
 
     SYNC: before the next superstep starts. ASYNC: before the run returns. EXIT: once, when
     the run leaves.

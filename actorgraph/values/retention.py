@@ -103,10 +103,10 @@ class KeepLast(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expire(msgspec.Struct, frozen=True, gc=False):
-    """Remove what is older than a time, but for each namespace's newest `count` checkpoints.
+    """Remove rows older than a time, but for each namespace's newest `count` checkpoints.
 
     Attributes:
-        before: microseconds since 1970-01-01 UTC; what was made then or later stays.
+        before: microseconds since 1970-01-01 UTC; rows made then or later stay.
         count: 0 keeps nothing of a thread all of whose checkpoints are older; else it counts as 1.
     """
 

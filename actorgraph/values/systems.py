@@ -26,7 +26,7 @@ NO_OWNER = b""
 """The owner of a run that was given back: no system has this id, so its lease is never valid."""
 
 IfBusy = Literal["reject", "enqueue", "interrupt", "rollback"]
-"""What to do with a new run of a thread that has another one: see `ActorSystem.start`."""
+"""Handling of a new run on a thread that has another one: see `ActorSystem.start`."""
 
 
 class RunRow(msgspec.Struct, frozen=True):

@@ -35,9 +35,9 @@ class Access(Struct, frozen=True):
     """The application's access rules.
 
     Attributes:
-        authorize: None allows everything to everybody.
+        authorize: None allows every action to every client.
         authenticate: None takes `request.user`, if a middleware has set one.
-        assistants: None shows every graph to everybody.
+        assistants: None shows every graph to every client.
     """
 
     authorize: Authorize | None = None
@@ -104,7 +104,7 @@ class ThreadLike(Protocol):
 
     @property
     def thread_id(self) -> str:
-        """The thread's id."""
+        """The id, as in the path."""
         ...
 
     @property

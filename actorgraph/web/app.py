@@ -47,8 +47,8 @@ class GraphRoutes:
         authenticate: `request` -> the principal, or None for an unauthenticated request (401); may
             be async. Default: `request.user`, if a middleware sets one.
         assistants: `(principal, graph)` -> whether the principal may see and run a registered
-            graph; may be async. Any other graph is answered with 404. Default: all graphs are
-            visible to everybody.
+            graph; may be async. Any other graph is answered with 404. Default: every
+            graph is visible to every client.
         limits: bounds of request bodies, rates and open streams.
         store: where threads are registered; default: the system's store, else one in memory.
     """

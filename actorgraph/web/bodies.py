@@ -39,7 +39,7 @@ class SendBody(Struct):
 
 
 class CommandBody(Struct):
-    """How to continue a paused run: resume values, a state update, and nodes to go to."""
+    """Continue a paused run: resume values, a state update, and nodes to go to."""
 
     resume: Any = UNSET
     update: Json | list[tuple[str, Any]] | None = None

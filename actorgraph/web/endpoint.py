@@ -43,7 +43,7 @@ def with_slashes(scope: Scope) -> Scope:
     """Return the scope with a path in which only separators are slashes.
 
     `/threads/a%2Fb` names the thread "a/b", but servers decode the path before it is routed. In
-    `raw_path` such a slash can still be told from a separator: here it becomes a character that no
+    `raw_path` such a slash still differs from a separator: here it becomes a character that no
     id has, until the route is found.
     """
     raw: bytes = scope.get("raw_path") or b""
@@ -64,7 +64,7 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
         Unprocessable: it is not valid JSON, nested too deeply, or doesn't fit the type.
     """
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Unsupported("Compressed bodies are not supported")
+        raise Unsupported("Compressed bodies are not supported; remove Content-Encoding")
     try:
         with anyio.fail_after(limits.body_s):
             raw = await _bytes(request, limits.body_bytes)
@@ -119,7 +119,7 @@ class ApiCall(Struct):
 
     Attributes:
         path: parameters of the path.
-        principal: who sent it; None if unknown.
+        principal: the sender; None if unknown.
         graphs: name -> graph, of those that the principal may see.
         body: decoded into the endpoint's type; None where it has none.
         query: decoded into the endpoint's type; None where it has none.
@@ -154,7 +154,7 @@ class Endpoint(Struct, frozen=True):
     """A route. It can't be declared without an action, so none can skip authorization.
 
     Attributes:
-        action: passed to `authorize`; None for what everybody may read.
+        action: passed to `authorize`; None for a route that needs no permission.
         handle: returns a `Response`, None (204), or a value to encode as JSON.
         answer: type of the response body, for the OpenAPI document.
         body: type that the request's body is decoded into; None for no body.

@@ -1,6 +1,6 @@
 """Routes for the server itself: liveness, readiness, version and metrics.
 
-Everybody may read them, except the metrics, which need the action `metrics.read`.
+They need no permission, except the metrics, which need the action `metrics.read`.
 """
 
 from typing import Any

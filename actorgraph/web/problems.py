@@ -167,9 +167,9 @@ _OF_THE_STORAGE = {
     "StorageError": _FAILED,
     "DamagedRowError": "a stored row is damaged; see the server's log for its place",
     "StorageBusyError": "the storage is busy; retry in a moment",
-    "StorageFullError": "the storage has no space left",
+    "StorageFullError": "the storage has no space left; retry when space was freed",
     "SaverBrokenError": _FAILED,
-    "SaverClosedError": "the storage is closed",
+    "SaverClosedError": "the storage is closed; retry when the server has restarted",
 }
 
 

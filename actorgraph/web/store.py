@@ -42,7 +42,7 @@ async def get(call: ApiCall) -> answers.Item:
 
 
 async def delete(call: ApiCall) -> None:
-    """Delete an item; a missing one is no error."""
+    """Delete an item, if it exists."""
     body: bodies.ItemDelete = call.body
     await call.server.store.adelete(_namespace(body.namespace or []), body.key)
 

@@ -36,7 +36,7 @@ def graph_modes(modes: Sequence[str]) -> list[str]:
 class EventTranslator:
     """Translates the chunks of a run for one client.
 
-    The values after a gap are sent whatever the modes are.
+    The values after a gap are sent in every mode.
 
     Args:
         modes: the client's; None for all, with messages in chunks.

@@ -128,7 +128,7 @@ class EventStream(Response):
         run: as returned by `system.start()`.
         request: the one to respond to; its `Last-Event-ID` header is read.
         on_disconnect: "continue" (default) lets the run go on when the client disconnects;
-            "cancel" cancels it, after storing what it did.
+            "cancel" cancels it, after storing its finished work.
         stream_mode: modes to send; default: all that the run streams.
         subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
         buffer: events by which the client may be behind.
@@ -260,7 +260,7 @@ def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
 
 
 def offset_of(text: str | None) -> int:
-    """Parse the offset of a client's last event; 0 for a new client, or if it is no number."""
+    """Parse the offset of a client's last event; 0 for a new client, or if it isn't a number."""
     known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
     return int(text) if known and text is not None else 0
 

@@ -69,7 +69,7 @@ class Registry:
 
     Args:
         store: keeps them; with `aget`, `aput`, `adelete`, `asearch`.
-        found: finds an unregistered thread by what is stored of it; None if nothing is.
+        found: finds an unregistered thread by its stored state; None if it has none.
         begun: for a store in memory: returns the ids of threads that have stored runs. They are
             registered when threads are searched for the first time.
     """
@@ -86,7 +86,7 @@ class Registry:
         self._turn = anyio.Lock()
 
     async def get(self, thread_id: str) -> StoredThread | None:
-        """Return the thread, registered or found by what is stored of it; or None."""
+        """Return the thread, registered or found by its stored state; or None."""
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
@@ -176,7 +176,7 @@ class Registry:
             self._begun = None  # at the end: if this call is cancelled, the next one continues
 
     async def _readable(self, thread_id: str) -> StoredThread | None:
-        """Find a thread by what is stored of it; None where that can't be read.
+        """Find a thread by its stored state; None where that can't be read.
 
         A search over many threads must not fail for one damaged thread, and the searching principal
         may not be allowed to know of it.

@@ -131,7 +131,7 @@ class TestBulk:
     @pytest.mark.promise("C25")
     async def test_what_is_no_update_is_refused(self, saver):
         """
-        A thing that is no update is named in the error.
+        An object that isn't an update is named in the error.
         """
         with pytest.raises(ValueError, match="Expected an update, got 3"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [[3]])

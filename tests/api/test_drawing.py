@@ -65,7 +65,7 @@ class TestXray:
 class TestPictures:
     def test_a_png_needs_no_network_and_no_system_package(self, tmp_path):
         """
-        Both methods draw a PNG on this machine, and write it where they are told.
+        Both methods draw a PNG on this machine, and write it to the given path.
 
         LangGraph: F-L2.
         """

@@ -143,7 +143,7 @@ class TestEntrypoint:
 
     async def test_as_a_node_of_a_graph(self, saver):
         """
-        An entrypoint is a node: its question is told once, and its steps are not repeated.
+        An entrypoint is a node: its question is streamed once, and its steps are not repeated.
         LangGraph: F-J6, F-F8.
         """
         ran: list[str] = []

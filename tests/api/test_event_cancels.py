@@ -13,7 +13,7 @@ from tests.support.graphs import ab
 
 
 class Slow(StreamTransformer):
-    """Stands at a gate in the middle of the first update."""
+    """Waits at a gate in the middle of the first update."""
 
     required_stream_modes = ("updates",)
 

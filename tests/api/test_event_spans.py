@@ -147,7 +147,7 @@ class TestSpans:
 
     async def test_an_error_ends_the_events(self):
         """
-        What a node raises comes after what was told; nothing ends that has failed.
+        The error of a node comes after its events; a failed call has no end event.
         """
 
         async def bad(state):

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.every_saver
 
 
 class Memory(TypedDict, total=False):
-    """What the graph inside remembers."""
+    """State of the subgraph."""
 
     seen: Annotated[list[str], add]
 
 
 def remembering(saver: Any, *, asks: bool = False) -> Any:
-    """A graph that tells how often the graph inside was called; that one may ask first."""
+    """A graph that counts the calls of its subgraph, which may ask first."""
 
     async def note(_: Memory) -> Any:
         return {"seen": [interrupt("what?") if asks else "call"]}

@@ -1,4 +1,4 @@
-"""What a program pays for at its start: what it uses."""
+"""Cost of a program's start: the imports that it uses."""
 
 import subprocess
 import sys

@@ -308,7 +308,7 @@ class TestTheLoopEnds:
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     def test_a_stream_does_not_end_silently_with_its_loop(self, backend):
         """
-        Who reads on in another loop gets what was buffered, then an error that says why.
+        A reader that continues in another loop gets what was buffered, then an error that says why.
         """
 
         async def begin(graph) -> Any:

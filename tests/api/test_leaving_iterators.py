@@ -36,7 +36,7 @@ BLOCKING = {
 
 def test_every_iterator_of_the_public_api_is_left_here():
     """
-    What hands out an iterator has a scene, or is the same as another one: a new method needs one.
+    Each method that returns an iterator has a scene, or equals another one.
     """
     left = {name for scene in SCENES for name in scene.covers} | set(BLOCKING) | set(SAME)
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: where it comes from, whose it is, what led to it."""
+"""Metadata of a checkpoint: its source, its writer, and its cause."""
 
 import pytest
 

@@ -55,7 +55,7 @@ class TestReplay:
 
     async def test_the_next_turn_goes_on_from_the_branch(self, saver):
         """
-        After a replay a stateful child stands where the replay has brought it. LangGraph: F-G19.
+        After a replay a stateful child is at the point that the replay reached. LangGraph: F-G19.
         """
         graph, old = await three_turns([], saver)
         await graph.ainvoke(None, old[1].config)

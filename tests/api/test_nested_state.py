@@ -1,4 +1,4 @@
-"""What nested graphs keep, and where: their savers, threads and namespaces."""
+"""State of nested graphs: their savers, threads and namespaces."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from tests.support.graphs import ab
 @pytest.mark.promise("S201")
 def test_savers_say_whether_they_are_durable(tmp_path):
     """
-    What ends with the process is labelled so, inside of another saver too.
+    A saver that ends with the process is labelled so, inside of another saver too.
     """
     lasting = [
         SqliteSaver(tmp_path / "runs.db"),

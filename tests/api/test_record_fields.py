@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself, on every saver."""
+"""Fields of a checkpoint's record, on every saver."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise

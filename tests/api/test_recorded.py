@@ -1,4 +1,4 @@
-"""`replay="recorded"`: what happened after a checkpoint is told again, and nothing runs."""
+"""`replay="recorded"`: the steps after a checkpoint are streamed again, and nothing runs."""
 
 import pytest
 
@@ -62,7 +62,7 @@ class TestRecorded:
     @pytest.mark.every_saver
     async def test_the_original_branch_is_told(self, saver):
         """
-        Where a checkpoint has several children the first one's run is told.
+        Where a checkpoint has several children the first one's run is streamed.
         """
         rounds = iter("123456")
 

@@ -1,4 +1,4 @@
-"""Graphs that have changed since their threads were stored: additions load, losses are told."""
+"""Graphs that have changed since their threads were stored: additions load, losses are errors."""
 
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
@@ -365,7 +365,7 @@ class TestTypes:
     )
     def test_what_a_type_has_lost_is_an_error(self, value, fewer, text):
         """
-        An enum's member or a field that is gone is told, never left out or made up.
+        An enum's member or a field that is gone is an error, never left out or made up.
         """
         payload = Codec([type(value)]).encode(value)
         with pytest.raises(SerializationError, match=text):

@@ -19,7 +19,8 @@ class TestSimpleSaver:
     @pytest.mark.every_saver
     async def test_put_get_list(self, saver, monkeypatch):
         """
-        What was put comes back by its id, and the newest without one; a listing has no values.
+        A stored checkpoint is loaded by its id, and the newest without one; a listing has no
+        values.
         """
         simple = SimpleSaver(saver)
 

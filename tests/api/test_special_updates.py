@@ -41,7 +41,7 @@ class TestTheEnd:
 
     async def test_finished_tasks_are_folded_in_first(self, saver):
         """
-        What a sibling of the dropped task has done stays, and its successors are due.
+        The results of a sibling of the dropped task stay, and its successors are due.
         LangGraph: F-G14, L76.
         """
         graph = beside(saver)
@@ -56,7 +56,7 @@ class TestTheEnd:
     @pytest.mark.every_saver
     async def test_with_values_it_is_no_node(self, saver):
         """
-        Nobody can write as the end. LangGraph: F-G14.
+        No update can be written as the end. LangGraph: F-G14.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -188,7 +188,7 @@ class TestWhoseItIs:
     @pytest.mark.every_saver
     async def test_a_task_id_must_be_one(self, saver):
         """
-        What can't be the id of a task is refused.
+        A value that can't be the id of a task is refused.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

@@ -15,7 +15,7 @@ async def chunks(graph, given, config=None, **options) -> list:
 @pytest.mark.every_saver
 class TestModes:
     """
-    Each mode that can be asked for tells what it should.
+    Each mode that can be asked for yields its chunks.
     """
 
     @pytest.mark.promise("S187")
@@ -40,7 +40,7 @@ class TestModes:
 
     async def test_custom_comes_from_async_and_sync_nodes(self):
         """
-        What nodes give to the stream writer, in order.
+        The values that nodes give to the stream writer, in order.
         """
 
         async def one(state):
@@ -57,7 +57,7 @@ class TestModes:
 
     async def test_a_writer_nobody_reads_does_nothing(self):
         """
-        A node may write custom chunks whether or not somebody reads them.
+        A node may write custom chunks whether or not they have a reader.
         """
 
         def node(state):

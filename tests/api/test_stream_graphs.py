@@ -1,4 +1,4 @@
-"""What readers see of graphs that run in nodes: their namespaces, and who reads them."""
+"""Streams of graphs that run in nodes: their namespaces and readers."""
 
 import anyio
 import pytest
@@ -21,7 +21,7 @@ class Piece:
 
 
 async def leaf(state):
-    """A node that tells in every live mode."""
+    """A node that writes in every live mode."""
     get_stream_writer()("from below")
     get_message_writer()(Piece("said below", "m1"))
     return {"foo": "leaf"}
@@ -134,7 +134,7 @@ class TestAChildWithAReader:
     @pytest.mark.parametrize("mode", ["updates", "custom", "messages"])
     async def test_it_reads_its_own_graph(self, mode):
         """
-        A node that streams a graph gets that graph's chunks, though nobody above reads them.
+        A node that streams a graph gets that graph's chunks, though the parent has no reader.
         LangGraph: F-D19.
         """
         node, got = asks(stream_mode=mode)
@@ -159,7 +159,7 @@ class TestAChildWithAReader:
 
     async def test_a_slow_reader_above_paces_it(self):
         """
-        Whoever of the two readers is behind holds the graph up; none of them misses a chunk.
+        The slower of the two readers slows the graph down; none of them misses a chunk.
         """
 
         async def count(state):
@@ -183,7 +183,7 @@ class TestAChildWithAReader:
 
     async def test_a_graph_on_another_thread_stays_apart(self):
         """
-        A child with a thread of its own is a run of its own: its reader reads it, and nobody
+        A child with a thread of its own is a run of its own: its chunks go to its reader, not
         above. LangGraph: F-D19.
         """
         graph, got = child(checkpointer=InMemorySaver()), []

@@ -16,7 +16,7 @@ class TestResult:
     @pytest.mark.every_saver
     async def test_a_graph_is_a_node(self, saver):
         """
-        What a graph returns is an update of the graph that has it as a node.
+        The result of a graph is an update of the graph that has it as a node.
         LangGraph: F-A19.
         """
         graph = parent([], child([]), saver)
@@ -27,7 +27,7 @@ class TestResult:
 
     async def test_what_it_has_for_itself_is_dropped_without_words(self):
         """
-        Keys that a graph which is a node has for itself are no mistake of the graph above.
+        Keys that belong to a subgraph alone cause no warning about the parent graph.
         """
 
         class Own(TypedDict, total=False):
@@ -207,7 +207,7 @@ class TestQuestions:
 class TestFailure:
     async def test_going_on_after_a_failure_keeps_what_the_child_did(self, saver):
         """
-        A child that failed goes on where it stood: its finished nodes don't run again.
+        A child that failed goes on where it failed: its finished nodes don't run again.
         """
         seen: list[str] = []
         broken = [True]

@@ -28,7 +28,7 @@ def test_fresh_ids():
 @pytest.mark.promise("S193", "S194")
 def test_different_parts_make_different_ids():
     """
-    Whatever the user, the session and the version are, no two of them share an id.
+    No two different combinations of user, session and version share an id.
     """
     given_ = list(product(PARTS, PARTS, [None, 0, 2, 10]))
     made = {thread_id_for(user=u, session=s, version=v) for u, s, v in given_}

@@ -55,7 +55,7 @@ class TestKeysOfAnInput:
     @pytest.mark.promise("C29")
     async def test_an_unknown_key_is_warned_of(self, conditional):
         """
-        A key that is no channel is left out, and a warning names it and the nearest one.
+        A key without a channel is left out, and a warning names it and the nearest one.
         """
         with pytest.warns(UnknownChannelWarning, match="input has 'baar'.*did you mean 'bar'"):
             result = await graph(conditional=conditional).ainvoke({"baar": 1, "bar": ["a"]})
@@ -77,7 +77,8 @@ class TestKeysOfAnInput:
     @pytest.mark.parametrize("strict", [False, True])
     async def test_a_graph_inside_takes_its_part_of_the_state_above(self, conditional, strict):
         """
-        The keys that only the graph above has are no mistake of its input, not even a strict one's.
+        Keys that only the parent graph has cause no warning about the subgraph's input, even in
+        strict mode.
         """
         inside = graph(conditional=conditional, strict=strict)
         above = StateGraph(Wider).add_node("inside", inside).add_edge(START, "inside").compile()
@@ -109,7 +110,7 @@ class TestKeysThatHaveNoValue:
     )
     async def test_other_keys_are_not_explained(self, node, given):
         """
-        A KeyError about anything else is told as it is.
+        A KeyError about anything else is raised as it is.
         """
         with pytest.raises(KeyError) as raised:
             await topics(node).ainvoke(given)

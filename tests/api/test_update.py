@@ -84,7 +84,7 @@ class TestUpdate:
     @pytest.mark.every_saver
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
-        After a parallel step nobody is the last updater: what was due stays due.
+        After a parallel step there is no single last updater: what was due stays due.
         LangGraph: F-G13, L75.
         """
         edges = [(START, "a"), (START, "b"), (["a", "b"], "c")]
@@ -119,7 +119,7 @@ class TestUpdate:
 
     async def test_an_unknown_key_is_refused(self, saver):
         """
-        An update of a key that is no channel is refused, and nothing is written.
+        An update of a key without a channel is refused, and nothing is written.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

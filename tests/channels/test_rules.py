@@ -256,7 +256,7 @@ CELLS: list[tuple[Channel[Any], list[Any]]] = [
 @pytest.mark.parametrize(("channel", "writes"), CELLS)
 def test_a_stored_cell_comes_back(channel, writes):
     """
-    What a channel dumps it can load, and it reads as before; also once the rest of the graph has
+    A channel can load what it dumps, and it reads as before; also once the rest of the graph has
     nothing to do.
     """
     cell = channel.fold("key", channel.initial(), writes)
@@ -273,7 +273,7 @@ def test_a_stored_cell_comes_back(channel, writes):
 @pytest.mark.promise("S051")
 def test_a_last_value_is_stored_as_it_is():
     """
-    What a LastValue stores is the value itself.
+    A LastValue stores the value itself.
     """
     value = {"a": [1]}
 

@@ -229,7 +229,7 @@ OUTDATED = [
 @pytest.mark.parametrize(("call", "said"), OUTDATED)
 def test_an_outdated_argument_is_said(call, said):
     """
-    What LangGraph has deprecated and would be a TypeError here is listed, with what to write.
+    Deprecated uses of LangGraph that would be a TypeError here are listed, with what to write.
     """
     ((line, text),) = remarks(f"from langgraph.graph import StateGraph\n{call}")
 

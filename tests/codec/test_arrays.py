@@ -42,7 +42,7 @@ def same(left, right) -> bool:
 
 
 def content(array):
-    """The bytes of each field, without what stands between them."""
+    """The bytes of each field, without those between them."""
     names = array.dtype.names
     if array.dtype.char in "gG":  # ten bytes of sixteen count
         return repr(array)
@@ -71,7 +71,7 @@ def test_arrays_of_any_dtype_come_back_as_they_were(data):
 @given(st.data())
 def test_scalars_of_any_dtype_come_back_as_they_were(data):
     """
-    Scalars too, with their own type: a float64 is no float.
+    Scalars too, with their own type: a float64 doesn't become a float.
     """
     array = data.draw(arrays.arrays(data.draw(DTYPES), (1,)))
     scalar = array[0]

@@ -1,4 +1,4 @@
-"""What decoding may cost is bounded, and no value that is stored exceeds the bounds."""
+"""The cost of decoding is bounded, and no value that is stored exceeds the bounds."""
 
 import sys
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def test_what_is_stored_can_be_read(form, around, size):
 
 def test_a_refused_value_does_not_count_for_the_next():
     """
-    What a refused value has copied is not held against those that are stored later.
+    The copies of a refused value don't count against those that are stored later.
     """
     deep: Any = b"x" * 3_000_000
     for _ in range(60):

@@ -78,7 +78,7 @@ class TestKeys:
     )
     def test_another_key_is_an_error(self, codec, text):
         """
-        No key, an unknown one and a wrong one are told apart, each with advice.
+        No key, an unknown one and a wrong one are different errors, each with advice.
         """
         payload = Codec(keys={"k1": K1}).encode(SECRET)
 
@@ -147,7 +147,7 @@ class TestKeys:
 
     def test_a_hash_has_equal_bytes_for_equal_values(self):
         """
-        What is hashed is encoded without the key, so that equal inputs find each other.
+        Hashed values are encoded without the key, so that equal inputs find each other.
         """
         assert Codec(keys={"k1": K1}).encode_plainly([SECRET]) == Codec().encode([SECRET])
 
@@ -206,7 +206,7 @@ class TestPlaces:
     @pytest.mark.parametrize("cipher", [AesCipher({"k": K1}), Reversing()])
     def test_a_value_is_read_at_its_place_only(self, cipher):
         """
-        Whatever the cipher, a value that was written for one place is refused at another.
+        With any cipher, a value that was written for one place is refused at another.
         """
         codec = Codec(cipher=cipher)
         here, there = ("value", "t", "", "c", 1), ("value", "t", "", "c", 2)

@@ -20,7 +20,7 @@ def _imports(folder):
 
 
 class Reduced:
-    """What a pickle calls when it is loaded."""
+    """A function that a pickle calls when it is loaded."""
 
     def __reduce__(self):
         return (abs, (-1,))

@@ -73,7 +73,7 @@ def test_the_text(value, text):
 @pytest.mark.parametrize("value", [object(), {"a": [lambda: 0]}, "\ud800", {1: object()}])
 def test_the_same_is_refused(value):
     """
-    What msgpack refuses, JSON refuses in the same words.
+    JSON refuses the values that msgpack refuses, in the same words.
     """
     with pytest.raises(SerializationError) as plain:
         CODEC.encode(value, "state")

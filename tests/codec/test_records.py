@@ -36,7 +36,7 @@ def test_a_record_is_json_that_says_its_version(record):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"v":4,"lists":3}', '{"v":"x"}', '{"graph":"g"}'])
 def test_a_damaged_record_is_refused(text):
     """
-    What is no record is an error with advice.
+    Bytes that aren't a record are an error with advice.
     """
     with pytest.raises(FormatVersionError) as refused:
         decode_record(text)
@@ -71,7 +71,7 @@ def test_a_newer_record_is_refused():
 )
 def test_only_what_json_holds_exactly_is_inline(value, inline):
     """
-    None, booleans and integers that every JSON reader keeps stand in the record itself.
+    None, booleans and integers that every JSON reader keeps are stored in the record itself.
     """
     assert is_inline(value) is inline
 

@@ -40,7 +40,7 @@ def for_langgraph(text: str) -> str:
 
 
 def langgraph_outputs(python: str) -> dict[str, Any]:
-    """What each program returns under LangGraph, by file name without its ending."""
+    """The result of each program under LangGraph, by file name without its ending."""
     with TemporaryDirectory() as folder:
         for program in PROGRAMS:
             text = for_langgraph(program.read_text("utf-8"))

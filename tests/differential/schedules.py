@@ -1,8 +1,8 @@
 """Every schedule of a graph's parallel tasks ends in the same state: the core, driven by hand.
 
 No event loop, no clock, no store: a task that the core starts waits in a list, a die says which
-one ends next, and `advance` is told. In every other schedule questions pause the run; in the rest
-they are answered at once. A thousand schedules of a graph take a fraction of a second.
+one ends next, and `advance` gets its event. In every other schedule questions pause the run; in the
+rest they are answered at once. A thousand schedules of a graph take a fraction of a second.
 """
 
 import random
@@ -111,7 +111,7 @@ def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> RunOutcom
 
 
 def event_of(graph: Graph, state: RunState, task: Task, seen: Any, chance: Chance) -> Event:
-    """What the node of a task does, as the event that its actor would report."""
+    """Run the node of a task; return the event that its actor would report."""
     node, spec = graph.plan.nodes[task.name], graph.spec["nodes"].get(task.name)
     try:
         returned = seen if spec is None else returned_by(graph, task, spec, seen, chance)
@@ -148,7 +148,7 @@ def returned_by(graph: Graph, task: Task, spec: Spec, seen: Any, chance: Chance)
 
 
 def ending(outcome: RunOutcome) -> Any:
-    """What is compared: the values with the questions, or the kind of the error."""
+    """The compared part: the values with the questions, or the kind of the error."""
     match outcome:
         case Succeeded(values):
             return values

@@ -1,4 +1,4 @@
-"""What the documentation shows runs: every Python block, and every example.
+"""The documentation runs: every Python block, and every example.
 
 The ```python blocks of one file are one program, top to bottom: later blocks use earlier names.
 A block marked ```python no-run is only compiled. Programs run in an empty folder, in a process

@@ -194,7 +194,7 @@ class TestInside:
 
     def test_several_ways_keep_start_and_end(self):
         """
-        With two entries or two ends, the subgraph's start and end stand for them.
+        With two entries or two ends, the subgraph's start and end represent them.
         """
         inner = shape(graph("i", "j").add_edge(START, "j"))
         outer = shape(graph("sub"))
@@ -217,7 +217,7 @@ class TestInside:
 class TestPictures:
     def test_a_drawing_in_characters(self):
         """
-        Boxes stand in rows, edges lead down, and one that leads back arrives from below.
+        Boxes are in rows, edges lead down, and one that leads back arrives from below.
 
         LangGraph: F-L2.
         """

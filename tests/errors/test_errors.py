@@ -97,7 +97,7 @@ class TestWhatTheyCarry:
 
     def test_a_node_error_is_data(self):
         """
-        What a handler gets is no exception: node and error.
+        A handler gets an object that isn't an exception: node and error.
         LangGraph: F-C26.
         """
         error = ValueError("boom")

@@ -299,7 +299,7 @@ class TestAudit:
 
     def test_a_reviewer_may_leave_and_come_back(self, whole, tmp_path):
         """
-        With --ask a package waits, through any number of runs, until somebody answers.
+        With --ask a package waits, through any number of runs, until a reviewer answers.
         """
         place = replace(whole, folder=tmp_path)
 

@@ -1,4 +1,4 @@
-"""What keeps things beside savers: cancelled at the k-th suspension, for every k.
+"""Stores, caches and systems beside savers: cancelled at the k-th suspension, for every k.
 
 A case is a call to a store, a cache, a session or a reader of events. However it is cancelled,
 it ends; no task and no thread of it stays; other tasks' calls of the same moment are answered;

@@ -80,7 +80,7 @@ class _Steps(trio.abc.Instrument):
 
 
 class Counted(Coroutine[Any, Any, Any]):
-    """A coroutine around another one, that tells a meter of each suspension."""
+    """A coroutine around another one, that reports each suspension to a meter."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], meter: Meter) -> None:
         self._coroutine = coroutine

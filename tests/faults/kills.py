@@ -17,7 +17,7 @@ POLL_SECONDS = 0.0005
 DELAY_SECONDS_MAX = 0.004
 RUN_SECONDS_MAX = 60.0
 JSON_LINES = "json lines"
-"""Stands for the address of a server where the databases are folders of JSON lines."""
+"""The address of a server, where the databases are folders of JSON lines."""
 
 
 def database_of(folder: Path, url: str) -> str:

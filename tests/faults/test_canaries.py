@@ -1,4 +1,4 @@
-"""What must not be stored, given in every form, searched in every store after every kind of run."""
+"""Values that must not be stored, in every form, searched in every store after each run."""
 
 from uuid import uuid4
 

@@ -59,7 +59,7 @@ def told(request, what, figures, kind):
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 async def test_changed_columns(store, tables, request):  # noqa: F811 - the fixture
     """
-    Of a thousand changed columns each is told with its thread by whatever reads it, or changes
+    Of a thousand changed columns each is reported with its thread by its readers, or changes
     nothing that is read; what is asked of other threads is answered.
     """
     chance, seen = random.Random(SEED), Counter[str]()
@@ -164,7 +164,7 @@ async def test_planted_rows(store, tables, request):  # noqa: F811 - the fixture
 
 async def test_cut_files_of_lines(tmp_path, request):
     """
-    Cut to each length, a file of lines that was acknowledged is told as cut; the folder's other
+    Cut to each length, a file of lines that was acknowledged is reported as cut; the folder's other
     thread is read all the same.
     """
     folder = tmp_path / "threads"

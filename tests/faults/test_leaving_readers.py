@@ -15,7 +15,7 @@ TIMES = {"by_cancelling": 20, "by_garbage": 50}
 FREE = 20
 """Objects of one class that caches may keep."""
 STORED = "actorgraph.savers."
-"""What a saver in memory has of a thread stays, of course."""
+"""The thread's data in a saver in memory stays, of course."""
 # A projection of a run has one reader.
 REPEATED = [scene for scene in SCENES if scene.repeats]
 

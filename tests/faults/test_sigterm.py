@@ -1,4 +1,4 @@
-"""SIGTERM under load, fifty times: what servers tell their clients, and what they leave behind."""
+"""SIGTERM under load, fifty times: what servers send their clients, and what they leave behind."""
 
 import signal
 from collections import Counter
@@ -66,7 +66,7 @@ async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, req
 async def test_a_node_that_does_not_return_holds_up_no_exit(server, graph, tmp_path, request):
     """
     A node that waits for ever, or holds a thread, is left when the time is over: its reader is
-    told, and the process ends.
+    notified, and the process ends.
     """
     path = tmp_path / "runs.db"
     stopped = stopped_under_load(server, path, 2, graph=graph, drain_s=2)

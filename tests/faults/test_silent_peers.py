@@ -29,7 +29,7 @@ LIMITS = {"busy_timeout_s": 0.5, "answer_timeout_s": 1.0, "reconnect_timeout_s":
 
 
 async def in_phase(proxy, phase, operation) -> tuple[str, float]:
-    """What becomes of an operation that falls into silence at a phase."""
+    """The outcome of an operation whose peer falls silent at a phase."""
     if PHASES[phase] is None:
         proxy.reset()
         proxy.stall()

@@ -1,4 +1,4 @@
-"""What a chat of 400 turns takes on the disk, in every kind of store."""
+"""The size of a chat of 400 turns on the disk, in every kind of store."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,7 @@
-"""Two processes with ActorSystems on one database: one is killed, or stands still past its lease.
+"""Two processes with ActorSystems on one database: one is killed, or is stopped past its lease.
 
-`tests.support.system_worker` is the program. What it had written to its standard output when it
-died is what was acknowledged: an update is written after it was delivered.
+`tests.support.system_worker` is the program. Its standard output up to its death is the
+acknowledged part: an update is written after it was delivered.
 """
 
 import random
@@ -50,7 +50,7 @@ def database_of(kind: str, request: pytest.FixtureRequest, folder: Any, number: 
 
 
 def said_by(capfd: pytest.CaptureFixture[str]) -> list[list[str]]:
-    """What the runs of this process have said."""
+    """The output of the runs of this process."""
     return [line.split() for line in capfd.readouterr().out.splitlines()]
 
 
@@ -114,8 +114,8 @@ async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
-    A process that stood still while another one took its runs over ends none of them and changes
-    nothing that is stored, at whatever moment it stood.
+    A process that was stopped while another one took its runs over ends none of them and changes
+    nothing that is stored, at whatever moment it was stopped.
     """
     chance = random.Random(f"stop {kind} {anyio_backend}")
     seen: Counter[str] = Counter()
@@ -182,7 +182,7 @@ async def test_what_comes_to_a_thread_of_another_process_is_run_or_refused(
 
 
 async def stored_values(database: str) -> list[Any]:
-    """What the threads have."""
+    """The stored values of the threads."""
     async with system_over(database, 0.0, 15.0, 1000) as system:
         graph = system.graphs["g"]
         return [(await graph.aget_state(at(f"t{n}"))).values for n in range(RUNS)]

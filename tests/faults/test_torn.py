@@ -50,7 +50,7 @@ async def test_a_log_that_ends_anywhere_leaves_a_prefix(tmp_path, request, anyio
 @pytest.mark.promise("T5", "B1", "B2")
 async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
     """
-    What a stopped process has on disk at any instant is whole; nothing that was acknowledged is
+    The files of a stopped process are whole at any instant; nothing that was acknowledged is
     lost, and each thread ends right.
     """
     chance = random.Random(anyio_backend)

@@ -21,7 +21,7 @@ def with_child(child: Any, **options: Any) -> Any:
 
 
 class Coarse:
-    """A clock that stands still for many ids, and goes back now and then."""
+    """A clock that repeats its time for many ids, and goes back now and then."""
 
     def __init__(self, ahead: int = 0) -> None:
         self.calls = itertools.count(1)

@@ -88,5 +88,5 @@ def fill(saver: Any, *, durability: Any = None) -> Any:
 
 
 def shown(snapshots: list[Any]) -> list[Any]:
-    """What two libraries' histories of a thread have in common."""
+    """The common part of two libraries' histories of a thread."""
     return [(s.values, s.next, s.metadata["step"], s.metadata["source"]) for s in snapshots]

@@ -100,7 +100,7 @@ class TestMoving:
 
     async def test_a_second_call_moves_nothing(self, filled, target):
         """
-        What is there already is left alone, and what is missing is added.
+        Checkpoints that are there already are left alone, and missing ones are added.
         """
         await amigrate(filled.path, target, threads=["inside"])
         again = await amigrate(filled.path, target)
@@ -141,7 +141,7 @@ class TestMoving:
 
     async def test_a_dry_run_stores_nothing(self, filled, target):
         """
-        It reports what would move; progress tells of each thread, and a limit holds.
+        It reports what would move; progress is called for each thread, and a limit holds.
         """
         seen = []
 

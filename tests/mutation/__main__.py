@@ -38,7 +38,7 @@ COPIED = (
 )
 NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
 CLASS = "ǁ"
-"""What mutmut puts around the name of a method's class."""
+"""The characters that mutmut puts around the name of a method's class."""
 
 SETTINGS = """
 [tool.mutmut]

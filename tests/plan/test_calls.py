@@ -1,4 +1,4 @@
-"""What is told about a user's callable without calling it."""
+"""Facts about a user's callable, found without calling it."""
 
 from functools import partial
 from typing import Any, Literal, Optional, TypedDict, Union

@@ -89,7 +89,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
 @pytest.mark.parametrize(("call", "text", "advice"), BAD_CALLS)
 def test_a_call_that_can_be_seen_wrong_is_refused_at_once(call, text, advice):
     """
-    A bad call is refused where it stands, and the error says what to do. LangGraph: F-A3.
+    A bad call is refused at that call, and the error says what to do. LangGraph: F-A3.
     """
     with pytest.raises(GraphBuildError) as refused:
         call()

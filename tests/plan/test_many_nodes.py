@@ -1,4 +1,4 @@
-"""What a graph of many nodes costs: in proportion to its nodes, and nothing at each superstep.
+"""The cost of a graph of many nodes: in proportion to its nodes, and nothing at each superstep.
 
 Counted in bytecode instructions at n and at 4n nodes, so that no other program's load matters.
 """

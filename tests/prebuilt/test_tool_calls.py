@@ -32,7 +32,7 @@ def changed(request, number):
 class TestWrappers:
     async def test_a_call_can_be_changed_repeated_and_answered(self):
         """
-        A wrapper stands in the place of each call: it may run it with other arguments, several
+        A wrapper takes the place of each call: it may run it with other arguments, several
         times, or not at all.
 
         LangGraph: F-M1.
@@ -87,7 +87,7 @@ class TestWrappers:
     @pytest.mark.parametrize("handling", [True, False])
     async def test_a_wrappers_failure_is_handled_like_a_tools(self, handling):
         """
-        What a wrapper raises becomes an answer where the setting says so.
+        The error of a wrapper becomes an answer where the setting says so.
 
         LangGraph: F-M1.
         """
@@ -225,7 +225,7 @@ class TestStream:
 
     async def test_a_failure_is_an_event(self):
         """
-        Readers learn of a tool's failure even where the model is told of it too.
+        Readers learn of a tool's failure even where it is reported to the model too.
 
         LangGraph: F-D8.
         """
@@ -300,7 +300,7 @@ class Foreign:
 
 async def test_tool_objects_are_called_with_the_whole_call():
     """
-    Whatever has a name and `ainvoke` is a tool, and makes its message itself.
+    An object with a name and `ainvoke` is a tool, and makes its message itself.
 
     LangGraph: F-M1.
     """

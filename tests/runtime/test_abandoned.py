@@ -1,4 +1,4 @@
-"""What a node does that goes on in its thread, or in a task of its own, when its run has left."""
+"""Work of a node that goes on in its thread, or in a task of its own, when its run has left."""
 
 import threading
 from collections.abc import Callable

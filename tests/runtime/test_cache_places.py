@@ -1,4 +1,4 @@
-"""Whose cache a node uses, how results are forgotten, and what happens when a cache fails."""
+"""The cache that a node uses, how results are forgotten, and what happens when a cache fails."""
 
 from typing import Any
 
@@ -154,7 +154,7 @@ class TestTrouble:
 
     async def test_a_result_for_a_graph_that_has_changed(self, cache):
         """
-        Writes to a channel that the graph has no more are no hit.
+        A result with writes to a channel that the graph no longer has isn't used.
         """
         policy = CachePolicy(name="shared")
 

@@ -136,7 +136,7 @@ class TestHits:
 class TestKeys:
     async def test_two_closures_share_nothing(self, cache):
         """
-        Functions made by one factory are told apart by what they hold.
+        Functions made by one factory differ by what they hold.
         LangGraph: F-K1, L103.
         """
 
@@ -251,7 +251,7 @@ class TestWhatIsKept:
 
     async def test_a_commands_route_is_the_nodes_own(self, cache):
         """
-        What the node itself decided is part of its result.
+        The node's own route is part of its result.
         LangGraph: F-K1, F-C5.
         """
         seen: list[str] = []

@@ -64,7 +64,7 @@ class TestDurability:
     @pytest.mark.promise("S072")
     async def test_a_caller_goes_on_before_its_calls_are_durable_and_readers_do_not(self):
         """
-        The program doesn't wait for the disk between its steps; a chunk tells only what is stored.
+        The program doesn't wait for the disk between its steps; a chunk shows only what is stored.
         LangGraph: F-J8.
         """
         chunks: list[Any] = []
@@ -96,7 +96,7 @@ class TestDurability:
 
     async def test_a_cancelled_run_keeps_what_its_calls_returned(self, saver):
         """
-        What was done before a cancellation is stored, and not done again. LangGraph: F-J7.
+        Work done before a cancellation is stored, and not done again. LangGraph: F-J7.
         """
         ran: list[str] = []
         slow = Slow()

@@ -1,4 +1,4 @@
-"""When a reader gets a chunk: in sync durability not before what it tells is durable."""
+"""Delivery of chunks: in sync durability not before their content is durable."""
 
 import pytest
 
@@ -88,7 +88,7 @@ class TestSync:
 
     async def test_a_custom_chunk_comes_while_its_node_runs(self):
         """
-        What a node writes is delivered at once, before the node has returned.
+        Custom chunks of a node are delivered at once, before the node has returned.
         """
         chunks: list = []
         inside = Turnstile({"bar": ["a"]})

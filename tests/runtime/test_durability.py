@@ -1,6 +1,6 @@
 """The durability modes as seen from outside, with a saver that blocks (S074-S080).
 
-What the supervisor decides is tested without I/O in tests/superstep/test_durability.py; here
+The decisions of the supervisor are tested without I/O in tests/superstep/test_durability.py; here
 real runs wait for real commits.
 """
 
@@ -96,7 +96,7 @@ class TestSync:
     @pytest.mark.promise("S074", "S079")
     async def test_a_blocked_saver_holds_the_next_node(self, store):
         """
-        By default no node starts while the save before it stands at the gate.
+        By default no node starts while the save before it waits at the gate.
         """
         log: list[str] = []
         async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
@@ -133,7 +133,7 @@ class TestAsync:
     @pytest.mark.promise("S075", "S076", "C4")
     async def test_the_next_node_runs_while_the_save_waits(self, store):
         """
-        Steps go on while their saves stand at the gate, and all are stored at the return.
+        Steps go on while their saves wait at the gate, and all are stored at the return.
         LangGraph: F-E12.
         """
         log: list[str] = []

@@ -1,4 +1,4 @@
-"""What ends: a process, a node that exits, a task that is cancelled while it closes a saver."""
+"""Endings of a process, of a node that exits, of a task cancelled while it closes a saver."""
 
 import asyncio
 import subprocess

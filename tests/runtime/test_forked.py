@@ -1,4 +1,4 @@
-"""What a process that was forked from a running one may still use."""
+"""Objects that a process forked from a running one may still use."""
 
 import subprocess
 import sys

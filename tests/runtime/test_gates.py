@@ -1,4 +1,4 @@
-"""Gates: they open once, and keep nobody who has stopped waiting."""
+"""Gates: they open once, and hold no reference to waiters that have given up."""
 
 import gc
 import threading
@@ -11,7 +11,7 @@ from tests.support.gates import PATIENCE_S
 
 
 def boxes() -> int:
-    """Mailboxes that somebody holds."""
+    """Mailboxes that are still referenced."""
     gc.collect()
     return sum(type(thing) is Mailbox or type(thing) is Gate for thing in gc.get_objects())
 
@@ -73,7 +73,7 @@ class TestWaiting:
 
     async def test_nobody_waits_for_what_is_there(self):
         """
-        What is asked when the gate is in the list decides, and the list is as it was.
+        The state is checked again once the gate is in the list, and the list is as it was.
         """
         gates: list[Gate] = []
 

@@ -1,4 +1,4 @@
-"""Who runs a saver's actors: whoever opened it, else one background thread of the process."""
+"""Hosts of a saver's actors: the task that opened it, else one background thread of the process."""
 
 import asyncio
 import gc
@@ -49,7 +49,7 @@ class TestUnopened:
     @pytest.mark.promise("S188")
     async def test_a_bare_call_works(self, store):
         """
-        A saver that nobody opened is hosted by the background thread.
+        A saver that was not opened is hosted by the background thread.
         """
         saver = store.saver()
         graph = ab(saver)
@@ -74,7 +74,7 @@ class TestUnopened:
 
     async def test_a_path_that_cannot_be_opened_is_an_error_of_the_call(self, tmp_path):
         """
-        Whoever uses a saver that can't be opened hears why.
+        Each user of a saver that can't be opened gets the reason.
         """
         graph = ab(SqliteSaver(tmp_path / "no" / "such" / "folder.db"))
 
@@ -84,7 +84,7 @@ class TestUnopened:
     @pytest.mark.promise("S107")
     def test_a_memory_saver_is_collected(self):
         """
-        A saver that nobody holds any more is freed with what it stored.
+        An unreferenced saver is freed with what it stored.
         LangGraph: F-E27.
         """
         saver = InMemorySaver()
@@ -158,7 +158,7 @@ class TestManyLoops:
 class TestOpening:
     def test_a_saver_that_cannot_open_fails_at_its_with_line(self, tmp_path):
         """
-        A folder that is missing is told when the block begins, not by the first run in it.
+        A folder that is missing is reported when the block begins, not by the first run in it.
         """
         saver = SqliteSaver(tmp_path / "missing" / "runs.db")
         with pytest.raises(StorageError, match="missing"):

@@ -1,4 +1,4 @@
-"""What nodes are handed besides the state: by parameter, and by a function that they call."""
+"""Arguments of nodes besides the state: by parameter, and by a function that they call."""
 
 import time
 from functools import partial

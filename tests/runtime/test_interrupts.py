@@ -164,7 +164,7 @@ class TestManyQuestions:
 class TestWhatNodesDoWrong:
     async def test_except_exception_does_not_swallow_it(self, saver):
         """
-        The exception of `interrupt()` is no Exception. LangGraph: F-F1, L64, L117.
+        The exception of `interrupt()` isn't an Exception. LangGraph: F-F1, L64, L117.
         """
 
         async def careless(state):
@@ -245,7 +245,7 @@ class TestWhatNodesDoWrong:
 
     def test_gather_with_return_exceptions_pauses(self):
         """
-        A `gather(return_exceptions=True)` hides the question from nobody but the node.
+        A `gather(return_exceptions=True)` hides the question only from the node.
         """
 
         async def gathers(state):
@@ -275,7 +275,7 @@ class TestWhatNodesDoWrong:
 
     async def test_an_unfitting_answer_is_refused(self, saver):
         """
-        An answer by an id that nobody asked under is refused, and nothing is written.
+        An answer by an id without a question is refused, and nothing is written.
         """
         graph = in_a_row({"ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())

@@ -253,7 +253,7 @@ class TestAgents:
 
     async def test_its_breakpoint_is_refused(self):
         """
-        What it returns at a breakpoint of its own is no result.
+        Its return value at a breakpoint of its own isn't used as a result.
         """
         graph = graph_of(agent("one?", saver=TheirSaver(), interrupt_before=["ask"]))
 
@@ -312,7 +312,7 @@ class TestTools:
     @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
     async def test_their_question_of_a_tool_is_no_failure_of_it(self):
         """
-        A tool's question passes by whatever tells failures to the model.
+        A tool's question bypasses the handlers that report failures to the model.
         """
 
         def act():
@@ -330,7 +330,7 @@ class TestTools:
 
 def test_each_class_that_both_have_is_decided():
     """
-    What a program hands to a graph is taken for ours; the rest only comes out of graphs.
+    Objects that a program hands to a graph are taken for ours; the rest only comes out of graphs.
     """
     shown = {"StateSnapshot", "PregelTask", "StateUpdate", "GraphOutput", "TracePolicy"}
     shown |= {name for name in their_types.__all__ if name.endswith(("Payload", "StreamPart"))}

@@ -1,4 +1,4 @@
-"""What stands on a save that was not stored is not stored either."""
+"""Saves on top of a save that was not stored are not stored either."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class TestGraphsInside:
 
     def test_the_next_run_begins_anew(self, actor):
         """
-        What one run has lost concerns no other one, and is forgotten when it leaves.
+        The lost saves of one run concern no other one, and are forgotten when it leaves.
         """
         first = Run(actor)
         first.save(1)

@@ -113,7 +113,7 @@ async def test_a_run_that_has_left_leaves_nothing_to_the_collector():
 class TestPace:
     async def test_no_more_than_its_bound_have_their_turn(self):
         """
-        Who comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
+        A caller that comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
         """
         order: list[str] = []
 
@@ -138,7 +138,7 @@ class TestPace:
     @pytest.mark.parametrize("how", ["opened", "closed"])
     async def test_nobody_waits_for_ever(self, how: str):
         """
-        Who waits goes on when somebody opens the gate, and when the pace's group ends.
+        A waiter goes on when the gate is opened, and when the pace's group ends.
         """
         gate, gone = Gate(), Gate()
 

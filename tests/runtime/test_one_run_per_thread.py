@@ -242,7 +242,7 @@ class TestDeleting:
     @pytest.mark.promise("S111", "S112")
     async def test_deleting_one_thread_leaves_the_others(self, saver):
         """
-        A delete touches one thread; an unknown one is no error.
+        A delete touches one thread; an unknown one is ignored.
         """
         graph = ab(saver)
         for thread in ("one", "two"):

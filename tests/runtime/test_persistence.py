@@ -25,7 +25,7 @@ def claim(thread: str, run: bytes, number: int = 1, **more) -> Commit:
 
 
 def answers(box: list) -> list:
-    """What the receipts got: numbers of what is durable, and errors."""
+    """The receipts' answers: numbers of what is durable, and errors."""
     return [a.number if isinstance(a, Saved) else a.error for a in box]
 
 
@@ -269,7 +269,7 @@ class TestFailures:
 
     async def test_a_broken_saver_fails_all_who_wait(self, tmp_path):
         """
-        After a COMMIT of unknown outcome everybody gets SaverBrokenError, until it is reopened.
+        After a COMMIT of unknown outcome every caller gets SaverBrokenError, until it is reopened.
         """
         path = tmp_path / "runs.db"
         plan = FaultPlan(fail_at=10_000, lasting=True)

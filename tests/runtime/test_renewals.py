@@ -40,7 +40,7 @@ def save(number: int) -> Commit:
 
 @contextmanager
 def locked(postgres, schema: str, lock: str) -> Iterator[None]:
-    """Somebody's transaction has locked a table."""
+    """Another transaction has locked a table."""
     with postgres.connect(schema) as db, db.transaction(force_rollback=True):
         db.execute(lock)
         yield
@@ -108,7 +108,7 @@ class TestOrder:
 
     async def test_a_batch_that_waits_for_a_lock_holds_up_no_renewal(self, postgres, schema):
         """
-        On PostgreSQL a lease is renewed while a batch stands still.
+        On PostgreSQL a lease is renewed while a batch is blocked.
         """
         answers: list[Saved | SaveFailed] = []
         async with PostgresSaver(postgres.url, schema=schema) as saver:
@@ -220,7 +220,7 @@ class TestFencing:
 
     async def test_a_lease_that_is_over_is_not_renewed(self, monkeypatch):
         """
-        A process that stood still past its lease does not renew it before its loop has noticed.
+        A process that was stopped past its lease does not renew it before its loop has noticed.
         """
         clock, lost = Clock(), anyio.Event()
         monkeypatch.setattr(leases, "time", clock)

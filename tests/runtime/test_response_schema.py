@@ -121,7 +121,7 @@ class TestAnAnswerThatDoesNotFit:
 
     async def test_siblings_finish_and_are_kept(self, saver):
         """
-        A refused answer stops nobody else: what siblings do is stored and not done again.
+        A refused answer stops no other task: what siblings do is stored and not done again.
         LangGraph: F-F9.
         """
         log: list[str] = []
@@ -178,7 +178,7 @@ class TestAnAnswerThatDoesNotFit:
 
     async def test_a_bare_answer_before_the_question_is_taken_back(self, saver):
         """
-        An answer that was given to whoever asks first is not given to anybody else either.
+        An answer that was given to the first task that asks is not given to any other either.
         LangGraph: F-F9, L51.
         """
         graph = in_a_row(

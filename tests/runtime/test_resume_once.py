@@ -1,4 +1,4 @@
-"""An interrupt is answered once, whoever answers it, in however many processes at once."""
+"""An interrupt is answered once, also by concurrent callers in several processes."""
 
 import sys
 from collections import Counter

@@ -78,7 +78,7 @@ class TestAttempts:
 
     async def test_each_attempt_has_a_context_of_its_own(self):
         """
-        What an attempt set in its context is gone in the next, which knows its own number.
+        The context of an attempt is gone in the next, which knows its own number.
         LangGraph: F-C9, F-C19.
         """
         seen: list[tuple[int, str]] = []
@@ -135,7 +135,7 @@ class TestAttempts:
 
     async def test_a_cancelled_run_does_not_wait_for_the_next_attempt(self):
         """
-        Who is cancelled while it waits for its next attempt leaves at once.
+        A run cancelled while it waits for its next attempt leaves at once.
         """
         failed = anyio.Event()
         policy = AT_ONCE._replace(initial_interval=3600, max_interval=3600)
@@ -297,7 +297,7 @@ class TestRefused:
     )
     def test_a_policy_that_makes_no_sense(self, policy, text):
         """
-        `add_node` refuses what is no policy, or one with numbers out of range.
+        `add_node` refuses a value that isn't a policy, or one with numbers out of range.
         """
         with pytest.raises(GraphBuildError, match=text):
             StateGraph(AB).add_node("node", Flaky(), retry_policy=policy)

@@ -25,7 +25,7 @@ MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
 
 class Service:
-    """What a node does to the world.
+    """Side effects of a node.
 
     Attributes:
         requests: what was asked of it.
@@ -129,7 +129,8 @@ class TestOnce:
 
     async def test_at_once_from_two_tasks_of_a_node(self):
         """
-        Who comes while a step is being done waits for it; if it fails, the next one tries.
+        A caller that comes while a step is being done waits for it; if it fails, the next one
+        tries.
         """
         service, made = Service(), []
 

@@ -140,7 +140,7 @@ class TestDrain:
 
     async def test_a_drained_task_is_not_retried_nor_handled(self):
         """
-        A drain is no failure: no policy and no handler sees it.
+        A drain isn't a failure: no policy and no handler sees it.
         LangGraph: F-C9, F-C12, F-C20.
         """
         control, seen = RunControl(), []

@@ -62,7 +62,7 @@ async def bars(graph: Any) -> list[str]:
 
 
 async def carried_on(graph: Any, error: CheckpointError, given: Any) -> Any:
-    """What a careful program does with the error: as it says, never otherwise."""
+    """Act on the error like a careful program: as it says, never otherwise."""
     if error.input_stored is None:
         return None
     again = None if error.input_stored else given
@@ -86,7 +86,7 @@ class TestRefusedSaves:
         self, place: Store, number: int, kind: str, durability: Any
     ):
         """
-        True only where it is, False only where it is not; whoever does as it says has it once.
+        True only where it is, False only where it is not; a caller that follows it has it once.
         """
         error = REFUSALS[kind]()
         saver = Refusing(place.saver(), number, error)
@@ -277,7 +277,7 @@ class TestStarts:
     )
     async def test_an_input_that_is_refused_is_not_stored(self, place: Store, given, error):
         """
-        What can't be an input never reaches the thread.
+        A value that can't be an input never reaches the thread.
         """
         async with place.saver() as saver:
             graph = in_a_row({"a": writer("a")}, checkpointer=saver)

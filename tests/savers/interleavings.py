@@ -19,7 +19,7 @@ from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, history
 
 PAD = "." * 300
-"""What makes the text a row of its own."""
+"""The size that makes the text a row of its own."""
 
 
 KINDS = ["delete", "prune", "last", "copy", "expire", "sweep", "run", "points"]

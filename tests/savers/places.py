@@ -43,7 +43,7 @@ def place_of(store: Store) -> Place:
 
 
 class LogSaver:
-    """A saver of somebody else's: the port's four methods over a log of what was stored."""
+    """A custom saver: the port's four methods over a log of what was stored."""
 
     durable = True
     immediate = False

@@ -1,4 +1,4 @@
-"""What a saver reads above a checkpoint whose values must be folded."""
+"""Reads of a saver above a checkpoint whose values must be folded."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ def opened(store, path, **options):
 
 
 async def told(graph, thread: str):
-    """What a thread's history and its ledger say."""
+    """A thread's history and its ledger."""
     return await history(graph, at(thread))
 
 
@@ -98,7 +98,7 @@ class TestBackup:
     @pytest.mark.promise("S205")
     async def test_it_is_for_its_owner_only(self, store, tmp_path):
         """
-        Nobody else may read a backup.
+        Only the owner may read a backup.
         """
         async with store.saver() as saver:
             await ab(saver).ainvoke({}, at())
@@ -127,7 +127,7 @@ class TestBackup:
 
     async def test_runs_of_systems(self, store, tmp_path):
         """
-        The runs of a system and their events are in the backup, nobody's.
+        The runs of a system and their events are in the backup, without an owner.
         """
         if not getattr(store.saver(), "keeps_runs", False):
             pytest.skip("it keeps no runs")

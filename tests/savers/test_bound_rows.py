@@ -1,4 +1,4 @@
-"""Encrypted rows belong to their place: whoever can write to a store can't move or replay them."""
+"""Encrypted rows belong to their place: write access to a store can't move or replay them."""
 
 import sqlite3
 import subprocess
@@ -100,9 +100,9 @@ async def fill(saver):
 
 
 def changed(path, statement):
-    """Change the database as somebody without the key could; at least one row must change.
+    """Change the database as an attacker without the key could; at least one row must change.
 
-    Checksums are no secret: they are taken away, as if the rows were of an older version.
+    Checksums aren't secret: they are taken away, as if the rows were of an older version.
     """
     with sqlite3.connect(path) as connection:
         assert connection.execute(statement).rowcount > 0
@@ -150,7 +150,7 @@ class TestMovedRows:
 
     async def test_the_input_of_a_run_belongs_to_it(self, tmp_path):
         """
-        What a run of another thread was given is not taken for this thread's input.
+        The input of a run of another thread is not taken for this thread's input.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:

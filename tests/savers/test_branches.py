@@ -165,7 +165,7 @@ class TestVersionsOfAProgram:
 
 
 async def _assert_kept(graph: Any, before: Any) -> None:
-    """What a history had it has still."""
+    """All of a history is there still."""
     after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
     ids = [s.config["configurable"]["checkpoint_id"] for s in before]
     assert [after[i].values for i in ids] == [s.values for s in before]

@@ -1,4 +1,4 @@
-"""What must not be stored stands in no byte of any file or table, whatever a run does with it."""
+"""Values that must not be stored are in no byte of any file or table, in any kind of run."""
 
 import threading
 from typing import Annotated, Any
@@ -66,7 +66,7 @@ async def test_a_stored_stream_has_no_untracked_value(saver, store, word, tmp_pa
 @pytest.mark.parametrize("store", ["sqlite", "jsonl", "postgres"], indirect=True)
 async def test_under_encryption_nothing_is_readable(store, word, tmp_path):
     """
-    Values, writes and inputs, in every mode; numbers too, which else stand in the record.
+    Values, writes and inputs, in every mode; numbers too, which otherwise are in the record.
     """
     number = 471100000 + hash(word) % 99999
     saver = store.saver()
@@ -188,7 +188,7 @@ async def test_a_result_with_an_untracked_value_is_not_cached():
 
 async def test_live_readers_see_it(word):
     """
-    A stream that nobody stores shows the values of the run as they are.
+    A stream that is not stored shows the values of the run as they are.
 
     LangGraph: F-B6.
     """

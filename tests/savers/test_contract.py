@@ -1,4 +1,4 @@
-"""What every saver does with a batch: claims, heads, epochs, sequences, the ledger."""
+"""Every saver and a batch: claims, heads, epochs, sequences, the ledger."""
 
 import anyio
 import pytest
@@ -131,7 +131,7 @@ class TestClaims:
 
     async def test_an_open_claim_is_found_again(self, port):
         """
-        A run that never left is seen by whoever loads the thread, with mode and input.
+        A run that never left is seen when the thread is loaded, with mode and input.
         """
         await port.commit([Commit("t", "", RUN, 1, 1, None, Claim(None, "exit", b"input"))])
 
@@ -235,7 +235,7 @@ class TestSequences:
 
     async def test_outcomes_name_the_sequence(self, port):
         """
-        Each stored commit is told the newest sequence it got; one without checkpoints 0.
+        Each stored commit gets its newest sequence; one without checkpoints 0.
         """
         outcomes = await port.commit(
             [claim(RUN, None, point(1), point(2, 1)), save(RUN, 2), save(RUN, 2, point(3, 2))]

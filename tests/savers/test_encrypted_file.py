@@ -111,7 +111,7 @@ async def test_other_keys_read_nothing(store, keys):
 @ON_DISK
 async def test_a_number_is_no_exception(store):
     """
-    Numbers, which stand readable in a record otherwise, are encrypted too.
+    Numbers, which are readable in a record otherwise, are encrypted too.
     """
 
     async def add(state):

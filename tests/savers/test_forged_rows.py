@@ -1,6 +1,6 @@
-"""Encrypted rows that somebody without the key has changed, in files and in PostgreSQL.
+"""Encrypted rows that were changed without the key, in files and in PostgreSQL.
 
-What is done to an SQLite file is in test_bound_rows.py.
+Changes of an SQLite file are in test_bound_rows.py.
 """
 
 import json

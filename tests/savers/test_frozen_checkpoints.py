@@ -158,7 +158,7 @@ class TestWritersAtOnce:
     @pytest.mark.promise("C18")
     async def test_a_strict_put_without_a_parent_is_the_first(self, saver):
         """
-        Each namespace of a thread takes one strict put without a parent, and no put stands in
+        Each namespace of a thread takes one strict put without a parent, and no put gets in
         the way of another thread.
         """
         for place in (at(), at(checkpoint_ns="n"), at("other")):

@@ -1,4 +1,4 @@
-"""What lies in a store is all that a thread needs to go on: after a crash, elsewhere, later."""
+"""The rows in a store are all that a thread needs to go on: after a crash, elsewhere, later."""
 
 import json
 import shutil

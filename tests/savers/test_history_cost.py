@@ -1,4 +1,4 @@
-"""What reading a history costs: each checkpoint the same, however long its thread has become.
+"""The cost of reading a history: each checkpoint the same, however long its thread has become.
 
 Counted in bytecode instructions of the reading and the decoding, without actors between them.
 """

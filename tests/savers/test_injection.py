@@ -1,4 +1,4 @@
-"""What looks like SQL or a JSON path is data to every saver: in filters, ids, bounds, metadata."""
+"""Text like SQL or a JSON path is data to every saver: in filters, ids, bounds, metadata."""
 
 import sqlite3
 from contextlib import closing
@@ -21,7 +21,7 @@ TABLES = {
 
 
 def tables(store, request):
-    """What the tables look like; nothing for kinds that have none."""
+    """The definitions of the tables; nothing for kinds that have none."""
     if store.kind == "sqlite":
         with closing(sqlite3.connect(store.path)) as file:
             return file.execute(TABLES["sqlite"]).fetchall()
@@ -36,7 +36,7 @@ def tables(store, request):
 async def test_filters_are_data(saver, store, request):
     """
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
-    hundred texts finds somebody else's row or changes a table.
+    hundred texts finds another thread's row or changes a table.
     """
     await put(saver, at("other"), 0, word="x", n=1)
     before = tables(store, request)

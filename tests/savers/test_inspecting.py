@@ -31,7 +31,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("statement", STATEMENTS, ids=range(len(STATEMENTS)))
 def test_a_statement_of_the_page(path, statement):
     """
-    It runs as it stands, and every value that it shows can be read by a person.
+    It runs as it is, and every value that it shows can be read by a person.
     """
     with connected(path) as db:
         found = db.execute(statement)

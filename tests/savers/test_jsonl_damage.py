@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 def listed(direct):
-    """What a list of the thread's checkpoints shows."""
+    """A list of the thread's checkpoints."""
     return direct.ask(ListCheckpoints("t"))
 
 
@@ -163,7 +163,7 @@ def test_damage_refuses_the_thread_and_no_other(path):
 )
 def test_lines_out_of_order_are_named(path, change, number):
     """
-    A line that stands twice, elsewhere, or is missing is found by the line's number.
+    A line that is there twice, elsewhere, or is missing is found by the line's number.
     """
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 

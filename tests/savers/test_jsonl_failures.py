@@ -1,4 +1,4 @@
-"""What a saver of JSON lines does when the disk fails: nothing is half there, nothing is lost."""
+"""Failures of the disk under a saver of JSON lines: nothing is half there, nothing is lost."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What lies in a folder of JSON lines, and what becomes of it."""
+"""The files in a folder of JSON lines."""
 
 import json
 import os
@@ -120,7 +120,7 @@ class TestLines:
     @pytest.mark.promise("S085")
     def test_it_outlives_its_process(self, folder):
         """
-        What a process has stored is there after it is gone at once.
+        Rows stored by a process are there after it is gone at once.
         """
         program = """
 import os, sys
@@ -138,7 +138,7 @@ os._exit(0)
     async def test_a_value_that_is_no_data_is_named(self, folder):
         """
         A value that can't be stored is an error with its channel, and nothing is written; a saver
-        in memory refuses it too, unless it is told to copy nothing.
+        in memory refuses it too, unless it is set to copy nothing.
         """
         for saver in (JsonlSaver(folder), InMemorySaver()):
             async with saver:
@@ -208,7 +208,7 @@ class TestNames:
     @pytest.mark.promise("S091", "T31", "D4")
     def test_each_id_has_a_file_of_its_own_inside_the_folder(self, folder):
         """
-        Whatever a thread is called, its file is in the folder and no other thread's, also
+        Under any name of a thread, its file is in the folder and no other thread's, also
         where names differ in case alone.
         """
         outside = set(folder.parent.iterdir())
@@ -315,7 +315,7 @@ class TestRewriting:
 
     async def test_a_left_over_copy_is_cleared_away(self, folder):
         """
-        What a crash left of a rewrite is gone when the folder is opened, and was never read.
+        The rest of a crashed rewrite is gone when the folder is opened, and was never read.
         """
         async with JsonlSaver(folder) as saver:
             await puts(saver, 2)
@@ -330,7 +330,8 @@ class TestLock:
     @pytest.mark.promise("C18")
     async def test_one_process_at_a_time(self, folder):
         """
-        A second process is told which one has the folder; when that closes it, it may.
+        A second process gets an error that names the first; when that closes the folder, it may
+        open it.
         """
         program = """
 import sys

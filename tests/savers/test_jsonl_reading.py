@@ -15,7 +15,7 @@ from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import ident, point
 
 LOOKS_S = 0.05
-"""How long a writer that should stand gets to show that it does not."""
+"""Time given to a writer that should be blocked, to show that it is not."""
 
 
 class Told(Unsynced):
@@ -43,7 +43,7 @@ class Told(Unsynced):
 
 
 class Full(Unsynced):
-    """Calls a function when told to write to a file, then has no space."""
+    """Calls a function before a write to a file, then has no space."""
 
     def __init__(self) -> None:
         self.before: Any = None

@@ -16,7 +16,7 @@ from tests.savers.test_system_rows import ONE, RUN, events, kinds, put
 
 
 async def committed(folder: Path, *batches: list[Any]) -> list[Any]:
-    """What a process did: its batches, and the rows that it sees at its end."""
+    """The record of a process: its batches, and the rows that it sees at its end."""
     saver = JsonlSaver(folder)
     await saver.open()
     for batch in batches:
@@ -60,7 +60,7 @@ class TestRunsInFiles:
 
     async def test_saves_that_are_known_are_not_told_again(self, tmp_path):
         """
-        What a system has said of a run after its last save holds.
+        The last row that a system wrote about a run after its last save holds.
         """
         waits = SetRun(RUN, "t", ONE, "pending", "drained")
         await committed(tmp_path, *ended(), [waits])
@@ -141,7 +141,7 @@ class TestRunsInFiles:
 
     async def test_the_file_does_not_grow_for_nothing(self, tmp_path, monkeypatch):
         """
-        What is gone leaves the file once it is the greater part of it.
+        Removed rows leave the file once they are the greater part of it.
         """
         monkeypatch.setattr(systems, "_SLACK", 5)
         await committed(tmp_path, [put()], *[[events(n, keep=1)] for n in range(1, 30)])

@@ -1,4 +1,4 @@
-"""What every saver does with the requests and queries of maintenance, at its port."""
+"""Every saver and the requests and queries of maintenance, at its port."""
 
 import msgspec
 import pytest
@@ -41,7 +41,7 @@ def ident(second: int) -> bytes:
 
 
 def row(second: int, parent: int | None = None, *, delta: int = 0) -> CheckpointRow:
-    """A checkpoint of that second; its value stands in it, or is folded from so many ancestors."""
+    """A checkpoint of that second; its value is in it, or is folded from so many ancestors."""
     record = Record(channel_versions={"x": second}, blobs=["x"])
     if delta:
         record = Record(channel_versions={"x": second}, deltas={"x": (delta, delta)}, folds=True)

@@ -1,4 +1,4 @@
-"""A saver that somebody writes who has read docs/own-savers.md and nothing else."""
+"""A custom saver, written from docs/own-savers.md and nothing else."""
 
 import os
 from contextlib import asynccontextmanager

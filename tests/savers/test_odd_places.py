@@ -181,7 +181,7 @@ class TestPostgres:
 
     async def test_a_role_without_rights(self, postgres):
         """
-        A role that may not make tables is told which rights it needs.
+        A role that may not make tables gets an error with the rights that it needs.
         """
         with postgres.connect() as db:
             db.execute("CREATE ROLE weak LOGIN")

@@ -29,7 +29,7 @@ UPDATE threads SET next_seq = 9, head = x'00', run = NULL, deleted = 0 WHERE thr
 
 def test_a_file_of_checkpoints(tmp_path):
     """
-    What a saver of version 1 says of a thread at each commit is refused once the file is upgraded.
+    The commits of a saver of version 1 are refused once the file is upgraded.
     """
     path = tmp_path / "runs.db"
     with SqliteSaver(path) as saver:

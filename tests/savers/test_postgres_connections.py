@@ -154,7 +154,7 @@ class TestReads:
 
     async def test_a_paused_reader_holds_up_nobody(self, postgres, lent):
         """
-        While somebody reads a listing and pauses, runs of the same thread go on.
+        While a listing is paused in its middle, runs of the same thread go on.
         """
         async with PostgresSaver(postgres.url, schema=lent, busy_timeout_s=0.2) as saver:
             graph = ab(saver)

@@ -129,7 +129,7 @@ class TestSetup:
     @pytest.mark.promise("S100", "C27")
     def test_setup_can_be_called_again_and_by_many_at_once(self, postgres, schema):
         """
-        Migrations are numbered, and done once, whoever asks. LangGraph: F-E29.
+        Migrations are numbered, and done once, also by concurrent savers. LangGraph: F-E29.
         """
         savers = [PostgresSaver(postgres.url, schema=schema) for _ in range(6)]
         threads = [threading.Thread(target=saver.setup) for saver in savers]
@@ -219,7 +219,7 @@ class TestSetup:
 
     async def test_a_server_that_is_not_there(self):
         """
-        Opening fails at once when nobody listens.
+        Opening fails at once when no server listens.
         """
         with pytest.raises(StorageError, match="connection to PostgreSQL"):
             async with PostgresSaver("host=/nowhere"):

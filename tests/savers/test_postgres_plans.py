@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a batch or a read: as much with many threads as with few.
+"""Reads of PostgreSQL for a batch or a read: as much with many threads as with few.
 
 The server counts the rows that scans of tables and of indexes return, also those that a condition
 leaves out afterwards. So a plan that reads more than it must shows, whichever statement it is of,

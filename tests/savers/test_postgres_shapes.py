@@ -1,4 +1,4 @@
-"""Records in PostgreSQL: what they have in common is stored once, and nobody sees it."""
+"""Records in PostgreSQL: what they have in common is stored once, and readers don't notice."""
 
 import json
 
@@ -34,7 +34,7 @@ VALUES = st.recursive(
 
 
 def put_back(shape: str, numbers: str) -> str:
-    """What the server's `format` makes of a shape: Python's % has the same rules."""
+    """The result of the server's `format` for a shape: Python's % has the same rules."""
     return shape % tuple(numbers.strip("[]").split(",") if numbers != "[]" else ())
 
 
@@ -52,7 +52,7 @@ class TestTakingApart:
     @given(VALUES)
     def test_any_record_is_put_together_again(self, value):
         """
-        A shape and its numbers make the text that they came from, whatever stands in it.
+        A shape and its numbers make the text that they came from, with any content.
         """
         text = encode_json(value)
         key, numbers = parted(text)
@@ -120,7 +120,7 @@ class TestStored:
 
     async def test_emptied_tables(self, postgres, lent):
         """
-        Tables that somebody empties under an open saver get the shapes that it uses again.
+        Tables that are emptied under an open saver get the shapes that it uses again.
         """
         async with PostgresSaver(postgres.url, schema=lent) as saver:
             for turn in range(6):
@@ -133,7 +133,7 @@ class TestStored:
 
     async def test_a_shape_that_is_gone(self, postgres, lent):
         """
-        A record whose shape was removed is told as damaged, and is no empty one.
+        A record whose shape was removed is reported as damaged, and doesn't become an empty one.
         """
         async with PostgresSaver(postgres.url, schema=lent) as saver:
             for turn in range(3):

@@ -103,7 +103,7 @@ class TestHistory:
 
 async def test_a_paused_reader_holds_up_no_writer(saver):
     """
-    While somebody stands in the middle of a history others run and store.
+    While a reader pauses in the middle of a history others run and store.
     """
     graph = ab(saver)
     for _ in range(3):

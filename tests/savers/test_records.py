@@ -1,4 +1,4 @@
-"""What a stored checkpoint has: all that a resume needs, and nothing else. On every saver."""
+"""The record of a checkpoint: all that a resume needs, and nothing else. On every saver."""
 
 import json
 from contextlib import contextmanager

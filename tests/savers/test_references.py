@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class Objects(TypedDict, total=False):
-    """What no database takes."""
+    """A value that no database takes."""
 
     lock: Any
     calls: Annotated[list[Any], add]

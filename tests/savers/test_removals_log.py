@@ -1,4 +1,4 @@
-"""What the log says about removals and about saves that fail."""
+"""Log lines about removals and about saves that fail."""
 
 import pytest
 import structlog

@@ -42,7 +42,7 @@ async def grow(_):
 
 
 async def dead_run(saver, thread: str) -> None:
-    """What a process leaves that dies in exit mode before it has stored a checkpoint."""
+    """The rows of a process that dies in exit mode before it has stored a checkpoint."""
     run = b"\x01" * 16
     given = saver.codec.encode({"foo": "given"}, "input", input_of(thread, run))
     claim = Claim(None, "exit", given)
@@ -66,7 +66,7 @@ async def rotate(store, saver) -> None:
 async def test_a_run_that_left_its_input_only(store):
     """
     A thread of a dead run in exit mode, which has nothing but its input, is read with the new key
-    alone, and its run goes on from that input; it is no listed thread.
+    alone, and its run goes on from that input; it isn't a listed thread.
     """
     async with keyed(store, old=OLD) as saver:
         await dead_run(saver, "t")
@@ -82,7 +82,7 @@ async def test_a_run_that_left_its_input_only(store):
 
 async def test_without_a_rotation_the_input_needs_the_old_key(tmp_path):
     """
-    What the test above shows is not so by itself: without the old key the input can't be read.
+    The test above is not true by itself: without the old key the input can't be read.
     """
     store = Store("memory", tmp_path)
     async with keyed(store, old=OLD) as saver:
@@ -181,8 +181,8 @@ DAMAGED = {
 @pytest.mark.parametrize("damage", DAMAGED)
 async def test_a_damaged_row_holds_up_no_other_thread(damage, tmp_path):
     """
-    What a checksum refuses stays as it is, and the error names it; everything of other threads
-    is read with the new key alone.
+    A row that a checksum refuses stays as it is, and the error names it; everything of other
+    threads is read with the new key alone.
     """
     store = Store("sqlite", tmp_path)
     runs = {}

@@ -1,4 +1,4 @@
-"""What the guides say of savers: clones, imports, concurrency, layers, channels, compression."""
+"""Promises of the guides: clones, imports, concurrency, layers, channels, compression."""
 
 import copy
 import operator
@@ -140,7 +140,7 @@ class TestChannels:
     @pytest.mark.promise("S050")
     async def test_what_was_never_written_is_left_out(self, store):
         """
-        A channel that nobody wrote has no value in the checkpoint, and is read as its default
+        A channel that was not written has no value in the checkpoint, and is read as its default
         after a restart.
         """
 

@@ -1,4 +1,4 @@
-"""What a program didn't declare to be stored is in no byte of the store, in no log and no chunk."""
+"""Undeclared data is in no byte of the store, in no log and no chunk."""
 
 import logging
 

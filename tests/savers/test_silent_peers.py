@@ -34,7 +34,7 @@ LOCK TABLE saver_migrations, threads, runs, points, blobs, ranges, writes, event
 
 @contextmanager
 def locked(postgres, schema: str):
-    """Somebody's transaction has locked all tables of a schema; the pid of its session."""
+    """Another transaction has locked all tables of a schema; the pid of its session."""
     with postgres.connect(schema) as db, db.transaction(force_rollback=True):
         db.execute(LOCK_ALL)
         yield db.info.backend_pid
@@ -42,7 +42,7 @@ def locked(postgres, schema: str):
 
 @contextmanager
 def written(path):
-    """Somebody is in the middle of writing to an SQLite file."""
+    """Another process is in the middle of writing to an SQLite file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -137,7 +137,7 @@ class TestPostgres:
 class TestSqlite:
     async def test_a_file_that_another_process_writes(self, tmp_path):
         """
-        Savers, stores and caches wait for as long as they were told to, and then say who writes.
+        Savers, stores and caches wait for as long as they are set to, and then name the writer.
         """
         paths = {name: tmp_path / f"{name}.db" for name in ("saver", "store", "cache")}
         store = SqliteStore(paths["store"], busy_timeout_s=0.2)

@@ -21,7 +21,7 @@ CALLS = {
     "jsonl": {"put": (jsonl, "run_batch"), "get": (jsonl, "run_queries")},
     "postgres": {"put": (Engine, "write"), "get": (Engine, "read")},
 }
-"""What touches the disk or the network."""
+"""Functions that touch the disk or the network."""
 
 
 @pytest.fixture(params=CALLS)

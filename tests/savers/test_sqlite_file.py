@@ -95,7 +95,7 @@ class TestSettings:
 
     async def test_a_file_that_exists_keeps_its_mode(self, tmp_path):
         """
-        The mode of a file that somebody made is left alone.
+        The mode of a file that existed before is left alone.
         """
         file = tmp_path / "runs.db"
         file.touch()
@@ -120,7 +120,7 @@ async def _pragmas(saver, found) -> None:
 class TestLocks:
     async def test_a_lock_of_another_process_is_an_error_in_time(self, path):
         """
-        Whoever waits longer than busy_timeout_s for a lock gets StorageBusyError, unharmed.
+        A caller that waits longer than busy_timeout_s for a lock gets StorageBusyError, unharmed.
         """
         async with SqliteSaver(path, busy_timeout_s=0.05) as saver:
             graph = ab(saver)
@@ -170,7 +170,7 @@ class TestLocks:
     @pytest.mark.promise("S104")
     async def test_a_writer_does_not_delay_reads(self, path):
         """
-        State can be read while somebody holds the database's write lock.
+        State can be read while another process holds the database's write lock.
         """
         async with SqliteSaver(path, busy_timeout_s=0) as saver:
             with connected(path) as other:

@@ -164,7 +164,7 @@ class TestTables:
     @pytest.mark.promise("S106", "C31")
     def test_with_json_every_payload_can_be_read(self, tmp_path):
         """
-        With a codec of the form "json" values and writes are JSON too; items of lists stand
+        With a codec of the form "json" values and writes are JSON too; items of lists are
         behind their lengths.
         """
         with SqliteSaver(tmp_path / "runs.db", codec=Codec(form="json")) as saver:

@@ -61,7 +61,7 @@ def test_a_planted_bug_is_found(bug, tmp_path):
 @pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
 def test_a_bug_of_one_saver_can_be_planted(own):
     """
-    What the bugs of tests/faults change is still there, and what they make of a statement is one.
+    The statements that the bugs of tests/faults change are still there, and stay statements.
     """
     with planted(own):
         if own.module != "sqlite.schema":
@@ -75,7 +75,7 @@ def test_a_bug_of_one_saver_can_be_planted(own):
 
 
 def each(changed):
-    """The statements that a name stands for."""
+    """The statements that a name represents."""
     if isinstance(changed, dict):
         return changed.values()
     return [changed] if isinstance(changed, str) else changed

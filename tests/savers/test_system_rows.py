@@ -1,4 +1,4 @@
-"""What every saver that keeps runs does with the requests of ActorSystems."""
+"""Every saver that keeps runs and the requests of ActorSystems."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ class TestRunsOfSystems:
 
     async def test_only_the_owner_changes_a_run(self, port):
         """
-        What a system says of a run that another one has is refused, and changes nothing.
+        A row of a system about a run that another one has is refused, and changes nothing.
         """
         await port.commit([put()])
         wrong = [
@@ -156,7 +156,7 @@ class TestRunsOfSystems:
 
     async def test_a_cancellation_is_asked_of_the_owner(self, port):
         """
-        The first reason counts, the owner finds it among its open runs, and whoever takes it up.
+        The first reason counts, the owner finds it among its open runs, and so does its next owner.
         """
         await port.commit([put(), put(LATER, TWO), SetRun(LATER, "t", TWO, "success")])
         asks = [AskCancel(run, "t", reason) for run in (RUN, LATER) for reason in ("a", "b")]
@@ -171,7 +171,7 @@ class TestRunsOfSystems:
 class TestLeases:
     async def test_an_owner_is_alive_while_its_lease_holds(self, port):
         """
-        Runs of an owner without a lease are anybody's; a dropped lease is over at once.
+        Runs of an owner without a lease may be taken over; a dropped lease is over at once.
         """
         await port.commit([put(), RenewOwner(ONE, HOUR_S)])
         assert await runs(port, orphaned=True) == []
@@ -182,7 +182,7 @@ class TestLeases:
 
     async def test_a_thread_is_leased_while_its_run_goes_on(self, port):
         """
-        Nobody else begins a run there, until it has left; another system's run not before this
+        No other run begins there, until it has left; another system's run not before this
         one, whose system is dead, has been taken up.
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put()])
@@ -292,7 +292,7 @@ class TestLeases:
 
     async def test_a_deleted_thread_is_nobodys(self, port):
         """
-        Its run's saves are refused, and anybody may begin one.
+        Its run's saves are refused, and any other run may begin.
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put()])
         await port.commit([claim(RUN, None, point(1), owner=ONE), DeleteThread("t")])

@@ -118,7 +118,7 @@ PLACES: dict[str, Callable[[Program, str], None]] = {
 @pytest.mark.parametrize("where", PLACES)
 async def test_a_text_is_stored_or_refused_before_anything_runs(where, store: Store):
     """
-    Whatever text stands in whatever place, the run is refused before its first node, by an error
+    With any text in any place, the run is refused before its first node, by an error
     of the library; or nothing of it fails to be stored, and a later process reads the same end.
     """
     for number, text in enumerate(TEXTS.values()):

@@ -132,7 +132,7 @@ class TestDeletingRuns:
     @pytest.mark.promise("D9")
     async def test_a_run_in_the_middle(self, saver):
         """
-        What came after a deleted run has the nearest checkpoint that is left as its parent.
+        The successor of a deleted run has the nearest checkpoint that is left as its parent.
         """
         graph = ab(saver)
         for _ in range(3):
@@ -196,7 +196,7 @@ class TestDeletingCheckpoints:
 
     async def test_the_head(self, saver):
         """
-        Without its newest checkpoints a thread goes on from the one before them, with what stands
+        Without its newest checkpoints a thread goes on from the one before them, with the writes
         beside that one.
         """
         ran: list[str] = []

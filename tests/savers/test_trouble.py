@@ -114,7 +114,7 @@ class TestPoison:
 
 
 class Dying(InMemorySaver):
-    """A saver whose commits fail in a way that nobody foresaw."""
+    """A saver whose commits fail in an unforeseen way."""
 
     async def commit(self, batch):
         raise RuntimeError("a bug in the writer")
@@ -177,8 +177,8 @@ class TestClocks:
     @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
     async def test_order_is_the_stores(self, saver, monkeypatch, jump):
         """
-        Whatever the clock does between and during runs, the newest checkpoint is the one stored
-        last, and ids and times rise.
+        With any change of the clock between and during runs, the newest checkpoint is the one
+        stored last, and ids and times rise.
         """
         hands = Hands(IDS._clock.ticks())  # noqa: SLF001 - the process's own
         monkeypatch.setattr(IDS, "_last", IDS._last)  # noqa: SLF001

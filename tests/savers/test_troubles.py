@@ -1,4 +1,4 @@
-"""What programs hear when something is wrong: passing failures, closed savers, no such thread."""
+"""Errors that programs get: passing failures, closed savers, no such thread."""
 
 import threading
 
@@ -129,7 +129,7 @@ class TestWrongThreads:
     async def test_the_error_names_that_id_and_no_other(self, saver):
         """
         Going on with a thread, or reading a checkpoint of one, that doesn't exist names it and says
-        what to do; ids of other threads, which may be another tenant's, are never told, however
+        what to do; ids of other threads, which may be another tenant's, are never shown, however
         similar they are.
         """
         graph = ab(saver)
@@ -154,7 +154,7 @@ class TestWrongThreads:
 
 
 class Held:
-    """A place in a store where a save stands until it is let go, whatever thread it is in."""
+    """A place in a store where a save waits until it is released, in any thread."""
 
     def __init__(self) -> None:
         self.entered, self.freed = threading.Event(), threading.Event()
@@ -231,7 +231,7 @@ class TestAsync:
     @pytest.mark.parametrize("store", KINDS, indirect=True)
     async def test_the_loop_goes_on_while_the_disk_takes_its_time(self, store, postgres):
         """
-        While a save stands at COMMIT, at a sync, or in the server, the loop goes round.
+        While a save waits at COMMIT, at a sync, or in the server, the loop goes round.
         """
         saver, place = held(store, postgres)
         done: list[str] = []
@@ -259,7 +259,7 @@ class TestAsync:
     @pytest.mark.promise("S197")
     async def test_the_loop_goes_on_while_a_save_is_under_way(self):
         """
-        A run whose save the store holds up holds up nobody else.
+        A run whose save is delayed by the store delays no other run.
         """
         gated = GatedSaver(InMemorySaver())
         graph = ab(gated)

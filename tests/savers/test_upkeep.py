@@ -111,7 +111,7 @@ class TestRetention:
     @pytest.mark.promise("S198", "S209")
     async def test_old_ones_go(self, saver):
         """
-        What is older goes, in every thread, but for the newest; threads idle for that long may go
+        Older checkpoints go, in every thread, but for the newest; threads idle for that long may go
         altogether.
         """
         for step in range(3):

@@ -68,7 +68,7 @@ class TestMetrics:
 
     async def test_a_hook_that_fails_is_nobodys_business(self, store):
         """
-        What the hook raises reaches no run.
+        An error of the hook reaches no run.
         """
 
         def hook(_: SaverCall) -> None:
@@ -229,7 +229,7 @@ class TestGuard:
     @pytest.mark.promise("S207")
     async def test_the_operator_keeps_house(self, saver, tmp_path):
         """
-        What concerns all threads is asked for without one.
+        Operations on all threads are checked without a thread.
         """
         with acting_as("operator"):
             await saver.avacuum()
@@ -242,7 +242,7 @@ class TestGuard:
     @pytest.mark.promise("S207")
     def test_blocking(self, store):
         """
-        The name reaches the saver from blocking programs too, whoever hosts it.
+        The name reaches the saver from blocking programs too, on any host.
         """
         with GuardedSaver(store.saver(), own) as saver:
             graph = ab(saver)
@@ -315,7 +315,7 @@ class TestAudit:
     @pytest.mark.promise("S208")
     async def test_without_a_log_nothing_happens(self, store, log, monkeypatch):
         """
-        What can't be noted is neither stored nor read.
+        An operation that can't be noted neither stores nor reads.
         """
 
         def full(self, line: bytes) -> None:

@@ -103,7 +103,7 @@ class TestOrder:
     @pytest.mark.promise("S226", "S228", "D13")
     def test_the_last_put_is_the_latest_whatever_the_clock_says(self, sessions, monkeypatch):
         """
-        D13: under a clock that stands still, and one that goes back, all savers give the last put.
+        D13: under a clock that stops, and one that goes back, all savers give the last put.
         """
         times = iter([100, 100, 100, 90, 80, 80])
 
@@ -184,7 +184,7 @@ class TestKinds:
     @pytest.mark.promise("S231")
     def test_a_file_survives_the_process(self, tmp_path):
         """
-        What one process put, another one reads.
+        A session stored by one process is read by another one.
         """
         program = """
         import sys

@@ -102,7 +102,7 @@ class TestRestarts:
     @pytest.mark.promise("S218", "D14")
     async def test_over_every_saver(self, store):
         """
-        A session of the same id tells the stored turns again, streamed ones too, and goes on; each
+        A session of the same id replays the stored turns, streamed ones too, and goes on; each
         turn names the one before it as its parent.
         """
         turns = Turns()
@@ -151,7 +151,7 @@ class TestRestarts:
     @pytest.mark.promise("S219")
     def test_without_a_saver_they_last_as_long_as_the_process(self):
         """
-        A thread id alone: a second session of it tells the turns again, and says that they don't
+        A thread id alone: a second session of it replays the turns, and says that they don't
         last.
         """
         turns = Turns()
@@ -203,7 +203,7 @@ class TestRestarts:
 
     async def test_long_sessions(self, tmp_path):
         """
-        More turns than a page of checkpoints are told again in order.
+        More turns than a page of checkpoints are replayed in order.
         """
         async with SqliteSaver(tmp_path / "runs.db", synchronous="OFF") as saver:
             for _ in range(2):
@@ -256,7 +256,7 @@ class TestFailures:
 
     async def test_turns_have_an_order(self, saver):
         """
-        A stored turn of another name or kind is no answer to what is asked: a ConflictError, and
+        A stored turn of another name or kind doesn't answer the call: a ConflictError, and
         the right one may still be asked.
         """
         turns = Turns()

@@ -132,7 +132,7 @@ def test_a_cancelled_task_leaves_the_others_of_its_batch_alone():
 
 async def test_a_failure_reaches_every_caller():
     """
-    What a batch raises, all of its callers get, and the next batch is tried.
+    The error of a batch goes to all of its callers, and the next batch is tried.
     """
 
     class Failing(Slow):

@@ -40,7 +40,7 @@ class Theirs(BaseStore):
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
 async def test_langgraphs_store_keeps_the_contract(check):
     """
-    What the suite calls the contract is what LangGraph's own store does.
+    LangGraph's own store passes the suite's contract.
     """
     await check(Theirs())
 

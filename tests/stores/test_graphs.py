@@ -52,7 +52,7 @@ class TestSeparation:
     @pytest.mark.promise("S179")
     async def test_items_are_of_no_thread(self, store):
         """
-        What a run of one thread stores, one of another reads; deleting a thread leaves it.
+        An item that a run of one thread stores, one of another reads; deleting a thread leaves it.
         LangGraph: F-I11.
         """
         saver = InMemorySaver()

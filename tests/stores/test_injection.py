@@ -1,4 +1,4 @@
-"""What looks like SQL or a JSON path is data: as label, key, field, value, operand, limit."""
+"""Text like SQL or a JSON path is data: as label, key, field, value, operand, limit."""
 
 import sqlite3
 

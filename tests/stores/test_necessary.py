@@ -1,4 +1,4 @@
-"""What PostgresStore asks the database for, of a filter that it applies itself."""
+"""The condition that PostgresStore gives the database, of a filter that it applies itself."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ FILTERS = st.dictionaries(
 
 
 def contains(value, wanted):
-    """What jsonb's `@>` says of the parts that `necessary` uses."""
+    """The result of jsonb's `@>` for the parts that `necessary` uses."""
     if isinstance(wanted, dict):
         return isinstance(value, dict) and all(
             name in value and contains(value[name], part) for name, part in wanted.items()

@@ -229,7 +229,7 @@ class TestSqlite:
 
     def test_what_is_no_store(self, tmp_path):
         """
-        A folder that isn't there, a file that is no database, a newer version: typed errors.
+        A missing folder, a file that isn't a database, a newer version: typed errors.
         """
         (tmp_path / "text").write_text("no database, and long enough to be seen as none" * 50)
         newer = tmp_path / "newer.db"

@@ -1,6 +1,6 @@
 """Random batches mean the same in LangGraph's store and in each of ours.
 
-What differs on purpose is kept out of the batches, and has its tests: the filters' comparisons of
+Intended differences are kept out of the batches, and have their tests: the filters' comparisons of
 bools and of other types, `created_at`, namespaces that were only read or have lost their items,
 values that JSON hasn't got, the order of a database's search.
 """

@@ -21,7 +21,7 @@ WORDS = ["cat", "dog", "car"]
 
 
 def embed(texts):
-    """How often each word stands in a text; never nothing."""
+    """The number of times that each word is in a text; never nothing."""
     return [[text.count(word) + 0.01 for word in WORDS] for text in texts]
 
 
@@ -74,7 +74,7 @@ class TestSearch:
 
     async def test_an_item_counts_once_by_its_best_text(self, shelf):
         """
-        An item with several texts stands where the nearest of them does.
+        An item with several texts has the rank of the nearest of them.
         LangGraph: F-I4.
         """
         store = shelf.open(index=INDEX)
@@ -115,7 +115,7 @@ class TestSearch:
     @pytest.mark.promise("S182")
     async def test_without_an_index_a_query_changes_nothing(self, shelf):
         """
-        All items are found, without scores; `index=` of a put is no error.
+        All items are found, without scores; `index=` of a put is ignored.
         """
         store = shelf.open()
         await fill(store)
@@ -127,7 +127,7 @@ class TestSearch:
 
     async def test_a_new_value_has_new_vectors(self, shelf):
         """
-        What was embedded of the old value, and of what is deleted, is gone.
+        Embeddings of the old value, and of deleted items, are gone.
         """
         store = shelf.open(index=INDEX)
         await fill(store)

@@ -235,7 +235,7 @@ class Script:
         return self.event(TaskInterrupted(task.id, (asked,), task.answers))
 
     def stop(self, name: str, *, at: int = 0) -> list[Effect]:
-        """A node that was told to stop has stopped."""
+        """A node that was cancelled has stopped."""
         return self.event(TaskCancelled(self.running.pop(self.task(name, at).id).id))
 
     def saved(self, number: int | None = None) -> list[Effect]:
@@ -251,7 +251,7 @@ class Script:
         return self.event(SaveFailed(number, error))
 
     def cancel(self) -> list[Effect]:
-        """Somebody outside wants the run to end."""
+        """A request from outside to end the run."""
         return self.event(CancelRequested())
 
     def play(self, given: Any, nodes: dict[str, Callable[[Any], Any]] | None = None) -> Any:

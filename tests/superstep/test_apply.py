@@ -46,7 +46,7 @@ class TestVersions:
     @pytest.mark.promise("S031", "S055", "L1")
     def test_all_channels_of_a_superstep_get_one_version(self):
         """
-        Whatever changes in a superstep gets the same new version, one above the highest; the
+        All channels changed in a superstep get the same new version, one above the highest; the
         rest keeps its own.
         """
         state = fresh()
@@ -76,7 +76,7 @@ class TestVersions:
     @pytest.mark.promise("S058", "L2")
     def test_only_triggers_are_seen(self):
         """
-        Channels that a node merely reads are no part of what it has seen; an input sees nothing.
+        Channels that a node merely reads don't count as seen; an input sees nothing.
         """
         state = fresh()
         apply(state, [A])
@@ -295,7 +295,7 @@ class TestAllOrNothing:
     @pytest.mark.promise("L19")
     def test_unknown_and_reserved_channels_are_skipped(self):
         """
-        A write to a channel that the graph has no more is no part of the fold.
+        A write to a channel that the graph no longer has isn't folded.
         """
         state = fresh()
         changed = apply(

@@ -1,4 +1,4 @@
-"""A Command as input: answers to questions, updates and routes on a thread that stands still."""
+"""A Command as input: answers to questions, updates and routes on a paused thread."""
 
 import pytest
 

@@ -70,7 +70,7 @@ class TestClaim:
     @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
     def test_no_node_starts_before_the_claim_is_durable(self, mode):
         """
-        Whatever the mode, the loser of two runs on one thread starts no node.
+        In any mode, the loser of two runs on one thread starts no node.
         """
         run = begun(mode)
         assert run.names == []
@@ -116,7 +116,7 @@ class TestSync:
 
     def test_the_next_superstep_waits_for_siblings_rows_too(self):
         """
-        An acknowledgement of the first of two saves releases nobody.
+        An acknowledgement of the first of two saves releases no waiting task.
         """
         run = pair(SYNC)
         run.finish("b", log=["b"])
@@ -319,7 +319,7 @@ class TestEveryMode:
     @pytest.mark.promise("S065")
     def test_a_checkpoint_holds_copies(self):
         """
-        What was handed over doesn't change while the run goes on.
+        Values that were handed over don't change while the run goes on.
         LangGraph: L22, L105.
         """
         run = begun(ASYNC)
@@ -336,7 +336,7 @@ class TestEveryMode:
     )
     def test_any_order_of_events_ends_well(self, mode, moves):
         """
-        Whatever comes when, saves are numbered without gaps, at most one superstep's tasks run,
+        In any order of events, saves are numbered without gaps, at most one superstep's tasks run,
         the store gets each checkpoint after its parent, and the run ends exactly once, with
         everything acknowledged.
         """

@@ -215,7 +215,7 @@ class TestLateEvents:
 
     def test_what_ends_after_a_refused_save_is_told_to_nobody(self):
         """
-        A chunk of a task that ends when a save has failed would tell what is stored nowhere.
+        A chunk of a task that ends when a save has failed would show what is stored nowhere.
         """
         run = Script(parallel("a", "b"), SYNC, modes=frozenset({"updates"}))
         run.begin({"text": "x"})
@@ -259,7 +259,7 @@ class TestLateEvents:
 
     def test_the_outcome_can_be_asked_for_again(self):
         """
-        A cancellation that comes as the run ends is answered, so that nobody waits for ever.
+        A cancellation that comes as the run ends is answered, so that no caller waits for ever.
         """
         run = Script(chain(State, "a"), SYNC, store=Store())
         run.begin({"text": "x"})

@@ -57,7 +57,7 @@ class Rows:
         return items
 
     def reload(self, growth: StoredList) -> StoredList:
-        """What a new run knows after reading the rows back."""
+        """The lists of a new run after reading the rows back."""
         lineage, _ = growth.chain[-1]
         rows = [
             ListRow(s, len(i), self.sizes[lineage, s])
@@ -75,7 +75,7 @@ PARTS = st.lists(
 @given(PARTS)
 def test_reading_the_rows_in_order_gives_the_list(parts):
     """
-    Whatever is appended, in whatever portions and over whatever restarts, the rows read in
+    After any appends, in any portions and over any restarts, the rows read in
     order are the list, and what the run knows of them is what is stored.
     """
     store, growth, expected = Rows(), new_list(1), list[Any]()
@@ -97,7 +97,7 @@ def test_reading_the_rows_in_order_gives_the_list(parts):
 @given(PARTS)
 def test_a_restart_changes_no_decision(parts):
     """
-    What to merge follows from the rows alone, so runs that reload after each
+    The rows to merge follow from the rows alone, so runs that reload after each
     append lay out the list as one long run does.
     """
     one, many = Rows(), Rows()
@@ -171,7 +171,7 @@ def test_rows_are_not_merged_beyond_a_size_that_fits_a_read():
 def test_a_branch_shares_its_beginning_and_nothing_after(common, left, right):
     """
     Two branches of one list read back as themselves: the second has a lineage of its own that
-    begins where the first one's stood.
+    begins where the first one's was.
     """
     store, growth = Rows(), new_list(1)
     for number in range(common):

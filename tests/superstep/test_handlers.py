@@ -163,7 +163,7 @@ class TestTheTask:
 class TestNotHandled:
     def test_a_handlers_failure_fails_the_run(self):
         """
-        Nobody handles what a handler raises.
+        The failure of a handler isn't handled.
         LangGraph: F-C12.
         """
         run = begun(SYNC)

@@ -1,4 +1,4 @@
-"""Who may run, when, and for how long: order, ids, concurrency, recursion limit, breakpoints."""
+"""Tasks that may run, when, and for how long: order, ids, concurrency, limits, breakpoints."""
 
 import operator
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class TestPlanning:
     @pytest.mark.promise("L33")
     def test_a_send_carries_its_argument_as_it_is(self):
         """
-        What a Send holds reaches the node itself, not a copy and not the state.
+        The value of a Send reaches the node itself, not a copy and not the state.
         LangGraph: F-C4.
         """
         packet = object()
@@ -280,7 +280,7 @@ class TestBreakpoints:
     @pytest.mark.promise("S058")
     def test_going_on_notes_the_versions_of_the_pause(self):
         """
-        What a pause has seen is the state when the run goes on, and only then.
+        The versions seen by a pause are the state when the run goes on, and only then.
         """
         store, plan = Store(), chain(State, "a", "b")
         Script(plan, SYNC, store=store, interrupt_before=("b",)).play({"text": "x"}, logging(plan))

@@ -42,7 +42,7 @@ class TestKept:
     @pytest.mark.parametrize(("mode", "saver"), [(EXIT, True), (SYNC, False)])
     def test_where_nothing_is_saved_it_goes_on_at_once(self, mode, saver):
         """
-        In exit mode, and without a saver, nobody waits.
+        In exit mode, and without a saver, no caller waits.
         """
         run = begun(mode, saver=saver)
 

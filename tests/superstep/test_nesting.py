@@ -1,4 +1,4 @@
-"""Where nested runs stand: namespaces, what they take up, when they store something."""
+"""Positions of nested runs: namespaces, what they take up, when they store something."""
 
 import pytest
 
@@ -54,7 +54,7 @@ class TestNamespaces:
     )
     def test_of_each_graph_of_a_task(self, count, stateful, expected):
         """
-        A namespace is `node:task id` per level; `|n` tells the later graphs of one task apart; a
+        A namespace is `node:task id` per level; `|n` distinguishes the later graphs of one task; a
         stateful one has no task ids. LangGraph: L11, L12, F-E17.
         """
         task = Task(TaskId("2"), "b", (), (), None, within="a:1")
@@ -80,7 +80,7 @@ class TestTakingUp:
     )
     def test_what_a_nested_run_finds(self, stateful, under, expected):
         """
-        What stands in a task's own namespace is taken up; in a stateful one only if it was made
+        The checkpoint in a task's own namespace is taken up; in a stateful one only if it was made
         under the same checkpoint of the parent.
         """
         nested = Nested({"": "1"}, {}, stateful)
@@ -89,7 +89,7 @@ class TestTakingUp:
 
     def test_a_stateful_graph_of_another_task(self):
         """
-        What a sibling has left is history once it is through; before that it is not to be used.
+        The checkpoint of a sibling is history once it is through; before that it is not to be used.
         """
         nested = Nested({"": "1"}, {}, stateful=True, task="b")
 

@@ -1,4 +1,4 @@
-"""What the ledger beside a checkpoint says: who has finished, asked, failed, been answered."""
+"""The ledger beside a checkpoint: tasks that have finished, asked, failed, been answered."""
 
 from typing import Any, TypedDict
 
@@ -75,7 +75,7 @@ def test_the_newest_generation_of_each_kind_counts(ledger, attempt, turn):
 
 def test_rows_that_no_task_made_are_no_attempts():
     """
-    A Command's writes and an early answer stand under the null task.
+    A Command's writes and an early answer are stored under the null task.
     """
     rows = [
         StoredWrite(NULL_TASK, (), 1, 0, (("text", "b"),)),

@@ -33,7 +33,7 @@ class TestQuestions:
     @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
     def test_all_questions_are_collected_in_path_order(self, order):
         """
-        Whoever asks first, the questions come by the tasks' paths.
+        In any order of asking, the questions come by the tasks' paths.
         """
         run = three()
         for name in order:
@@ -119,7 +119,7 @@ class TestRefusedSaves:
     @pytest.mark.parametrize("late", ["finish", "fail", "ask"])
     def test_a_task_that_ends_after_the_refusal_is_not_saved(self, late):
         """
-        Nobody would acknowledge another save, so none is sent, and the run can end.
+        Another save would not be acknowledged, so none is sent, and the run can end.
         """
         run = three()
         run.finish("a", log=["a"])
@@ -137,7 +137,7 @@ class TestRefusedSaves:
     @pytest.mark.promise("L80")
     def test_an_earlier_error_is_noted_on_the_savers(self):
         """
-        The saver's error is what the caller gets; the node's is told in a note.
+        The saver's error is what the caller gets; the node's is added as a note.
         """
         run = three()
         run.fail("b", ValueError("first"))
@@ -179,7 +179,7 @@ class TestRefusedSaves:
 
     def test_held_chunks_are_dropped(self):
         """
-        Chunks that told of writes which were not stored are never delivered.
+        Chunks about writes that were not stored are never delivered.
         """
         run = three(modes=frozenset({"updates"}))
         run.finish("a", log=["a"])

@@ -71,7 +71,7 @@ class TestABranch:
 
     def test_finished_tasks_run_again(self):
         """
-        What stands beside the old checkpoint is not handed back: it belongs to its other child.
+        The ledger beside the old checkpoint is not handed back: it belongs to its other child.
         LangGraph: F-G7, L67.
         """
         store, _ = old_question()
@@ -108,7 +108,7 @@ class TestABranch:
 
     def test_an_update_that_is_the_head_is_replayed_in_place(self):
         """
-        A marker that nobody has left behind is itself the branch: no second one is made.
+        A marker without a child is itself the branch: no second one is made.
         LangGraph: F-G11, L66.
         """
         store, _ = old_question()
@@ -123,7 +123,7 @@ class TestABranch:
 
     def test_writes_of_accepted_commands_are_part_of_the_checkpoint(self):
         """
-        What a Command changed on top of a checkpoint holds for its replays too.
+        Values that a Command changed on top of a checkpoint hold for its replays too.
         LangGraph: F-C7.
         """
         store = thread("b", finished=("a",))
@@ -202,7 +202,7 @@ class TestACommand:
 
     def test_without_a_question_it_waits_for_one(self):
         """
-        A bare answer where no task had asked goes to whoever asks first on the branch.
+        A bare answer where no task had asked goes to the first that asks on the branch.
         LangGraph: L51.
         """
         store = thread(finished=("a",))
@@ -240,7 +240,7 @@ class TestACommand:
     @pytest.mark.promise("S167")
     def test_an_answer_at_a_finished_checkpoint_is_refused(self):
         """
-        Where nothing is due nobody can take an answer.
+        Where nothing is due no task can take an answer.
         """
         store = Store()
         plan, nodes = chain(State, "a"), {"a": lambda s: {"log": [s["text"]]}}

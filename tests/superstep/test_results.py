@@ -1,4 +1,4 @@
-"""What a node returned becomes the writes of its task, checked against the graph."""
+"""The result of a node becomes the writes of its task, checked against the graph."""
 
 import operator
 from dataclasses import dataclass
@@ -129,7 +129,8 @@ class TestForms:
     )
     def test_anything_else_is_refused(self, returned):
         """
-        A return value that is no update fails the task and says what to return. LangGraph: F-A16.
+        A return value that isn't an update fails the task and says what to return. LangGraph:
+        F-A16.
         """
         with pytest.raises(InvalidUpdateError, match="Expected dict, got") as refused:
             written(returned)
@@ -163,7 +164,7 @@ class TestUnknownKeys:
     @pytest.mark.promise("C29")
     def test_an_unknown_key_is_dropped_with_a_hint(self):
         """
-        A key that is no channel is dropped; a sentence names the node, the key and what is near.
+        A key without a channel is dropped; a sentence names the node, the key and what is near.
         """
         p = plan()
         writes, dropped = writes_of(p, p.nodes["draft"], {"txet": "x", "log": ["y"]})
@@ -221,14 +222,14 @@ class TestRoutes:
     @pytest.mark.parametrize("target", [START, None, 3])
     def test_only_nodes_are_targets(self, target):
         """
-        START and things that are no names can't be gone to.
+        START and values that aren't names can't be gone to.
         """
         with pytest.raises(UnknownTargetError, match="which is not a node"):
             written(Command(goto=[target]))
 
     def test_end_takes_no_packet(self):
         """
-        A Send to END is refused: there is nobody to get it.
+        A Send to END is refused: no node would get it.
         """
         with pytest.raises(InvalidUpdateError, match="Cannot send a packet to the END node"):
             written(Send(END, 1))

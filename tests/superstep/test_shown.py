@@ -1,4 +1,4 @@
-"""What readers see of Sends, of breakpoints at the end, and of work that an earlier run did."""
+"""Chunks about Sends, breakpoints at the end, and work that an earlier run did."""
 
 import operator
 from typing import Annotated, Any, TypedDict

@@ -29,7 +29,7 @@ class TestDrain:
     @MODES
     def test_the_superstep_ends_and_no_other_begins(self, mode):
         """
-        What was running finishes and is stored; the next superstep waits for the next run.
+        Running tasks finish and are stored; the next superstep waits for the next run.
         LangGraph: F-C20, L34.
         """
         store = Store()

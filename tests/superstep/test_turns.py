@@ -1,4 +1,4 @@
-"""Whose turn it is on a thread, by hand-fed arrivals and departures."""
+"""Turns on a thread, by hand-fed arrivals and departures."""
 
 import pytest
 
@@ -37,7 +37,7 @@ class TestArrived:
     @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
     def test_a_free_thread_is_given_at_once(self, if_busy):
         """
-        Whatever the strategy, a thread without a run is the next one's.
+        With any strategy, a thread without a run is the next one's.
         """
         assert arrived(FREE, A, if_busy, 1) == (Lane(A), (BeginRun(A),))
 
@@ -85,7 +85,7 @@ class TestArrived:
     )
     def test_a_busy_thread(self, lane, if_busy, then, steps):
         """
-        Each strategy refuses, waits, or takes the place of everybody before it.
+        Each strategy refuses, waits, or takes the place of all runs before it.
         """
         assert arrived(lane, C, if_busy, 2) == (then, steps)
 
@@ -153,7 +153,7 @@ class TestHeld:
 
     def test_a_held_run_begins_when_its_thread_is_free(self):
         """
-        It is the same run again; a lane that holds nobody is left alone.
+        It is the same run again; a lane without a holder is left alone.
         """
         assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
         assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (BeginRun(B),))

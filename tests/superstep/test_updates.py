@@ -74,7 +74,7 @@ class TestForms:
     @pytest.mark.parametrize("given", [[], [[]], [[ONE], []], [3], [[3]], [[(1, 2, 3, 4)]]])
     def test_what_is_none_is_refused(self, given):
         """
-        Nothing, an empty superstep and other things are no updates.
+        Nothing, an empty superstep and other things aren't updates.
         """
         with pytest.raises((InvalidConfigError, TypeError)):
             supersteps_of(given)
@@ -101,7 +101,7 @@ class TestWhoseItIs:
     )
     def test_without_a_name(self, store, at, name):
         """
-        The input's node while nothing has run; nobody's where no single node wrote.
+        The input's node while nothing has run; none where no single node wrote.
         LangGraph: F-G13, L75.
         """
         (update,) = checked_updates(state_at(store, at), [StateUpdate({})], strict=False)
@@ -143,7 +143,7 @@ class TestRows:
 
     def test_a_finished_tasks_row_is_left_alone(self):
         """
-        An update as a node that had finished stands under an id of its own. LangGraph: L77.
+        An update as a node that had finished is stored under an id of its own. LangGraph: L77.
         """
         store = thread("b", finished=("a",))
         done = next(e.task for e in store.ledger if e.path[-1] == "a" and e.index == 0)

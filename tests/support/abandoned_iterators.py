@@ -109,7 +109,7 @@ class Scene:
 
 
 def steps(slow: Turnstile, **options: Any) -> Any:
-    """A graph that has told something in each mode when it waits, and has work after that."""
+    """A graph that has written in each mode when it waits, and has work after that."""
     inner = in_a_row({"b": writer("b")})
     nodes = {"a": tell, "inner": inner, "slow": slow, **{name: writer(name) for name in "cdefgh"}}
     return in_a_row(nodes, **options)
@@ -262,7 +262,7 @@ async def answer() -> str:
 
 
 def pages(read: Callable[[Any, Any], Any]) -> Any:
-    """What a store gives page by page: the file can be written and emptied of its log after it."""
+    """The pages of a store: the file can be written and emptied of its log after each."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[tuple[Make, Finish]]:
@@ -288,7 +288,7 @@ class OwnSaver(BaseCheckpointSaver[int]):
 
 
 def unread(path: Path) -> bool:
-    """Whether nobody reads the file: only then its log can be emptied."""
+    """Whether the file has no readers: only then its log can be emptied."""
     connection = sqlite3.connect(path, timeout=0)
     try:
         return connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0

@@ -27,7 +27,7 @@ from tests.support.graphs import at
 from tests.support.stored_bytes import bytes_of
 
 KEPT = "kept-by-the-state"
-"""What is stored: the search would find it."""
+"""A stored word: the search would find it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class State(TypedDict, total=False):
 
 
 FORMS = (dict, Frozen, Plain, Model, Struct)
-"""What a Send may carry, and an input be."""
+"""The content of a Send or an input."""
 
 
 def inputs(word: str) -> list[Any]:
@@ -103,7 +103,7 @@ def graph_of(word: str, **options: Any) -> Any:
 async def run_all(store: Any, folder: Path, word: str, mode: Any, given: list[Any]) -> None:
     """Run it with each input, leave it in its middle, change it from outside, and go on.
 
-    What the store keeps beside files is copied to one.
+    Data that the store keeps outside of files is copied to one.
     """
     with SqliteCache(folder / "cache.db") as cache, closing(AuditLog(folder / "audit.log")) as log:
         async with AuditedSaver(store.saver(), log) as saver:
@@ -134,7 +134,7 @@ async def run_in_system(saver: Any, word: str) -> list[Any]:
 
 
 def found(store: Any, folder: Path, *words: str) -> list[str]:
-    """Which of the words stand in the bytes of a store, or of another folder's files."""
+    """Those of the words that are in the bytes of a store, or of another folder's files."""
     files = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
     text = b"".join([bytes_of(store), *files])
     return [word for word in words if word.encode() in text]

@@ -20,7 +20,7 @@ def files() -> list[Path]:
 
 
 def title(path: Path) -> str:
-    """What stands behind the number in a decision's first line."""
+    """The title after the number in a decision's first line."""
     return path.read_text("utf-8").splitlines()[0].partition(". ")[2]
 
 

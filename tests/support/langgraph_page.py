@@ -2,7 +2,7 @@
 
 The words come from langgraph.toml beside this file, the tests from docstrings that say
 "LangGraph: F-C9.", the names from the codemod's table. The page's own text stays as it is: a table
-stands between `<!-- table: NAME -->` and `<!-- end -->`.
+is between `<!-- table: NAME -->` and `<!-- end -->`.
 """
 
 import ast

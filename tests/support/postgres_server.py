@@ -68,7 +68,7 @@ class PostgresServer:
         return str(Path(self.url.split("host=")[1]) / ".s.PGSQL.5432")
 
     def stop(self) -> None:
-        """Stop it; whoever is connected loses the connection."""
+        """Stop it; its clients lose their connections."""
         self.let_go()
         self._server.stop()
 

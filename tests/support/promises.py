@@ -17,7 +17,7 @@ from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, sources
 PAGE = ROOT / "docs" / "reference" / "promises.md"
 NUMBER = re.compile(r"([A-Z]+)(\d+)([a-z]?)")
 Subject = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-"""What can be marked: a file, a class or a function."""
+"""The markable nodes: a file, a class or a function."""
 Read = Callable[[Subject], list[str]]
 
 HEAD = """\
@@ -41,7 +41,7 @@ def catalogue() -> dict[str, dict[str, str]]:
 def numbers_of(subject: Subject) -> list[str]:
     """The arguments of the marker `promise` on a function or class, or in a file's `pytestmark`.
 
-    Raises: ValueError when an argument is no string such as "S074".
+    Raises: ValueError when an argument isn't a string such as "S074".
     """
     numbers: list[str] = []
     for mark in _marks_of(subject):

@@ -50,7 +50,7 @@ def _exported() -> Iterator[Any]:
 
 
 def _annotations(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a function returns; what the methods of a class do, and what its attributes are."""
+    """The result of a function; for a class its methods' results and its attributes."""
     if inspect.isfunction(thing):
         yield thing.__name__, _returned(thing)
     if not isinstance(thing, type) or not is_ours(thing):

@@ -19,7 +19,7 @@ from tests.support.graphs import ab, at, history
 
 LIMITS = {"busy_timeout_s": 0.3, "answer_timeout_s": 0.5, "reconnect_timeout_s": 0.5}
 CONNECT_S = 2.0
-"""What libpq waits for a connection at least."""
+"""The minimum time for which libpq waits for a connection."""
 WAIT_MAX_S = 3 * LIMITS["answer_timeout_s"] + LIMITS["reconnect_timeout_s"] + 2 * CONNECT_S
 """As docs/operations.md says, and half of it for a machine that does other things."""
 
@@ -27,7 +27,7 @@ Operation = Callable[[], Awaitable[object]]
 
 
 async def outcome_of(operation: Operation) -> tuple[str, float]:
-    """What became of an operation: "ok", or what its error says; and how long it took."""
+    """The outcome of an operation: "ok", or what its error says; and how long it took."""
     began = time.monotonic()
     try:
         with anyio.fail_after(WAIT_MAX_S * 3):
@@ -47,7 +47,7 @@ async def works(operation: Operation) -> bool:
 
 
 def of_a_saver(saver: PostgresSaver, folder: Any) -> dict[str, Operation]:
-    """What is asked of a saver, async and from a thread of a blocking program."""
+    """Calls of a saver, async and from a thread of a blocking program."""
     graph = ab(saver)
     hop = anyio.to_thread.run_sync
 
@@ -76,7 +76,7 @@ def of_a_saver(saver: PostgresSaver, folder: Any) -> dict[str, Operation]:
 
 
 def of_a_store(store: PostgresStore) -> dict[str, Operation]:
-    """What is asked of a store, async and from threads."""
+    """Calls of a store, async and from threads."""
     hop = anyio.to_thread.run_sync
 
     def sync(work: Callable[..., object], *args: Any) -> Operation:
@@ -102,7 +102,7 @@ async def all_work(operations: dict[str, Operation]) -> bool:
 
 
 async def together(operations: dict[str, Operation]) -> dict[str, tuple[str, float]]:
-    """What became of all operations, begun at once."""
+    """The outcomes of all operations, begun at once."""
     found: dict[str, tuple[str, float]] = {}
 
     async def run(name: str) -> None:

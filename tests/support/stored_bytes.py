@@ -41,7 +41,7 @@ def bytes_of(store: Store, *, logged: bool = True) -> bytes:
 
 
 def _decoded(lines: bytes) -> bytes:
-    """What stands in lines of JSON as base64."""
+    """Content of lines of JSON that is base64."""
     texts = re.findall(rb'"([A-Za-z0-9+/]{8,}={0,2})"', lines)
     return b"".join(b64decode(text) for text in texts if len(text) % 4 == 0)
 

@@ -38,7 +38,7 @@ def worker(
 
 
 def lines_until(process: Any, acks: int, *, started: bool = False) -> list[list[str]]:
-    """What it has said once so many updates were acknowledged, or once it has ended.
+    """Its output once so many updates were acknowledged, or once it has ended.
 
     Args:
         started: whether also all runs must have been accepted.
@@ -53,13 +53,13 @@ def lines_until(process: Any, acks: int, *, started: bool = False) -> list[list[
 
 
 def kill(process: Any) -> list[list[str]]:
-    """Kill -9; what it had said and nobody has read."""
+    """Kill -9; its output that was not read yet."""
     process.send_signal(signal.SIGKILL)
     return [line.split() for line in process.stdout if line.endswith("\n")]
 
 
 def stop(process: Any, place: str) -> None:
-    """Stop a process; on SQLite where it holds no lock of the file: else nobody could go on."""
+    """Stop a process; on SQLite where it holds no lock of the file: else all others would wait."""
     while True:
         process.send_signal(signal.SIGSTOP)
         # A signal that was sent is not yet a process that stands.
@@ -162,10 +162,10 @@ async def only_renamed(place: str, *, lease_s: float) -> tuple[Counter[str], int
 
 
 async def stored(place: str, runs: int) -> list[Any]:
-    """What is stored of each run: its row, offsets and kinds of events, checkpoints.
+    """The stored data of each run: its row, offsets and kinds of events, checkpoints.
 
     Events of a run that the first process has ended itself are left out: the last of them are
-    stored after the run has left, by whoever has ended it.
+    stored after the run has left, by the system that has ended it.
     """
     async with system_over(place, 0.0, 15.0, 1000) as system:
         graph, found = system.graphs["g"], list[Any]()

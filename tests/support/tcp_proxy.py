@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 COMMITTED = (b"UPDATE 1\0", b"COMMIT\0")
-"""What the server's answer to the end of a batch has in it."""
+"""Bytes in the server's answer to the end of a batch."""
 
 
 class Proxy:

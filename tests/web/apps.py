@@ -21,14 +21,14 @@ from actorgraph.web import served
 
 
 class Log(TypedDict, total=False):
-    """What nodes have written."""
+    """The lines that nodes have written."""
 
     foo: str
     log: Annotated[list[str], add]
 
 
 async def first(state: Log) -> dict[str, Any]:
-    """Write, and tell about it."""
+    """Write, and send a custom chunk about it."""
     get_stream_writer()({"at": "first"})
     return {"log": ["first"]}
 
@@ -50,7 +50,7 @@ async def fail(state: Log) -> dict[str, Any]:
 
 
 async def sleep(state: Log) -> dict[str, Any]:
-    """Go on until somebody stops it."""
+    """Go on until it is stopped."""
     await anyio.sleep_forever()
     return {}
 

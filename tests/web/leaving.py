@@ -1,7 +1,7 @@
 """Clients that leave at the k-th suspension of their request, for every k; and what is left of it.
 
 A request is given up as servers and middleware do it: the application's task is cancelled, or it
-is told that the client has disconnected. `tests/faults/cancels.py` counts the suspensions.
+is informed that the client has disconnected. `tests/faults/cancels.py` counts the suspensions.
 """
 
 from collections import Counter
@@ -173,7 +173,7 @@ class Place:
         return fired, found
 
     def _held(self) -> Counter[str]:
-        """What a request that is over still has."""
+        """The objects that a finished request still has."""
         found: Counter[str] = Counter()
         server, actor = self.routes._server, self.system._actor  # noqa: SLF001
         found["places"] = server.streams.taken
@@ -201,7 +201,7 @@ class Place:
         return +found
 
     async def _threads_left(self) -> int:
-        """Threads that nobody asked for: those of runs without a thread go with these."""
+        """Threads made by the server: those of runs without a thread go with these."""
         threads = self.routes._server.threads  # noqa: SLF001
         with anyio.move_on_after(1):
             while await threads.temporary():

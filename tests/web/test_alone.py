@@ -41,7 +41,7 @@ class TestWithoutRules:
     async def test_other_machines_are_not_served(self, place):
         """
         Without `authorize` an address that another machine may reach is refused, whichever of
-        several it is, and the error says what everybody could do.
+        several it is, and the error says what any client could do.
         """
         for bind in (place, ["127.0.0.1:0", place]):
             with pytest.raises(InvalidConfigError, match="remove every thread") as refused:

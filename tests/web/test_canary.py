@@ -52,8 +52,8 @@ def at(*paths: str) -> list[Endpoint]:
 
 async def test_the_word_never_comes_back(tmp_path, monkeypatch):
     """
-    Whatever another tenant asks of any route, right or wrong, nothing that a tenant has comes back,
-    and an id of that one's is answered as one that nobody has.
+    After any request of another tenant to any route, nothing that a tenant has comes back,
+    and an id of that one's is answered as one that doesn't exist.
     """
     async with served(tmp_path, monkeypatch) as place:
         await everything(place, few=1)
@@ -83,7 +83,7 @@ def handled(monkeypatch: pytest.MonkeyPatch, path: str, handle: Any) -> None:
 
 
 def names_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A route for everybody that names all graphs."""
+    """A route without permissions that names all graphs."""
 
     async def info(call: ApiCall) -> Any:
         return sorted(call.server.graphs)
@@ -148,7 +148,7 @@ async def test_a_leak_is_found(
 class TestNewRoutes:
     async def test_one_that_cannot_be_asked_is_found(self, tmp_path, monkeypatch):
         """
-        A route with a parameter of which no value is known, or that refuses all, is told.
+        A route with a parameter of which no value is known, or that refuses all, is reported.
         """
 
         async def refuses(_: ApiCall) -> None:

@@ -1,4 +1,4 @@
-"""What a server that is told to stop says to its clients."""
+"""Answers of a server to its clients while it shuts down."""
 
 import anyio
 import httpx

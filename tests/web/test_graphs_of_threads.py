@@ -61,7 +61,7 @@ async def assert_it_waits_at(client: httpx.AsyncClient, node: str) -> None:
 class TestTwoGraphs:
     async def test_what_another_graph_left_in_the_middle_is_read_by_it(self, client):
         """
-        A thread of one graph that another one has left in the middle shows where that stands, in
+        A thread of one graph that another one has left in the middle shows its position, in
         every read; and an update goes on from there.
         """
         await run(client, "log")

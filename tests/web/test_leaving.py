@@ -15,7 +15,7 @@ STEP = 31
 
 
 async def left_by(requests: list[Request], folder: Any, loop: str) -> tuple[Counter[str], str]:
-    """What these requests leave, given up at some suspensions; and where."""
+    """The leftovers of these requests, given up at some suspensions; and where."""
     seen: Counter[str] = Counter()
     told: list[str] = []
     async with served(folder) as place:
@@ -43,7 +43,7 @@ def places_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is cancelled while it registers a thread keeps the lock."""
+    """A request cancelled while it registers a thread keeps the lock."""
 
     async def make(self: Any, thread_id: str, metadata: Any, **options: Any) -> Any:
         await self._turn.acquire()

@@ -1,4 +1,4 @@
-"""What one client may ask for, as numbers."""
+"""Limits of one client, as numbers."""
 
 import pytest
 
@@ -37,7 +37,7 @@ class TestRates:
 
     def test_without_a_rate_nobody_waits(self):
         """
-        By default nobody is held up.
+        By default no client is held up.
         """
         rates = Rates(Limits())
 
@@ -63,7 +63,7 @@ class TestBodies:
 
     def test_values_have_a_bound(self):
         """
-        A body may hold so many values, wherever they stand.
+        A body may hold so many values, at any depth.
         """
         limits = Limits(values=3)
 

@@ -31,7 +31,7 @@ def scraped(url: str) -> dict[str, dict[str, float]]:
 
 def test_a_running_server_is_scraped(tmp_path: Path):
     """
-    Runs by status, supersteps, mailboxes, saturation and the saver's histograms are told.
+    Runs by status, supersteps, mailboxes, saturation and the saver's histograms are reported.
     """
     with running(application(tmp_path / "runs.db")) as url, httpx.Client(base_url=url) as client:
         before = scraped(url)

@@ -105,7 +105,7 @@ class TestReading:
     @pytest.mark.parametrize("last", ["99", "\xb2", "-1", "nonsense", "9" * 40])
     async def test_from_a_place_that_never_was(self, system, last):
         """
-        An id that is nobody's breaks nothing: the state is told, or everything from the beginning.
+        An unknown id breaks nothing: the state is sent, or everything from the beginning.
         """
         run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
         await run.wait()
@@ -166,7 +166,7 @@ class TestReading:
 class TestOutcomes:
     async def test_blanks_until_the_run_has_left(self, system):
         """
-        Who waits long is sent blanks, then the output.
+        A client that waits long is sent blanks, then the output.
         """
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})

@@ -1,4 +1,4 @@
-"""What clients are told when the storage fails, or a thread of somebody else is damaged."""
+"""Answers to clients when the storage fails, or a thread of another tenant is damaged."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class TestTheStorage:
     @pytest.mark.parametrize("what", ["runs/wait", "runs/stream"])
     async def test_a_run_that_cannot_be_stored_names_no_place(self, what, tmp_path):
         """
-        The client is told that the storage failed, and neither where it is nor what it said: that
+        The client learns that the storage failed, and neither where it is nor what it said: that
         may be about rows of others in the same batch.
         """
 

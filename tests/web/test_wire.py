@@ -1,4 +1,4 @@
-"""What clients read of a run's chunks, without a server."""
+"""Events made of a run's chunks, without a server."""
 
 import pytest
 
@@ -31,7 +31,7 @@ class TestModes:
 class TestChunks:
     def test_only_the_modes_asked_for_are_told(self):
         """
-        A reader of updates is told no values.
+        A reader of updates gets no values.
         """
         wire = EventTranslator(["updates"], subgraphs=False)
 
@@ -39,7 +39,7 @@ class TestChunks:
 
     def test_graphs_inside_are_named(self):
         """
-        Chunks of graphs inside have their place in the event's name, and are told to who asks.
+        Chunks of graphs inside have their place in the event's name, and are sent on request.
         """
         inner = (("a:1", "b:2"), "updates", {})
 
@@ -57,7 +57,7 @@ class TestChunks:
 
     def test_a_gap_is_made_up_for_whatever_the_modes_are(self):
         """
-        The state behind a gap is told to a reader of updates too; no other state is.
+        The state behind a gap is sent to a reader of updates too; no other state is.
         """
         wire = EventTranslator(["updates"], subgraphs=True)
         state, below = ((), "values", {}), (("a:1",), "values", {})
@@ -68,7 +68,7 @@ class TestChunks:
 class TestMessages:
     def test_few_messages_are_remembered(self):
         """
-        A reader's memory is bounded: a message that comes after many others is told anew.
+        A reader's memory is bounded: a message that comes after many others is sent anew.
         """
         wire = EventTranslator(["messages"], subgraphs=False)
         for number in range(MESSAGES_MAX + 1):
@@ -79,7 +79,7 @@ class TestMessages:
 
     def test_pieces_are_told_as_the_message_so_far(self):
         """
-        A message's metadata is told once, then the message as far as it has come.
+        A message's metadata is sent once, then the message as far as it has come.
         """
         wire = EventTranslator(["messages"], subgraphs=False)
         pieces = [AIMessageChunk("Hel", id="1"), AIMessageChunk("lo", id="1")]
@@ -93,7 +93,7 @@ class TestMessages:
 
     def test_a_whole_message_is_complete(self):
         """
-        A message that comes in one piece is told as complete.
+        A message that comes in one piece is sent as complete.
         """
         wire = EventTranslator(["messages"], subgraphs=False)
         told = list(wire.events((), "messages", (AIMessage("Hi", id="1"), {})))
@@ -103,7 +103,7 @@ class TestMessages:
 
     def test_tuples_are_pieces_with_their_metadata(self):
         """
-        `messages-tuple` tells each piece alone, with its metadata.
+        `messages-tuple` sends each piece alone, with its metadata.
         """
         wire = EventTranslator(["messages-tuple"], subgraphs=False)
         ((name, data),) = wire.events((), "messages", (AIMessageChunk("a", id="1"), {"n": 1}))

@@ -175,8 +175,8 @@ class _Chain:
 class Pregel(CompiledStateGraph):
     """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
 
-    An input is written to the input channels and triggers their subscribers. What nodes write in
-    a superstep triggers subscribers in the next one; the run ends when no node is triggered.
+    An input is written to the input channels and triggers their subscribers. The writes of
+    a superstep trigger subscribers in the next one; the run ends when no node is triggered.
 
     Args:
         nodes: name -> `NodeBuilder`, or the result of its `build()`.

@@ -151,7 +151,7 @@ class CompiledBase:
 
     @property
     def graph_id(self) -> str:
-        """Identifies the graph in what is stored."""
+        """Identifies the graph in stored records."""
         return self.plan.graph_id
 
     def _place(self, config: Config | None) -> NestedPlace | None:

@@ -61,7 +61,7 @@ def is_stored(codec: Codec, plan: Plan, loaded: Loaded, point: NewCheckpoint, sh
     """Whether the stored checkpoint with the same id is equal in everything.
 
     Args:
-        loaded: what is stored under the id.
+        loaded: the checkpoint stored under the id.
         point: the checkpoint to store.
         shape: its format version (`v`), which readers get back.
     """

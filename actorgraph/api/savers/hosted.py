@@ -46,7 +46,7 @@ def check_subclass(kind: type) -> None:
     """Refuse an override that would never be called; make the other overrides effective.
 
     Raises:
-        GraphBuildError: a sync method is overridden whose async version is what is called.
+        GraphBuildError: a sync method is overridden whose async version would be called.
     """
     if is_own_class(kind):
         return
@@ -102,7 +102,7 @@ class HostedSaver(
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Store what is queued and close, within the drain's deadline, even when cancelled."""
+        """Store queued requests and close, within the drain's deadline, even when cancelled."""
         mark_closed(cast("Saver", self), left=True)
         opened, self._opened = self._opened, None
         if opened is not None:
@@ -130,7 +130,7 @@ class HostedSaver(
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Store what is queued and close."""
+        """Store queued requests and close."""
         mark_closed(cast("Saver", self), left=True)
         self.close_blocking()
 
@@ -149,9 +149,9 @@ class InMemorySaver(HostedSaver, MemoryBackend):
     Args:
         codec: how values are stored; default one with no types beyond the graph's own. A
             serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
-        copy: "codec" (default): values are encoded, so that what can't be stored elsewhere is
-            refused here too. "none": the objects themselves are kept, of any type, until the
-            saver is freed; a node that changes one later changes what was saved.
+        copy: "codec" (default): values are encoded, so that a saver in memory refuses those that
+            others can't store. "none": the objects themselves are kept, of any type, until the
+            saver is freed; a node that changes one later changes the saved one.
     Raises:
         InvalidConfigError: `copy` is unknown, or "none" together with a codec.
     """

@@ -21,7 +21,7 @@ class JsonlSaver(HostedSaver, JsonlBackend):
     Args:
         path: the folder, created with mode 0700 if it doesn't exist; its files have 0600.
         codec: how values are stored; default one with no types beyond the graph's own. Its values
-            are JSON text, whatever its form. A serializer of LangGraph's kind, with `dumps_typed`
+            are always JSON text here. A serializer of LangGraph's kind, with `dumps_typed`
             and `loads_typed`, works too; its bytes are stored as base64.
     Raises:
         InvalidConfigError: the path is empty.

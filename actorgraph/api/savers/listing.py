@@ -19,8 +19,8 @@ class Listing:
     """Reads a listing from its beginning to its end.
 
     Each page is a separate read that ends before its rows are used: a caller that pauses between
-    two rows blocks nobody, and rows removed meanwhile are not listed. Rows stored meanwhile are
-    newer than those read already, so they are not listed either.
+    two rows blocks no other request, and rows removed meanwhile are not listed. Rows stored
+    meanwhile are newer than those read already, so they are not listed either.
 
     Args:
         ask: answers a query.
@@ -50,7 +50,7 @@ class Listing:
         count = self._rows if self._left is None else min(self._rows, self._left)
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
         read, last = len(page), page[-1] if page else None
-        # A guarded saver drops rows that the caller may not see: continue after what was read.
+        # A guarded saver drops rows that the caller may not see: continue after the last row read.
         if isinstance(page, FilteredPage):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)

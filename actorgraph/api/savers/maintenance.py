@@ -90,13 +90,13 @@ class MaintenanceMethods:
         return 0 if loaded.checkpoint is None else stored_bytes(loaded.checkpoint)
 
     async def aretention(self, max_age: timedelta | float, keep_last: int = 1) -> int:
-        """Remove what is older than `max_age` from all threads; call it once an hour or a day.
+        """Remove data older than `max_age` from all threads; call it once an hour or a day.
 
-        Each namespace keeps its newest `keep_last` checkpoints whatever their age. With
+        Each namespace keeps its newest `keep_last` checkpoints regardless of their age. With
         `keep_last=0` a thread whose checkpoints are all older is removed, even if a run on it has
         been waiting for that long; that run gets a ConflictError at its next save. Checkpoints
         that a kept one's values are folded from stay. Call `avacuum` to release the space and to
-        erase what was removed from the file.
+        erase removed data from the file.
 
         Args:
             max_age: seconds, or a timedelta.
@@ -125,8 +125,8 @@ class MaintenanceMethods:
 
         Returns: the number of rows of values and writes removed.
         Raises:
-            StorageBusyError: another process has been reading or writing for too long; what was
-                removed is gone from the threads, but may still be in the files.
+            StorageBusyError: another process has been reading or writing for too long; removed
+                data is gone from the threads, but may still be in the files.
         """
         threads = await self._ask(ListThreads())
         try:
@@ -237,7 +237,7 @@ class KeyMethods:
     codec: Codec
 
     async def arotate_keys(self, thread_id: str | None = None) -> int:
-        """Encrypt what is stored with the codec's first key; then older keys can be dropped.
+        """Encrypt all stored values with the codec's first key; then older keys can be dropped.
 
         Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
         must keep that for these threads: None, booleans and integers in the records of their old

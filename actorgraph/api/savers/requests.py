@@ -47,7 +47,7 @@ def name_of(request: Request | Query) -> str:
     """Return get, list, list_threads, count; put, put_writes, end, resume; delete, copy, vacuum.
 
     An `end` only records that a run has ended. A claim that answers interrupts is a `resume`.
-    What an ActorSystem stores about its runs is a `put_run` or `get_run`.
+    Records of an ActorSystem about its runs are a `put_run` or `get_run`.
     """
     if isinstance(request, Commit):
         return _name_of_commit(request)

@@ -281,7 +281,7 @@ class SpanStream(Closing, AsyncIterator[StreamEvent]):
         return self._events.popleft()
 
     async def aclose(self) -> None:
-        """End the run, if it is active, and wait until it has stored what it did."""
+        """End the run, if it is active, and wait until it has stored its finished work."""
         self._ended = True
         await self._stream.aclose()
 

@@ -96,7 +96,7 @@ class Pump:
             raise self.error
 
     async def abort(self) -> None:
-        """End the run, and wait until what it did is stored."""
+        """End the run, and wait until its finished work is stored."""
         if not self._ended:
             self._ended = True
             await shielded(self._close)
@@ -218,7 +218,7 @@ class AsyncGraphRunStream(RunView):
         return self.pump.interrupts
 
     async def abort(self) -> None:
-        """End the run, and wait until what it did is stored."""
+        """End the run, and wait until its finished work is stored."""
         await self.pump.abort()
 
     def interleave(self, *names: str) -> Cursor[tuple[str, Any]]:
@@ -428,7 +428,7 @@ class GraphRunStream(_BlockingView):
     _view: AsyncGraphRunStream
 
     def abort(self) -> None:
-        """End the run, and wait until what it did is stored."""
+        """End the run, and wait until its finished work is stored."""
         if in_event_loop():  # freed by the garbage collector inside a loop: must not block
             self._view.pump.abandon()
         else:

@@ -2,7 +2,7 @@
 
 The run has a task of its own beside the reader's and is never inside a generator: leaving a
 generator that holds a task group early is an error on asyncio and on trio. Reading to the end,
-`break`, `async with` and a cancelled reader all end the run and store what it has done.
+`break`, `async with` and a cancelled reader all end the run and store its finished work.
 """
 
 import asyncio
@@ -168,7 +168,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
             item = await self._next()
         except (anyio.get_cancelled_exc_class(), SlowReaderError):
             # This reader will not read on. `aclose` is shielded, so that the caller learns of the
-            # cancellation only when what the run did is stored.
+            # cancellation only when the run's finished work is stored.
             await self.aclose()
             raise
         if item is None:
@@ -205,7 +205,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         return None
 
     async def aclose(self) -> None:
-        """End the run, if it is active, and wait until it has stored what it did."""
+        """End the run, if it is active, and wait until it has stored its finished work."""
         run, self._ended = self._run, True
         if run is not None:
             run.cancel()

@@ -1,7 +1,7 @@
 """The lifecycle of an ActorSystem: construction, opening, closing, recovery of orphaned runs.
 
 Opening takes a lease and starts the actors that renew it and watch for cancellations and turns.
-Closing drains, then gives the lease back, so that another system can take over what is left.
+Closing drains, then gives the lease back, so that another system can take over the remaining runs.
 """
 
 import gc
@@ -224,7 +224,7 @@ class SystemBase:
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
             self._observe(group)
-        except BaseException as error:  # also a cancellation: close what was opened so far
+        except BaseException as error:  # also a cancellation: close all that is open so far
             await stack.__aexit__(type(error), error, error.__traceback__)
             raise
         if self._gc_threshold is not None:

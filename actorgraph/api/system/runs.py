@@ -66,7 +66,7 @@ class Run:
 
     @property
     def thread_id(self) -> str:
-        """The thread's id."""
+        """The id of the thread on which it runs."""
         return self._job.thread_id
 
     @property
@@ -81,7 +81,7 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why it was cancelled, drained or parked, or the text of its error; else empty."""
+        """The reason of a cancelled, drained or parked run, or its error's text; else empty."""
         return self._job.reason
 
     @property
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def updated_at(self) -> datetime:
-        """When its status last changed, in UTC; for a run of another process `created_at`."""
+        """Time of its last change of status, in UTC; for a run of another process `created_at`."""
         return datetime.fromtimestamp(self._job.changed / 1e6, tz=UTC)
 
     def events(
@@ -160,7 +160,7 @@ class Run:
         if job.outcome is None or isinstance(job.outcome, Cancelled):
             raise RunCancelledError(
                 f"run {self.id} of thread {self.thread_id!r} was cancelled: {job.reason}",
-                do="start another run; the thread has what it did, unless it was rolled back"
+                do="start another run; the thread has its finished steps, unless it was rolled back"
                 if job.claimed
                 else "start another run; nothing of this one is in the thread",
                 reason=job.reason,
@@ -213,7 +213,7 @@ class StoredRun(Run):
 
     @property
     def thread_id(self) -> str:
-        """The thread's id."""
+        """The id of the thread on which it ran."""
         return self._row.thread_id
 
     @property
@@ -228,7 +228,7 @@ class StoredRun(Run):
 
     @property
     def reason(self) -> str:
-        """Why it was cancelled or parked, or the text of its error; else empty."""
+        """The reason if it was cancelled or parked, or the text of its error; else empty."""
         return self._row.reason
 
     @property
@@ -308,7 +308,7 @@ class StoredRun(Run):
         if status not in ("success", "interrupted"):
             raise RunFailedError(
                 f"run {self.id} ended with status {status!r}: {self.reason}",
-                do="see the log of the process that ran it; the thread has what was done",
+                do="see the log of the process that ran it; the thread has its finished steps",
             )
         return await self._values()
 

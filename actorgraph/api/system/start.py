@@ -1,4 +1,4 @@
-"""Start a run of an ActorSystem: its arguments, checked, and what is stored of them.
+"""Start a run of an ActorSystem: its arguments, checked, and their stored form.
 
 The arguments become a call, the call a `Launch` and a `Job`. Its row has the call encoded, so
 that another process can start or resume the run.

@@ -313,7 +313,7 @@ class ActorSystem(RecoveryMethods):
         raise AssertionError("an open signal receiver never ends")
 
     async def forget(self, run_id: str) -> None:
-        """Remove a run that has ended, and its events. Its thread keeps what it did.
+        """Remove a run that has ended, and its events. Its thread keeps its results.
 
         Raises:
             RunNotFoundError: there is no such run.

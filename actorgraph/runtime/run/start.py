@@ -51,7 +51,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
         restored: its checkpoint; None if it has none.
         placement: where the checkpoint's values are stored; None to store all values anew.
         elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
-        again: whether to begin with it whatever the input is.
+        again: whether to begin with it regardless of the input.
         holder: id of the run that has the thread's claim; None if there is none.
         parents: pending writes of the checkpoint's parent, if they were read too.
     """
@@ -83,7 +83,7 @@ async def load(
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
         SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
     """
-    # A cancelled run still stores its finished work: what is read before that is out of date.
+    # A cancelled run still stores its finished work: a read before that is out of date.
     while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
         await leaving.wait()
     place = (address.thread_id, address.namespace, address.checkpoint)

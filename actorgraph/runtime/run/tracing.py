@@ -6,7 +6,7 @@ Sends      spans to the program's tracer provider; node spans become current in 
 Order      a superstep's span ends with its last task; a run's after the spans of all its tasks
 Links      a run that resumes is linked to the one that made its checkpoint, whose `traceparent`
            is in the checkpoint's metadata (docs/decisions/0044)
-Ends       with the run, whatever its outcome: no span is left open. An error of a sampler or a
+Ends       with the run: no span is left open. An error of a sampler or a
            processor is logged, and changes nothing for the run
 
 No span holds a value of the state, an input or a result.

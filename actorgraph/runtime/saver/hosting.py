@@ -97,7 +97,7 @@ class Host:
         self.reader.refuse(error)
 
     def _report_open_error(self, error: BaseException) -> None:
-        """Deliver the error of a saver that can't be opened to all who wait for it."""
+        """Deliver the error of a saver that can't be opened to all waiting callers."""
         self.error = error
         self.opened.open()
         closed = error if isinstance(error, CheckpointError) else _open_error(error)
@@ -235,7 +235,7 @@ def host_of(saver: Saver) -> Host:
 async def _serve_logged(host: Host, closer: "_Closer") -> None:
     try:
         await host.serve()
-    except Exception as error:  # noqa: BLE001 - `serve` has delivered it to all who wait
+    except Exception as error:  # noqa: BLE001 - `serve` has delivered it to all waiting callers
         event("info", "saver.failed", error=repr(error))
     finally:
         portal.not_at_exit(closer)

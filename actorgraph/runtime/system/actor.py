@@ -202,7 +202,7 @@ class SystemActor:
             raise
 
     def _admit(self, if_busy: IfBusy, thread_id: str) -> None:
-        """Raise the error of a run that the system can't take, whatever its thread's state."""
+        """Raise the error if the system can't take another run on any thread."""
         if threading.get_ident() != self._thread and self.group and self.draining is None:
             raise other_loop()
         error = self.admission_error(if_busy, thread_id)
@@ -210,7 +210,7 @@ class SystemActor:
             self._refuse(error)
 
     def admission_error(self, if_busy: IfBusy, thread_id: str) -> ActorGraphError | None:
-        """Why the system can't take another run, whatever its thread's state; None if it can."""
+        """Return the error if the system can't take another run on any thread; None if it can."""
         limits = self.limits
         if self.draining is not None or self.group is None:
             return closed_system("is closing" if self.draining else "is not open")

@@ -270,7 +270,7 @@ def store_status(job: Job, host: Host | None, owner: bytes) -> None:
 async def _note_lost_lease(job: Job, host: Host | None, owner: bytes) -> None:
     """Note that another system has taken a run, if that is why a save of it was refused.
 
-    Its readers are then not told that the run has ended.
+    Its readers then get no end of the run.
     """
     if host is None or job.lost:
         return

@@ -84,7 +84,7 @@ class TurnWatch:
 
     Args:
         take_up: takes up a run of a dead system, if it can.
-        end: requests the cancellation of a run, with a reason, in whatever process it is.
+        end: requests the cancellation of a run, with a reason, in any process.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ EVENTS_PAGE = 256
 
 
 class EventRetention(msgspec.Struct, frozen=True):
-    """How long events are kept.
+    """Limits of the number and age of kept events.
 
     Attributes:
         count: the newest events of each run that are kept.

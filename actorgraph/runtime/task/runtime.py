@@ -37,7 +37,7 @@ class Stopping:
         self.deadline = None if deadline_s is None else time.monotonic() + deadline_s
 
     def reason(self) -> str | None:
-        """Why the run must stop before its next superstep; None if it need not."""
+        """The reason to stop the run before its next superstep; None if it need not."""
         reason = self.control.drain_reason
         if reason is None and self.deadline is not None and time.monotonic() >= self.deadline:
             return DEADLINE

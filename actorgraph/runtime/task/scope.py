@@ -434,7 +434,7 @@ class TaskCalls:
         return self._called[identifier]
 
     def get(self, identifier: str) -> TaskCall | None:
-        """The call behind a task; None if the task is no open `@task` call."""
+        """Return the call behind a task; None if the task is not an open `@task` call."""
         return self._called.get(identifier)
 
     def request(self, caller: TaskScope, node: NodePlan, given: Any) -> TaskFuture[Any]:

@@ -115,6 +115,6 @@ def _run_of(metadata: dict[str, Any]) -> bytes | None:
 
 
 def _as_json(shown: dict[str, Any], metadata: dict[str, Any]) -> str:
-    if "run_id" in metadata:  # a run id that is no UUID
+    if "run_id" in metadata:  # a run id that is not a UUID
         shown["run_id"] = metadata["run_id"]
     return msgspec.json.encode(shown, enc_hook=str).decode()

@@ -3,7 +3,7 @@
 Classes    Send, Interrupt and Overwrite become LangGraph's, where the program has imported it, so
            that LangGraph's serializers and tools can read them. Nothing is imported here
 Payloads   such a saver encodes values itself: here a payload is an empty one that carries a copy
-           of its value, so that later changes by a node don't change what was saved
+           of its value, so that later changes by a node don't change the saved one
 Versions   ours are integers; a saver may count with text or floats. LangGraph's text is the number,
            a dot and a random part, so a version that the parent has keeps its text
 """

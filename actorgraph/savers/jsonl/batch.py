@@ -242,7 +242,7 @@ class _BatchWriter:
         return self._stage
 
     def flush(self) -> None:
-        """Store what was collected: the file of runs first, then the threads' files."""
+        """Store the collected lines: the file of runs first, then the threads' files."""
         folder, files, start = self._folder, self._files, self._flushed
         # A crash between the two leaves a run without a claim, which is pending and can be
         # started. The other order could leave a claim of a run that no system knows.
@@ -333,7 +333,7 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
     opened: list[tuple[Draft, int]] = []
     path = folder.path
     # A reader that indexes one of these files now would also see lines that are not synced and
-    # may be undone. Until the sync readers get the index from here, whatever the cache drops.
+    # may be undone. Until the sync readers get the index from here, because the cache may drop it.
     with folder.reading:
         folder.unsynced = {draft.index.thread_id: draft.index for draft in drafts}
     try:

@@ -170,7 +170,7 @@ class Marks:
                 raise StorageError(
                     f"{path!r} was cut: {marked} bytes were acknowledged, but its complete lines "
                     f"end at byte {size}",
-                    do="restore the file from a backup; or, to continue with what is left, remove "
+                    do="restore the file from a backup; or, to continue with the rest, remove "
                     f"{str(self._path)!r} while the saver is closed",
                 )
 

@@ -23,7 +23,7 @@ _BUFFER = 1 << 18
 
 
 class CheckpointPlace(msgspec.Struct, gc=False):
-    """Where a checkpoint is: the `at`-th, from 0, of line number `line`."""
+    """Position of a checkpoint: the `at`-th, from 0, of line number `line`."""
 
     sequence: int
     namespace: str

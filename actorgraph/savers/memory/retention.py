@@ -40,7 +40,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Committed:
         for ns, seq, r in rows
     ]
     found = plan_removal(removal, points, state.run)
-    if found.stops:  # the epoch fences the run, which would store what was just removed
+    if found.stops:  # the epoch fences the run, which would store the removed rows again
         state.epoch += 1
         state.run = state.owner = None
     if isinstance(removal, DeleteRuns) or state.run is None:

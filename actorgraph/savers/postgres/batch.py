@@ -196,7 +196,7 @@ class _Transaction:
             (sql.ADD_THREADS, (found,)),
             (lock, (found,)),
         ]
-        # In the same round trip as the locks. At READ COMMITTED each statement sees what was
+        # In the same round trip as the locks. At READ COMMITTED each statement sees rows
         # committed before it began, so these read what the locks protect.
         asked = _lookups(first)
         cursors = self.run([*head, *asked])
@@ -283,7 +283,7 @@ class _Transaction:
         # Not overwritten: an earlier commit of this batch may have moved the nested head already.
         thread.heads.setdefault(commit.namespace, self._facts.heads.get(place))
         before = thread.run
-        # What earlier commits of the group will have stored counts like what the tables have.
+        # Rows of earlier commits in the group count as stored, like those in the tables.
         answers = [_key(commit, row) for row in answer_rows(commit)]
         answered = any(k in self._facts.answered or k in rows.answers for k in answers)
         base = branch_base(commit)

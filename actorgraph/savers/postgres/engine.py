@@ -282,8 +282,8 @@ class BatchWriter:
         return self._repeat(work, progress)
 
     def _repeat(self, work: Callable[[Connection[Any]], Done], progress: BatchProgress) -> Done:
-        # A batch is bounded in attempts and in time, so every caller gets an answer. What is left
-        # unsure at the end breaks the saver, instead of being taken for stored or for lost.
+        # A batch is bounded in attempts and in time, so every caller gets an answer. A commit
+        # whose outcome stays unknown breaks the saver, instead of counting as stored or as lost.
         attempts = Attempts(
             renews=self._source.renews,
             reconnect_timeout_s=self._settings.limits.reconnect_s,
@@ -317,7 +317,7 @@ class BatchWriter:
 
         A process that is suspended in the middle of a batch keeps the locks of its threads, and
         no other process could take its runs over. When it is resumed, it connects again and sends
-        its batch again, which is then judged against what is stored by now.
+        its batch again, which is then judged against the rows stored by now.
         """
         if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
             return False
@@ -359,7 +359,7 @@ WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
 than the lock timeout, which no healthy batch does. Only those of the same role with the same
 application name: a person's `psql` is left alone.
 
-`idle_in_transaction_session_timeout` is no substitute: the server doesn't apply it in pipelines.
+`idle_in_transaction_session_timeout` doesn't do this: the server ignores it in pipelines.
 """
 
 

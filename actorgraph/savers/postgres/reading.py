@@ -68,7 +68,7 @@ def checked_row(columns: _Row) -> CheckpointRow:
 
 
 def unchecked_row(columns: _Row) -> CheckpointRow:
-    """A checkpoint's row from the columns `queries.COLUMNS`, whatever is in them."""
+    """A checkpoint's row from the columns `queries.COLUMNS`, without checking them."""
     identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
     return CheckpointRow(
         id=identifier,

@@ -194,7 +194,7 @@ def _merge(place: _Row, merge: MergeRow) -> Statement:
 
 
 class BatchFacts:
-    """What is read from the database so that a group of requests can be judged.
+    """Facts from the database by which a group of requests is judged.
 
     Attributes:
         heads: (thread id, namespace) -> newest checkpoint; of nested namespaces only.

@@ -3,7 +3,7 @@
 Records of one graph differ mostly in their numbers: versions, lengths of lists. The text without
 them is a shape, one row of the table `shapes`; a checkpoint's row has the shape's id and the
 numbers as a JSON list, about a tenth of the text. The view `checkpoints` puts them together with
-the server's `format`, so queries, and people who look at the view, see whole records.
+the server's `format`, so queries of the view show whole records.
 
 A shape is stored when a record of it is written for the second time; the first one is stored
 whole. Shapes are stored in a transaction of their own, before the batch: a shape without

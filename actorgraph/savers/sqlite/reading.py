@@ -1,7 +1,7 @@
 """Queries, as plain functions over a `sqlite3.Connection` of their own.
 
 Consistent  each list of queries runs inside one read transaction, so that the rows of a checkpoint
-            belong together whatever is written meanwhile
+            belong together despite concurrent writes
 Short       the transaction ends before the answers are used: a slow reader blocks nothing
 Pages       the values and pending writes of a page of checkpoints are read with one statement, and
             what several checkpoints share, such as the rows of a growing list, once

@@ -80,7 +80,7 @@ class NoAnswerError(psycopg.OperationalError):
 
 
 class RowError(Exception):
-    """The rows of a request contradict what is stored."""
+    """The rows of a request contradict the stored ones."""
 
 
 def server_message(error: Exception) -> str:

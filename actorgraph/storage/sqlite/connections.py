@@ -65,7 +65,7 @@ class HopConnection(sqlite3.Connection):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True):
-    """How to open a connection.
+    """Settings of a connection.
 
     Attributes:
         path: a file, or a URI.

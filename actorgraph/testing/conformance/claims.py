@@ -43,7 +43,7 @@ async def the_head_is_compared_and_set(bench: Bench) -> None:
         same(_kinds(outcomes), ["stored", "stored", CONFLICT, CONFLICT, "stored"], "outcomes")
         head = (await load(port)).checkpoint
         same(head and head.row.id, ids(2), "the head")
-        same((await load(port, ids(3))).checkpoint, None, "what was refused")
+        same((await load(port, ids(3))).checkpoint, None, "the refused checkpoint")
 
 
 @check("claims")
@@ -145,7 +145,7 @@ async def epochs_outlive_the_saver(bench: Bench) -> None:
 
 @check("claims")
 async def order_is_that_of_storing(bench: Bench) -> None:
-    """The newest checkpoint is the one stored last, whatever its id; sequences rise by one."""
+    """The newest checkpoint is the one stored last, regardless of its id; sequences rise by one."""
     ids = Ids()
     ids(5)
     async with bench.port() as port:
@@ -158,7 +158,7 @@ async def order_is_that_of_storing(bench: Bench) -> None:
         given = [o.sequence for o in outcomes if isinstance(o, Committed)]
         same(given, [1, 3], "the sequences in the outcomes")
         older = await page(port, namespace="", before=ids(3))
-        same([f.row.id for f in older], [ids(5)], "what is before")
+        same([f.row.id for f in older], [ids(5)], "the checkpoint before")
         head = (await load(port)).head
         same(head, ids(4), "the head")
 

@@ -135,7 +135,7 @@ async def everything_is_there_after_reopening(bench: Bench) -> None:
 
 @check("reopen")
 async def a_reopened_saver_continues(bench: Bench) -> None:
-    """Checkpoints stored after reopening are newer than older ones, whatever their ids."""
+    """Checkpoints stored after reopening are newer than older ones, regardless of their ids."""
     bench.require_durable()
     for turn in range(3):
         async with bench.public() as saver:

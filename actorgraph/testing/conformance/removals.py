@@ -80,7 +80,7 @@ async def deleting_checkpoints(bench: Bench) -> None:
         other = await saver.put(at("t", "n"), point, metadata(9))
         count = await saver.call("delete_checkpoints", "t", [middle, middle, new_id()])
         same(count, 1, "how many were removed")
-        same(await steps(saver, at()), [3, 2, 0], "what is left")
+        same(await steps(saver, at()), [3, 2, 0], "the remaining steps")
         same(values_of(await saver.get(other)), {"x": "other"}, "the id in the other namespace")
         parent = (await saver.get(configs[2])).parent_config
         same(id_of(parent), id_of(configs[0]), "the parent of the child")

@@ -1,4 +1,4 @@
-"""Processes that die or stand still in the middle of their runs, and the one that goes on.
+"""Processes that die or are stopped in the middle of their runs, and the one that goes on.
 
 One or two combinations of store and event loop for each; the long forms are in tests/faults.
 """
@@ -77,7 +77,7 @@ class TestTwoProcesses:
         self, database, anyio_backend, capfd
     ):
         """
-        A process whose lease is over ends its runs, and leaves them to whoever takes them up.
+        A process whose lease is over ends its runs, and leaves them to the next owner.
         """
         with worker(anyio_backend, "g", database, 4, pause_s=0.2, lease_s=0.5) as process:
             await threaded(partial(lines_until, process, 4, started=True))
@@ -97,7 +97,7 @@ class TestTwoProcesses:
         self, database, anyio_backend, capfd
     ):
         """
-        A process that stood still for longer than its lease changes nothing afterwards.
+        A process that was stopped for longer than its lease changes nothing afterwards.
         """
         with worker(anyio_backend, "g", database, 4, pause_s=0.2) as process:
             await threaded(partial(lines_until, process, 4, started=True))

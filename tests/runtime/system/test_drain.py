@@ -22,7 +22,7 @@ class TestDrain:
     @pytest.mark.promise("E11")
     async def test_supersteps_are_finished_and_the_rest_is_left(self, place: Store):
         """
-        A draining system refuses runs, finishes supersteps, tells readers, and leaves the rest.
+        A draining system refuses runs, finishes supersteps, notifies readers, and leaves the rest.
         """
         slow = Turnstile({"bar": ["a"]})
         async with system_of(place, turnstile_first(slow)) as system:
@@ -58,7 +58,7 @@ class TestDrain:
     @pytest.mark.promise("E10")
     async def test_the_next_system_goes_on(self, place: Store):
         """
-        What one system left in good order the next one ends, queued runs in their order.
+        Runs that one system left in good order the next one ends, queued runs in their order.
         """
         slow, log = Turnstile({"bar": ["a"]}), []
         graph = in_a_row({"a": slow, "b": writer("b", log)})
@@ -104,7 +104,7 @@ class TestSignals:
 
     async def test_its_time_limit_counts(self, place: Store):
         """
-        What does not end by itself is cancelled when the time that was given is over.
+        A run that does not end by itself is cancelled when the time that was given is over.
         """
         stuck = Turnstile()
         async with system_of(place, turnstile_first(stuck)) as system:
@@ -132,7 +132,7 @@ class TestCollector:
 
     async def test_by_default_it_is_left_alone(self, place: Store):
         """
-        A system that was not told otherwise changes nothing of the process.
+        A system without that setting changes nothing of the process.
         """
         before = gc.get_threshold()
         async with system_of(place, ab()):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_saver
 __all__ = ["place"]
 
 PLACES = ["here", "elsewhere", "left", "stopped"]
-"""The same system; another one that lives; one that has drained; one that stands still in its node
+"""The same system; another one that lives; one that has drained; one that is stopped in its node
 when its lease is over."""
 
 BARS = {
@@ -74,7 +74,7 @@ async def until_held(system: Any, count: int = 1) -> None:
 
 
 async def rows_of(system: Any, **query: Any) -> list[Any]:
-    """What is stored of the runs of "t"."""
+    """The stored rows of the runs of "t"."""
     return await system._host.reader.ask(ListRuns(thread_id="t", **query))  # noqa: SLF001
 
 
@@ -82,7 +82,7 @@ async def rows_of(system: Any, **query: Any) -> list[Any]:
 class TestEveryPolicyInEveryPlace:
     async def test_reject_stores_nothing(self, place: Store, where: str):
         """
-        The error names the run that the thread has; no row, input or status tells of the call.
+        The error names the run that the thread has; no row, input or status mentions the call.
         """
         slow = Turnstile({"bar": ["a"]})
         async with with_a_run(where, place, slow) as (system, first, _):

@@ -31,7 +31,7 @@ async def left_by(place: Store, graph: Any, slow: Turnstile, **options: Any) -> 
 
 
 async def row_of(system: ActorSystem) -> Any:
-    """What is stored of the oldest run of "t"."""
+    """The stored row of the oldest run of "t"."""
     rows = await system._host.reader.ask(ListRuns(thread_id="t"))  # noqa: SLF001
     return rows[0]
 
@@ -40,7 +40,7 @@ class TestOtherVersions:
     async def test_a_run_waits_for_a_process_that_can_go_on_with_it(self, place: Store):
         """
         A node was renamed: the new version leaves the run, says why, and counts it; the old one
-        ends it. Nobody parks it, and no attempt is counted.
+        ends it. It isn't parked, and no attempt is counted.
         """
         slow = Turnstile({"bar": ["b"]})
         old, new = version(slow, "b"), version(slow, "c")
@@ -69,7 +69,7 @@ class TestOtherVersions:
 
     async def test_a_run_of_an_unknown_graph_waits(self, place: Store):
         """
-        The list of runs says which graph is missing, also before anybody has looked for orphans.
+        The list of runs says which graph is missing, also before a search for orphans.
         """
         slow = Turnstile({"bar": ["b"]})
         run = await left_by(place, version(slow, "b"), slow)
@@ -106,7 +106,8 @@ class TestOtherVersions:
 
     async def test_a_waiting_run_can_be_cancelled_by_any_process(self, place: Store):
         """
-        Who knows that the old version never comes back ends the run, and its thread is free.
+        A caller that knows that the old version never comes back ends the run, and its thread is
+        free.
         """
         slow = Turnstile({"bar": ["b"]})
         run = await left_by(place, version(slow, "b"), slow)

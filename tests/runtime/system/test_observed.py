@@ -1,4 +1,4 @@
-"""What an ActorSystem tells of its runs: metrics, and who holds the event loop."""
+"""Observation of an ActorSystem: metrics, and calls that block the event loop."""
 
 import time
 
@@ -42,7 +42,7 @@ async def test_metrics_are_the_figures():
 
 async def test_a_full_system_is_seen():
     """
-    Saturation, refusals and the fullest mailbox are told while they last.
+    Saturation, refusals and the fullest mailbox are reported while they last.
     """
     slow = Turnstile({"bar": ["a"]})
     bounds = {"max_runs": 1, "max_queued": 2}
@@ -65,13 +65,13 @@ async def test_a_full_system_is_seen():
 
 
 class TestLoop:
-    """Who holds the event loop."""
+    """Nodes that block the event loop."""
 
     @pytest.mark.usefixtures("configured")
     @pytest.mark.parametrize("inside", [False, True], ids=["node", "task of a node"])
     async def test_a_node_that_holds_the_loop_is_named(self, inside):
         """
-        A blocking call in an async node, or in a task that it starts, is told with node and ids.
+        A blocking call in an async node, or in a task that it starts, is logged with node and ids.
         """
 
         async def blocks():

@@ -162,7 +162,7 @@ class TestReaders:
 
     async def test_a_run_waits_for_the_store_as_long_as_that_takes(self, place: Store, monkeypatch):
         """
-        While more events wait to be stored than may, the run does; nobody has to read for it.
+        While more events wait to be stored than may, the run does, also without a reader.
         """
         monkeypatch.setattr("actorgraph.runtime.system.stored_events.WAITING_MAX", 4)
 
@@ -240,8 +240,8 @@ def in_virtual_time(main: Any) -> None:
 class TestOtherLives:
     async def test_a_run_that_ended_before_and_stored_nothing(self, tmp_path):
         """
-        A reader of a run whose events are gone with their process is told of a gap, the state and
-        the end; one that has the end is told nothing.
+        A reader of a run whose events are gone with their process gets a gap, the state and
+        the end; one that has the end gets nothing.
         """
         place = Store("sqlite", tmp_path)
         async with system_of(place, ab()) as system:
@@ -262,7 +262,7 @@ class TestOtherLives:
     async def test_offsets_of_another_life_are_other_offsets(self, tmp_path):
         """
         A run that stores no events and is taken up by another system counts on from far above:
-        who comes back is told of a gap, however much the second life has told.
+        a returning reader gets a gap, however many events the second life has sent.
         """
         place, slow = Store("sqlite", tmp_path), Turnstile({"bar": ["a"]})
         async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
@@ -285,7 +285,7 @@ class TestOtherLives:
 class TestFollowing:
     async def test_runs_of_a_thread_one_after_the_other(self, place: Store):
         """
-        Who follows a thread gets the run that goes on, then each that is started, until a drain.
+        A follower of a thread gets the run that goes on, then each that is started, until a drain.
         """
         slow = Turnstile({"bar": ["a"]})
         async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
@@ -315,7 +315,7 @@ class TestFollowing:
 
     async def test_who_is_too_slow_is_told(self, place: Store, monkeypatch):
         """
-        Runs wait for a follower up to a bound; beyond it the follower is told to begin again.
+        Runs wait for a follower up to a bound; beyond it the follower has to begin again.
         """
         monkeypatch.setattr("actorgraph.api.system.runs.WAITING_MAX", 1)
         async with system_of(place, ab()) as system:

@@ -37,7 +37,7 @@ class Forgetful(InMemorySaver):
 
 
 class Lives:
-    """The lives of a run of three nodes, over one store; each stands at one of them.
+    """The lives of a run of three nodes, over one store; each waits at one of them.
 
     Args:
         saver: makes the saver of a life.
@@ -59,7 +59,7 @@ class Lives:
                 yield made
 
     async def crashed(self, system: ActorSystem) -> None:
-        """Wait for the place where the life stands, and make the run anybody's."""
+        """Wait for the place where the life waits, and end the run's lease."""
         await self.slow.entered.wait()
         await system._drop_lease(system._host)  # noqa: SLF001 - as when it is dead for long enough
 
@@ -74,7 +74,7 @@ class TestTakenUp:
     @pytest.mark.parametrize("resumable", [True, False])
     async def test_a_reader_that_came_before_the_run_sees_it_live(self, place: Store, resumable):
         """
-        Who reads a dead process's run where nobody has it yet is told of the gap, and of all that
+        A reader of a dead process's run that is not yet taken over gets the gap, and all that
         happens from the moment at which it is taken up.
         """
         lives = Lives(place.again)
@@ -141,7 +141,7 @@ class TestTakenUp:
 class TestWhoHasLostIt:
     async def test_readers_are_sent_on(self, place: Store):
         """
-        A system whose run was taken over tells its readers to come back, not that it has ended;
+        A system whose run was taken over asks its readers to reconnect, and sends them no end;
         and who comes back gets it from where it went on.
         """
         lives = Lives(place.again)
@@ -169,8 +169,8 @@ class TestWhoHasLostIt:
 class TestUnstored:
     async def test_what_was_not_stored_has_no_offset_to_come_back_to(self):
         """
-        Events that could not be stored are told, with the offset of the last one that was: who
-        comes back in the run's next life is told of the gap.
+        Events that could not be stored are reported, with the offset of the last one that was: a
+        reader that reconnects in the run's next life gets the gap.
         """
         saver = Forgetful()
         lives = Lives(lambda: saver)
@@ -197,8 +197,8 @@ class TestUnstored:
     @pytest.mark.parametrize("before", ["nothing", "a drain"])
     async def test_a_life_that_stored_no_event_is_a_gap(self, before):
         """
-        It is told although the newest event that is stored is none, or the drain of an earlier life
-        that was left in order.
+        It is reported although the newest event that is stored is none, or the drain of an earlier
+        life that was left in order.
         """
         saver = Forgetful()
         lives = Lives(lambda: saver)
@@ -246,7 +246,7 @@ class TestUnstored:
 
 
 class TestTheEndElsewhere:
-    """What is read of a run in another process, whose row says first how it has left."""
+    """Readers of a run in another process, whose row says first how it has left."""
 
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ class TestTheEndElsewhere:
     @pytest.mark.parametrize("comes", [True, False])
     async def test_the_last_events_of_a_run_that_lives_are_waited_for(self, alive, comes):
         """
-        A gap is told only where they don't come any more.
+        A gap is sent only where they don't come any more.
         """
         stored = [RunEvent(1, "metadata", {})]
         told = await kinds(self.reader(stored, alive=alive, comes=comes))

@@ -1,4 +1,4 @@
-"""What a rollback removes, and who waits for that."""
+"""Rows that a rollback removes, and runs that wait for that."""
 
 import anyio
 import pytest

@@ -242,7 +242,7 @@ class TestBusyThreads:
 
     async def test_rollback(self, place: Store):
         """
-        What the run that goes on stored is removed; the new one starts from what was before.
+        The rows of the active run are removed; the new one starts from what was before.
         """
         slow = Turnstile()
         graph = in_a_row({"a": writer("a"), "b": slow})
@@ -294,7 +294,7 @@ class TestBusyThreads:
 class TestBounds:
     async def test_runs_beyond_the_bounds_wait_and_are_refused(self, place: Store):
         """
-        `max_runs` go on, `max_queued` wait, the next is told when to come again.
+        `max_runs` go on, `max_queued` wait, the next gets the time of its retry.
         """
         slow = Turnstile({"bar": ["a"]})
         options = {"max_runs": 2, "max_queued": 1, "retry_after_s": 7.0}

@@ -77,7 +77,7 @@ class TestCancelElsewhere:
 
     async def test_a_run_that_its_owner_does_not_know_is_over(self, place: Store):
         """
-        An open row of which its living owner knows nothing is cancelled when somebody asks.
+        An open row that is unknown to its living owner is cancelled on request.
         """
         async with system_of(place, in_a_row({"a": writer("a")}), lease_s=30.0) as system:
             run = await system.start("g", "t", {"bar": ["x"]})
@@ -91,7 +91,7 @@ class TestCancelElsewhere:
 
     async def test_a_run_with_nothing_to_do_has_left(self, place: Store):
         """
-        Its end is stored too, though it saved nothing: nobody waits for it elsewhere.
+        Its end is stored too, though it saved nothing: no other system waits for it.
         """
         async with two(place, in_a_row({"a": writer("a")})) as (owner, other):
             await (await owner.start("g", "t", {"bar": ["x"]})).result()
@@ -102,7 +102,7 @@ class TestCancelElsewhere:
 
     async def test_a_run_that_nobody_has_is_cancelled_at_once(self, place: Store):
         """
-        What a system has left is cancelled by whoever is asked, and not taken up any more.
+        A run that a system has left is cancelled by any system, and not taken up any more.
         """
         slow = Turnstile()
         graph = turnstile_first(slow)

@@ -71,7 +71,7 @@ class TestRuns:
 
     async def test_threads_do_not_see_each_other(self, foreign):
         """
-        What one thread has written is not in the other one.
+        The values of one thread are not in the other one.
         """
         graph = ab(foreign)
 
@@ -84,7 +84,7 @@ class TestRuns:
     @pytest.mark.promise("S190")
     async def test_a_failed_node_runs_again_and_its_siblings_do_not(self, foreign):
         """
-        What finished beside a failure is kept as pending writes.
+        Results that finished beside a failure are kept as pending writes.
         """
         ran = []
 
@@ -183,7 +183,7 @@ class TestQuestions:
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_question_in_a_subgraph(self, foreign, durability):
         """
-        A nested graph's checkpoints stand in their own namespace; its question is answered there.
+        A nested graph's checkpoints are in their own namespace; its question is answered there.
         """
         inner = in_a_row({"before": says("before"), "asks": asks}, schema=Log)
         graph = in_a_row({"outer": inner, "end": says("end")}, schema=Log, checkpointer=foreign)

@@ -1,4 +1,4 @@
-"""What stands in a saver of somebody else: LangGraph's checkpoints, for LangGraph's own tools."""
+"""Contents of a saver of LangGraph's: its checkpoints, for its own tools."""
 
 import operator
 import sqlite3
@@ -238,7 +238,7 @@ class TestLimits:
 
     def test_a_class_without_a_method_is_refused(self):
         """
-        A class that inherits LangGraph's refusing methods is no saver; the missing ones are named.
+        A class that inherits LangGraph's refusing methods isn't a saver; the error names them.
         """
 
         class Half(DictSaver.__mro__[1]):
@@ -267,7 +267,7 @@ class TestLimits:
 
     async def test_an_error_of_the_saver(self):
         """
-        What the saver raises ends the run with a StorageError that names the call.
+        An error of the saver ends the run with a StorageError that names the call.
         """
 
         class Full(DictSaver):
@@ -283,7 +283,7 @@ class TestLimits:
 
     async def test_a_value_that_cannot_be_copied(self):
         """
-        What can't be copied is refused at hand-off, with its path.
+        A value that can't be copied is refused at hand-off, with its path.
         """
         with quietly():
             graph = in_a_row(

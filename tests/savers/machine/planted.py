@@ -22,7 +22,7 @@ from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteRun
 
 
 class Planted:
-    """A saver with a bug; this one has none. What it remembers is in the process.
+    """A saver with a bug; this one has none. Its memory is in the process.
 
     Args:
         saver: where checkpoints go.
@@ -126,7 +126,7 @@ class DropsALedgerRowOnCopy(Planted):
 
 
 class KeepsAClaimAfterACrash(Planted):
-    """Nobody can go on with a thread whose run never left."""
+    """No run can go on with a thread whose run never left."""
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         return [await self._one(request) for request in batch]

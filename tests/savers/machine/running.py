@@ -19,7 +19,7 @@ Make = Callable[[Path], Any]
 
 
 def maker(store: Store, postgres: PostgresServer | None) -> tuple[Make, Callable[[], None]]:
-    """Makes a saver over the store of a folder; and what empties a store that is no folder."""
+    """Makes a saver over the store of a folder; and what empties a store without a folder."""
     if store.kind == "sqlite":  # what a crash of the process leaves needs no fsync
         return lambda folder: SqliteSaver(folder / "runs.db", synchronous="OFF"), lambda: None
     if postgres is not None:

@@ -44,7 +44,7 @@ class Runs(Machine):
         return len(new)
 
     def after(self, head: Point, answer: str | None) -> list[Point]:
-        """What a run makes of a checkpoint until it pauses or ends."""
+        """The effect of a run on a checkpoint until it pauses or ends."""
         bar, foo, due = head.values["bar"], head.values.get("foo"), head.next
         found: list[Point] = []
         step, given = head.step, head.given
@@ -107,7 +107,7 @@ class Runs(Machine):
 
     @rule(thread=graphs)
     def go_on(self, thread) -> None:
-        """Whatever a crash left of a run, `invoke(None)` takes it up."""
+        """After any crash, `invoke(None)` takes the run up."""
         head = self.model.head(thread)
         if head is None or head.next in {("ask",), ()} or thread not in self.unsure:
             return
