@@ -112,7 +112,7 @@ NO_MODULES = {"plan.fired", "web.storage_not_usable"}
 
 
 def named_modules(text: str) -> set[str]:
-    """What a text names as a module or a folder of a package: `codec.records`, `savers/sqlite`."""
+    """Modules and folders of a package that a text names: `codec.records`, `savers/sqlite`."""
     return {
         f"{package}{mark}{name}"
         for package, mark, name in MODULE.findall(text)

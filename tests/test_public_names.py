@@ -196,7 +196,7 @@ class TestPaths:
     @pytest.mark.parametrize("module", sorted({*DOCUMENTED_PATHS, *OLDER}))
     def test_a_documented_path_is_importable(self, module):
         """
-        What a page has ever imported, from a module that may have moved since, is still there.
+        Names that pages have ever imported are still there, although modules have moved.
         """
         found = import_module(module)
 

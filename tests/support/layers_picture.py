@@ -45,7 +45,7 @@ class Box:
 
     @property
     def inner_width(self) -> float:
-        """What its name and its longest line of rooms need."""
+        """The width that the name and the longest line of rooms need."""
         lines = [sum(map(room_width, line)) + ROOM_GAP * (len(line) - 1) for line in self.rooms]
         return max([len(self.name) * BOLD_LETTER, *lines])
 
@@ -55,7 +55,7 @@ class Box:
         return textwrap.wrap(self.sentence, int(free / LETTER))
 
     def height(self, width: float, *, alone: bool) -> int:
-        """What the name, the sentence and the rooms take."""
+        """The height of the name, the sentence and the rooms."""
         lines = len(self.text(width, alone=alone)) + (0 if alone else 1)
         return 2 * PAD - 4 + LINE * lines + (ROOM + ROOM_GAP) * len(self.rooms)
 
