@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import suppress
-from contextvars import Context, copy_context
 from typing import Any
 
 import msgspec
@@ -40,7 +39,7 @@ from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import NOTHING_ROUTED, Effect, RunOutcome
+from actorgraph.values.run import NOTHING_ROUTED, Effect
 
 
 class LoadedThread(msgspec.Struct, frozen=True):
@@ -373,14 +372,3 @@ def _lineage(
         cache=launch.cache,
         depth=depth_of(launch.place, launch.plan.name, launch.policy.nesting_limit),
     )
-
-
-async def execute(launch: Launch) -> RunOutcome:
-    """Run to the end in the caller's task. Returns the outcome."""
-    supervisor, effects = await prepare(launch)
-    return await supervisor.run_and_notify(effects)
-
-
-def caller_context() -> Context:
-    """A copy of the caller's context."""
-    return copy_context()
