@@ -243,7 +243,7 @@ def policy_of(
     durability: Durability,
     default_keys: tuple[str, ...],
     modes: Sequence[str] = (),
-    step_timeout_s: float | None = None,
+    step_timeout: float | timedelta | None = None,
 ) -> RunPolicy:
     """Return the settings of one run: the call's, else the graph's.
 
@@ -272,7 +272,7 @@ def policy_of(
     strict = (config.get("configurable") or {}).get("__pregel_strict_resume")
     return RunPolicy(
         durability=durability if chosen is None else durability_of(chosen, durability),
-        step_timeout_s=step_timeout_s,
+        step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
         interrupt_before=plan.interrupt_before if before is None else _node_names(plan, before),
         interrupt_after=plan.interrupt_after if after is None else _node_names(plan, after),
         modes=frozenset(modes),

@@ -76,7 +76,6 @@ def resources_of(
     plan: Plan,
     above: RunResources | None,
     options: CallOptions,
-    *,
     store: Store | None,
     stores: Mapping[str, Store] = NO_STORES,
 ) -> RunResources:

@@ -107,7 +107,7 @@ class RunMethods(CompiledBase):
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
         supervisor, effects = await prepare(launch)
-        outcome = await supervisor.run_and_notify(effects)
+        outcome = await supervisor.run(effects)
         left = results.output_of(outcome, launch.place)
         return results.result_of(self.plan, left, output_keys, version)
 

@@ -1,6 +1,7 @@
 """The base of a compiled graph: construction, how a run is set up, what a config addresses."""
 
 import copy
+import sys
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
@@ -166,19 +167,17 @@ class CompiledBase:
     ) -> Launch:
         durability, codec = self._durability or Durability.SYNC, self._codec
         if place is None:
-            above, host = None, self._own_host()
-            scope = CURRENT.get(None)
+            above, host, scope = None, self._own_host(), CURRENT.get(None)
             if scope is not None:  # on another thread: it inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
             address, run = configs.start_of(config, needs_thread=host is not None), IDS.run()
         else:
             above, host = place.scope.lineage, place.host
-            config = inherited_config(place.scope, config)
             durability = self._durability or above.policy.durability
             broadcast, modes = _nested_broadcast(place, broadcast)
-            address, run, codec = self._nested_start(place, config)
+            config, address, run, codec = self._nested_start(place, config)
         config = {} if config is None else dict(config)
-        replay, timeout = options.get("replay"), self.step_timeout
+        replay, resources = options.get("replay"), None if above is None else above.resources
         return Launch(
             plan=self.plan,
             policy=configs.policy_of(
@@ -188,10 +187,10 @@ class CompiledBase:
                 durability=durability,
                 default_keys=default_keys,
                 modes=modes,
-                step_timeout_s=None if timeout is None else seconds("step_timeout", timeout),
+                step_timeout=self.step_timeout,
             ),
             address=address,
-            given=from_langgraph(given),
+            given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
             config=config,
             host=host,
             codec=codec,
@@ -203,13 +202,7 @@ class CompiledBase:
             place=place,
             cache=self._result_cache(place, codec) if self.cache or place else None,
             stopping=stopping_for(place, options),
-            resources=resources_of(
-                self.plan,
-                None if above is None else above.resources,
-                options,
-                store=self.store,
-                stores=self.stores,
-            ),
+            resources=resources_of(self.plan, resources, options, self.store, self.stores),
         )
 
     def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
@@ -232,8 +225,11 @@ class CompiledBase:
             config if self.config is None else merge_configs(self.config, configs.checked(config))
         )
 
-    def _nested_start(self, place: NestedPlace, config: Config) -> tuple[Address, bytes, Codec]:
-        """Return the address, the run id and the codec of a run in a node of another run."""
+    def _nested_start(
+        self, place: NestedPlace, config: Config | None
+    ) -> tuple[Config, Address, bytes, Codec]:
+        """Return the config, address, run id and codec of a run in a node of another run."""
+        config = inherited_config(place.scope, config)
         above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self._codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any
@@ -242,7 +238,7 @@ class CompiledBase:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
             codec = self._codec_for(host.saver)
-        return Address(thread_id, place.namespace), run, codec
+        return config, Address(thread_id, place.namespace), run, codec
 
     def _own_host(self) -> Host | None:
         """Return the host of the graph's own saver; None without one.

@@ -126,14 +126,12 @@ def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, An
     )
 
 
-def depth_of(place: NestedPlace | None, name: str, limit: int) -> int:
-    """The number of runs above a run.
+def depth_of(place: NestedPlace, name: str, limit: int) -> int:
+    """The number of runs above a nested run.
 
     Raises:
         GraphRecursionError: it is above the limit.
     """
-    if place is None:
-        return 0
     depth = place.scope.lineage.depth + 1
     check_depth(name, depth, limit)
     return depth
