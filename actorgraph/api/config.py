@@ -5,11 +5,13 @@ Every function raises InvalidConfigError for a bad value.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
+from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.graph import Plan
@@ -22,6 +24,8 @@ from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
+_PLAIN_ID = re.compile(f"[ -~]{{1,{THREAD_ID_BYTES_MAX}}}")
+"""Printable ASCII: one byte a character. Most thread ids are, and need no closer look."""
 
 
 def address_of(config: Config | None, *, needs_thread: bool) -> Address:
@@ -46,11 +50,12 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
             )
         return Address()
     text = thread_id if isinstance(thread_id, str) else str(thread_id)
-    _check_thread_id(thread_id, text)
-    checkpoint = place.get("checkpoint_id")
+    if text is not thread_id or _PLAIN_ID.fullmatch(text) is None:
+        _check_thread_id(thread_id, text)
+    namespace, checkpoint = place.get("checkpoint_ns"), place.get("checkpoint_id")
     return Address(
         text,
-        _namespace(place.get("checkpoint_ns")),
+        _namespace(namespace) if namespace else "",
         _checkpoint_id(checkpoint) if checkpoint else None,
     )
 
@@ -157,8 +162,6 @@ def _check_thread_id(given: object, text: str) -> None:
 
 
 def _namespace(given: object) -> str:
-    if not given:
-        return ""
     if not isinstance(given, str) or not is_encodable(given) or "\0" in given:
         raise InvalidConfigError(
             f"checkpoint_ns must be text without NUL and lone surrogates, got {str(given)[:40]!r}",
@@ -234,45 +237,61 @@ def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | 
 
 def policy_of(
     plan: Plan,
-    config: Config | None,
+    config: Config,
+    options: CallOptions,
     *,
     durability: Durability,
+    default_keys: tuple[str, ...],
     modes: Sequence[str] = (),
-    output_keys: tuple[str, ...] | None = None,
-    interrupt_before: Sequence[str] | str | None = None,
-    interrupt_after: Sequence[str] | str | None = None,
-    step_timeout_s: float | None = None,
-    strict_resume: bool = False,
+    step_timeout: float | timedelta | None = None,
 ) -> RunPolicy:
     """Return the settings of one run: the call's, else the graph's.
 
+    Args:
+        durability: of a call without one.
+        default_keys: the output keys of a call without any.
     Raises:
-        InvalidConfigError: a number is out of range, or an interrupt names an unknown node.
+        InvalidConfigError: a number is out of range, an interrupt names an unknown node, or an
+            output key is not one of the state's.
     """
-    config = checked(config)
-    metadata = config.get("metadata") or {}
+    metadata, tags = config.get("metadata") or {}, config.get("tags")
+    # Most calls have none of these: only what is given is checked.
+    chosen, keys = options.get("durability"), options.get("output_keys")
+    before, after = options.get("interrupt_before"), options.get("interrupt_after")
     if not isinstance(metadata, Mapping):
         raise InvalidConfigError(
             f'config["metadata"] must be a dict, got {metadata!r}', do="pass a dict of JSON values"
         )
     if metadata:
         check_texts(metadata, 'config["metadata"]')
+    limits: dict[str, Any] = {"recursion_limit": default_recursion_limit()}
+    for name, default in _LIMITS.items():
+        if name in config:
+            limits[name] = _count(config, name, default)
+    # LangGraph's key for `strict_resume`.
+    strict = (config.get("configurable") or {}).get("__pregel_strict_resume")
     return RunPolicy(
-        durability=durability,
-        recursion_limit=_count(config, "recursion_limit", default_recursion_limit()),
-        node_visit_limit=_count(config, "node_visit_limit", None),
-        nesting_limit=_count(config, "nesting_limit", DEFAULT_NESTING_LIMIT),
-        step_timeout_s=step_timeout_s,
-        max_concurrency=_count(config, "max_concurrency", None),
-        max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
-        interrupt_before=_interrupt_nodes(plan, interrupt_before, plan.interrupt_before),
-        interrupt_after=_interrupt_nodes(plan, interrupt_after, plan.interrupt_after),
+        durability=durability if chosen is None else durability_of(chosen, durability),
+        step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
+        interrupt_before=plan.interrupt_before if before is None else _node_names(plan, before),
+        interrupt_after=plan.interrupt_after if after is None else _node_names(plan, after),
         modes=frozenset(modes),
-        output_keys=output_keys,
-        metadata=stored_metadata(metadata),
-        tags=_tags(config),
-        strict_resume=strict_resume or _strict_resume_of(config),
+        output_keys=default_keys if keys is None else keys_of(plan, keys) or default_keys,
+        metadata=stored_metadata(metadata) if metadata else {},
+        tags=_tags(tags) if tags else (),
+        strict_resume=bool(options.get("strict_resume") or strict),
+        **limits,
     )
+
+
+_LIMITS: Mapping[str, int | None] = {
+    "recursion_limit": DEFAULT_RECURSION_LIMIT,
+    "node_visit_limit": None,
+    "nesting_limit": DEFAULT_NESTING_LIMIT,
+    "max_concurrency": None,
+    "max_unsaved_steps": 16,
+}
+"""The keys of a config that bound a run, and their defaults."""
 
 
 def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
@@ -304,13 +323,7 @@ def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
     return True
 
 
-def _strict_resume_of(config: Config) -> bool:
-    """Read LangGraph's key for `strict_resume`."""
-    return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))
-
-
-def _tags(config: Config) -> tuple[str, ...]:
-    tags = config.get("tags") or ()
+def _tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
         raise InvalidConfigError(
             f'config["tags"] must be a list of strings, got {tags!r}', do='pass e.g. ["mine"]'
@@ -341,11 +354,7 @@ def _count(config: Config, key: str, default: Any) -> Any:
     return value
 
 
-def _interrupt_nodes(
-    plan: Plan, names: Sequence[str] | str | None, default: tuple[str, ...]
-) -> tuple[str, ...]:
-    if names is None:
-        return default
+def _node_names(plan: Plan, names: Sequence[str] | str) -> tuple[str, ...]:
     wanted = (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         if name == START or (name != "*" and name not in plan.nodes):

@@ -174,6 +174,10 @@ class Plan:
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     firsts: Mapping[str, Channel[Any]] = field(init=False)
+    dumping: frozenset[str] = field(init=False)
+    """The channels whose stored value is not the cell's own."""
+    start: NodePlan = field(init=False)
+    """The hidden node that moves a run's input into the state; without one, `entry`."""
     needs_store: str = field(init=False)
     """The first node that can't be called without a store; "" for none."""
 
@@ -195,6 +199,10 @@ class Plan:
             "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
+            "dumping": frozenset(
+                n for n, c in self.channels.items() if type(c).dump is not Channel.dump
+            ),
+            "start": self.entry or self.nodes.get(START),
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
                 "",
@@ -204,11 +212,6 @@ class Plan:
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
-
-    @property
-    def start(self) -> NodePlan:
-        """The hidden node that moves a run's input into the state; without one, `entry`."""
-        return self.entry or self.nodes[START]
 
     def initial_values(self) -> dict[str, Any]:
         """Make the cells of a thread that has never run: reducers' first values."""

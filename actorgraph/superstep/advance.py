@@ -267,10 +267,9 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.updated = tuple(sorted(changed) if len(changed) > 1 else changed)
     state.send_round = 0
     tasks = due_tasks(state, changed)
-    if len(tasks) == 1:
-        state.tasks = {tasks[0].id: tasks[0]}
-    else:
-        state.tasks = {task.id: task for task in tasks}
+    state.tasks = {}
+    for task in tasks:
+        state.tasks[task.id] = task
     state.results = {}
     state.due = deque(tasks)
     state.open = False

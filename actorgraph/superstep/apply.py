@@ -55,7 +55,6 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
         InvalidUpdateError: a channel can't take these writes.
     """
     plan, values, channels = state.plan, state.values, state.plan.channels
-    bump = bool(ran and ran[0].triggers) or any(task.triggers for task in ran)
     new: dict[str, Any] = {}
     if plan.consumable:
         _consume(state, ran, new)
@@ -72,19 +71,30 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
             raise
         if folded is not UNCHANGED:
             new[channel] = folded
-    if bump:
-        rules = plan.clearing
-        # Each node has such a channel and few of them are set: the cost of a superstep must not
-        # grow with the number of nodes.
-        for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
-            if channel in values and channel not in pending:
-                _stage(new, channel, channels[channel].idle(values[channel]))
-        if plan.finishing and not _leads_on(plan, new):
-            for channel in plan.finishing:
-                value = new[channel] if channel in new else values.get(channel, EMPTY)
-                _stage(new, channel, channels[channel].finish(value))
+    for task in ran:
+        if task.triggers:
+            _age(plan, values, pending, new)
+            break
     _see(state, ran)
     return _commit(state, new) if new else set()
+
+
+def _age(
+    plan: Plan, values: Mapping[str, Any], pending: Mapping[str, Any], new: dict[str, Any]
+) -> None:
+    """Change the cells that a superstep without a write to them changes."""
+    rules, channels = plan.clearing, plan.channels
+    # Each node has such a channel and few of them are set: the cost of a superstep must not
+    # grow with the number of nodes.
+    for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
+        if channel in values and channel not in pending:
+            value = channels[channel].idle(values[channel])
+            if value is not UNCHANGED:
+                new[channel] = value
+    if plan.finishing and not _leads_on(plan, new):
+        for channel in plan.finishing:
+            value = new[channel] if channel in new else values.get(channel, EMPTY)
+            _stage(new, channel, channels[channel].finish(value))
 
 
 def _clearing(rules: Mapping[str, int], values: Mapping[str, Any]) -> Sequence[str]:
@@ -130,8 +140,11 @@ def _see(state: RunState, ran: Iterable[TaskWrites]) -> None:
 
 
 def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
-    """Store the new cells, all with one new version; returns the available ones."""
-    version = state.max_version = next_version(state.max_version)
+    """Store the new cells, all with one new version; returns the available ones.
+
+    Versions are integers or floats, which count up by one.
+    """
+    version = state.max_version = state.max_version + 1
     values, versions, opaque = state.values, state.versions, state.plan.opaque
     available: set[str] = set()
     for channel, value in new.items():
@@ -145,11 +158,6 @@ def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
     if state.has_saver:
         state.dirty.update(new)
     return available
-
-
-def next_version(version: Any) -> Any:
-    """The version after this one: integers and floats count up by one."""
-    return version + 1
 
 
 def _group(ran: Iterable[TaskWrites], plan: Plan) -> dict[str, list[Any]]:

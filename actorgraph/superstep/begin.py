@@ -86,11 +86,15 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
     first = first_writes(state, given)
-    # A new input discards the pending tasks: they count as run, without writes.
-    discarded = [TaskWrites(t.name, t.triggers, ()) for t in due_tasks(state, None)]
-    changed = apply(state, [*discarded, TaskWrites(INPUT, (), first)])
+    ran = [TaskWrites(INPUT, (), first)]
+    if head is not None:  # on a new thread nothing is due
+        # A new input discards the due tasks: they count as run, without writes.
+        due = due_tasks(state, None)
+        ran = [*(TaskWrites(task.name, task.triggers, ()) for task in due), *ran]
+    changed = apply(state, ran)
     tasks = new_superstep(state, "input", changed)
-    chunks.hold_checkpoint(state, tasks)
+    if state.policy.modes:
+        chunks.hold_checkpoint(state, tasks)
     keeps = state.has_saver and state.policy.durability is not Durability.EXIT
     stored = [new_checkpoint(state, tasks)] if keeps else []
     ledger: tuple[LedgerEntry, ...] = ()
@@ -98,7 +102,9 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     if moves:
         nested = state.nested is not None
         made, state.dropped = writes_of(state.plan, start, given, nested=nested)
-        result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
+        if state.plan.stamps:
+            made = stamped(state.plan, made, tasks[0].id)
+        result = TaskResult(tasks[0].id, tuple(made))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
         changed = apply(state, [TaskWrites(START, tasks[0].triggers, result.writes)])
         tasks = new_superstep(state, "loop", changed)
@@ -112,10 +118,12 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
         # No step starts before this save is durable, in any mode: nothing is left unsaved.
         state.unsaved_steps.clear()
-        chunks.hold_behind_save(state)
+        if state.held:
+            chunks.hold_behind_save(state)
     if moves:
-        chunks.hold_values(state, frozenset(state.updated or ()))
-        chunks.hold_checkpoint(state, tasks)
+        chunks.hold_values(state, changed)
+        if state.policy.modes:
+            chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
 
 
@@ -128,7 +136,8 @@ def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
     """
     start = state.plan.start
     if state.plan.entry is None:
-        list(updates_in(start, given))
+        if type(given) is not dict:  # a dict is an update
+            list(updates_in(start, given))
         return ((START, given),)
     nested = state.nested is not None
     writes, state.dropped = writes_of(state.plan, start, given, nested=nested)

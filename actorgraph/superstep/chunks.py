@@ -73,8 +73,13 @@ def output(state: RunState) -> Any:
     if state.policy.bare or keys == (ROOT,):
         value = state.read(keys[0])
         return None if value is EMPTY else value
-    pairs = ((key, state.read(key)) for key in keys)
-    return {key: value for key, value in pairs if value is not EMPTY}
+    shown: dict[str, Any] = {}
+    values, opaque = state.values, state.plan.opaque
+    for key in keys:
+        value = state.read(key) if key in opaque else values.get(key, EMPTY)
+        if value is not EMPTY:
+            shown[key] = value
+    return shown
 
 
 def last_output(state: RunState) -> Any:

@@ -79,13 +79,15 @@ def new_checkpoint(
         next_tasks: the tasks that follow it, finished or not.
         metadata: added to that of the run's policy.
     """
-    rules, values = state.plan.channels, state.values
+    rules, dumping, values = state.plan.channels, state.plan.dumping, state.values
     changed: dict[str, Any] = {}
     # Sorted, so that the rows don't depend on the order of a set.
     for channel in sorted(state.dirty) if len(state.dirty) > 1 else state.dirty:
         rule = rules[channel]
         if rule.stored:
-            changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
+            value = values.get(channel, EMPTY)
+            dumps = channel in dumping and value is not EMPTY
+            changed[channel] = rule.dump(value) if dumps else value
     # A channel that changed has the highest version. If none did, another branch may have it, and
     # new versions must not collide with that branch's.
     highest = 0 if state.dirty else state.max_version

@@ -135,7 +135,7 @@ class RunState:
         self.thread_id = ""
         self.namespace = ""
         self.nested: Nested | None = None
-        self.values: dict[str, Any] = plan.initial_values()
+        self.values: dict[str, Any] = plan.initial_values() if plan.firsts else {}
         self.versions: dict[str, Any] = {}
         self.seen: dict[str, dict[str, Any]] = {}
         self.max_version: Any = 0

@@ -33,20 +33,20 @@ def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
     tasks: list[Task] = []
     if sends:
         tasks = [_push(state, n, send) for n, send in enumerate(sends) if send.node in known]
-    for name in _candidates(state.plan, changed):
+    names: Sequence[str] = ()
+    if changed is None:
+        names = sorted(known)
+    else:
+        for channel in changed:
+            if channel in state.plan.subscribers:
+                names = [*names, *state.plan.subscribers[channel]]
+        if len(names) > 1:
+            names = sorted(set(names))
+    for name in names:
         triggers = due_triggers(state, state.plan.nodes[name])
         if triggers:
             tasks.append(_pull(state, state.plan.nodes[name], triggers))
     return tasks
-
-
-def _candidates(plan: Plan, changed: Iterable[str] | None) -> Sequence[str]:
-    if changed is None:
-        return sorted(plan.nodes)
-    found: list[str] = []
-    for channel in changed:
-        found.extend(plan.subscribers.get(channel, ()))
-    return sorted(set(found)) if len(found) > 1 else found
 
 
 def due_triggers(state: RunState, node: NodePlan) -> tuple[str, ...]:
@@ -101,18 +101,13 @@ def _push(state: RunState, index: int, send: Send) -> Task:
     )
 
 
-def is_push(path: TaskPath) -> bool:
-    """Whether a task was made by a Send."""
-    return bool(path) and path[0] == PUSH
-
-
 def input_of(state: RunState, task: Task) -> Any:
     """Make a node's input: a Send's argument as it is, or the node's view of the state.
 
     Raises:
         InvalidUpdateError: the node's schema refuses the values.
     """
-    if is_push(task.path):
+    if task.path[0] == PUSH:
         return task.input
     # By the path, not the task's name: an error handler gets the input of the failed node.
     plan = state.plan
@@ -171,9 +166,9 @@ def _seen(plan: Plan, key: str, value: Any) -> Any:
 
 def next_nodes(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:
     """List the nodes of these tasks, in the order in which they are shown."""
-    if len(tasks) == 1:
-        return (tasks[0].name,)
-    return tuple([task.name for task in as_shown(plan, tasks)])
+    if len(tasks) > 1:
+        return tuple([task.name for task in as_shown(plan, tasks)])
+    return (tasks[0].name,) if tasks else ()
 
 
 def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:

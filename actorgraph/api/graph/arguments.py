@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast, is_typeddict
 
+from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import is_foreign
 from actorgraph.errors import (
     GraphBuildError,
@@ -71,16 +72,10 @@ def stores_of(stores: Mapping[str, Store] | None) -> Mapping[str, Store]:
     return MappingProxyType(dict(stores))
 
 
-def merge_stores(own: Mapping[str, Store], call: Mapping[str, Store] | None) -> Mapping[str, Store]:
-    """Merge a graph's named stores with a call's, which take precedence."""
-    return {**own, **stores_of(call)} if call else own
-
-
-def supplies_of(
+def resources_of(
     plan: Plan,
     above: RunResources | None,
-    *,
-    context: Any,
+    options: CallOptions,
     store: Store | None,
     stores: Mapping[str, Store] = NO_STORES,
 ) -> RunResources:
@@ -88,20 +83,27 @@ def supplies_of(
 
     Args:
         above: those of the run in whose node this one runs.
-        context: as the caller gave it.
-        stores: by name; the graph's and the call's.
+        options: of the call; its named stores take precedence over the graph's.
+        store: of the graph.
+        stores: of the graph, by name.
     Raises:
         InvalidContextError: the context doesn't fit the graph's `context_schema`.
         StoreRequiredError: a node has a parameter `store` and there is no store.
     """
-    supplies = (above or NO_RESOURCES).below(context_in(plan, context), store, stores)
-    if plan.needs_store and supplies.store is None:
+    resources, context, own = above or NO_RESOURCES, options.get("context"), options.get("stores")
+    if context is not None:
+        context = context_in(plan, context)
+    if own:
+        stores = {**stores, **stores_of(own)}
+    if context is not None or store is not None or stores:
+        resources = resources.below(context, store, stores)
+    if plan.needs_store and resources.store is None:
         raise StoreRequiredError(
             f"node {plan.needs_store!r} of graph {plan.name!r} has a parameter `store`, but the "
             "graph was compiled without a store",
             do="pass store= to compile(), or annotate the parameter `store: BaseStore | None`",
         )
-    return supplies
+    return resources
 
 
 def context_in(plan: Plan, context: Any) -> Any:

@@ -18,8 +18,9 @@ from actorgraph.api.streams.shape import printer_of, stream_format_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import GraphInterrupt, InvalidConfigError
 from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.run.start import execute
+from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.task.nested import NestedPlace
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.streams import StreamVersion, namespace_of
 
@@ -78,13 +79,16 @@ class RunMethods(CompiledBase):
             shown: Any = {**call, "output_keys": self._output_keys(call)}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
             return partial(_chunks_of, stream)
-        results.check_version(version)
-        config = self._bound(config)
-        printer = printer_of(call.get("print_mode", ()), debug=call.get("debug", self.debug))
+        if version != "v1":
+            results.check_version(version)
+        if self.config is not None:
+            config = self._bound(config)
+        modes, debug = call.get("print_mode", ()), call.get("debug", self.debug)
+        printer = printer_of(modes, debug=debug) if modes or debug else None
         launch = self._launch(
             given,
             config,
-            place=self._place(config),
+            place=None if CURRENT.get(None) is None else self._place(config),
             options=call,
             default_keys=self.plan.output_keys,
             modes=tuple(printer.modes) if printer else (),
@@ -102,7 +106,9 @@ class RunMethods(CompiledBase):
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        left = results.output_of(await execute(launch), launch.place)
+        supervisor, effects = await prepare(launch)
+        outcome = await supervisor.run(effects)
+        left = results.output_of(outcome, launch.place)
         return results.result_of(self.plan, left, output_keys, version)
 
     def astream(

@@ -1,6 +1,7 @@
 """The base of a compiled graph: construction, how a run is set up, what a config addresses."""
 
 import copy
+import sys
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
@@ -11,7 +12,7 @@ import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.config import seconds
-from actorgraph.api.graph.arguments import check_profile, merge_stores, stores_of, supplies_of
+from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -29,7 +30,6 @@ from actorgraph.runtime.task.nested import (
     inherited_config,
     nested_place,
     other_thread_config,
-    stopping_of,
 )
 from actorgraph.runtime.task.result_cache import Identities, ResultCache
 from actorgraph.runtime.task.runtime import Stopping
@@ -39,17 +39,6 @@ from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.interop import from_langgraph
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.streams import namespace_of
-
-
-class _RunSetup(msgspec.Struct, frozen=True):
-    """The thread, saver and codec of one run, its own or inherited from the run above."""
-
-    config: Config | None
-    host: Host | None
-    address: Address
-    codec: Codec
-    durability: Durability
-    run: bytes
 
 
 class AddressedGraph(msgspec.Struct, frozen=True):
@@ -89,8 +78,12 @@ def _nested_broadcast(
 
 def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     """Return the control and the deadline of a run that begins now."""
-    deadline_s = seconds("deadline_s", options.get("deadline_s"))
-    return stopping_of(place, options.get("control"), deadline_s)
+    control, deadline_s = options.get("control"), options.get("deadline_s")
+    if deadline_s is not None:
+        deadline_s = seconds("deadline_s", deadline_s)
+    if place is None:
+        return Stopping(control, deadline_s)
+    return place.scope.lineage.stopping.below(control, deadline_s)
 
 
 class CompiledBase:
@@ -172,44 +165,44 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        setup = self._root_setup(config) if place is None else self._nested_setup(place, config)
-        if place is not None:
+        durability, codec = self._durability or Durability.SYNC, self._codec
+        if place is None:
+            above, host, scope = None, self._own_host(), CURRENT.get(None)
+            if scope is not None:  # on another thread: it inherits tags, limits ..., no address
+                config = other_thread_config(scope, configs.checked(config))
+            address, run = configs.start_of(config, needs_thread=host is not None), IDS.run()
+        else:
+            above, host = place.scope.lineage, place.host
+            durability = self._durability or above.policy.durability
             broadcast, modes = _nested_broadcast(place, broadcast)
-        policy = configs.policy_of(
-            self.plan,
-            setup.config,
-            durability=configs.durability_of(options.get("durability"), setup.durability),
-            modes=modes,
-            output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
-            interrupt_before=options.get("interrupt_before"),
-            interrupt_after=options.get("interrupt_after"),
-            strict_resume=bool(options.get("strict_resume")),
-            step_timeout_s=seconds("step_timeout", self.step_timeout),
-        )
+            config, address, run, codec = self._nested_start(place, config)
+        config = {} if config is None else dict(config)
+        replay, resources = options.get("replay"), None if above is None else above.resources
         return Launch(
             plan=self.plan,
-            policy=policy,
-            address=setup.address,
-            given=from_langgraph(given),
-            config=dict(setup.config or {}),
-            host=setup.host,
-            codec=setup.codec,
-            context=copy_context(),
-            run=setup.run,
-            recorded=configs.is_recorded_replay(
-                options.get("replay"), given, setup.host is not None
+            policy=configs.policy_of(
+                self.plan,
+                config,
+                options,
+                durability=durability,
+                default_keys=default_keys,
+                modes=modes,
+                step_timeout=self.step_timeout,
             ),
+            address=address,
+            given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
+            config=config,
+            host=host,
+            codec=codec,
+            context=copy_context(),
+            run=run,
+            recorded=replay is not None
+            and configs.is_recorded_replay(replay, given, host is not None),
             broadcast=broadcast,
             place=place,
-            cache=self._result_cache(place, setup.codec),
+            cache=self._result_cache(place, codec) if self.cache or place else None,
             stopping=stopping_for(place, options),
-            resources=supplies_of(
-                self.plan,
-                place.scope.lineage.resources if place else None,
-                context=options.get("context"),
-                store=self.store,
-                stores=merge_stores(self.stores, options.get("stores")),
-            ),
+            resources=resources_of(self.plan, resources, options, self.store, self.stores),
         )
 
     def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
@@ -232,21 +225,12 @@ class CompiledBase:
             config if self.config is None else merge_configs(self.config, configs.checked(config))
         )
 
-    def _root_setup(self, config: Config | None) -> _RunSetup:
-        """Return the setup of a top-level run.
-
-        One that a node starts on another thread inherits callbacks, tags, metadata and limits.
-        """
-        scope, host = CURRENT.get(None), self._own_host()
-        if scope is not None:
-            config = other_thread_config(scope, configs.checked(config))
-        address = configs.start_of(config, needs_thread=host is not None)
-        return _RunSetup(config, host, address, self._codec, self.durability, IDS.run())
-
-    def _nested_setup(self, place: NestedPlace, config: Config | None) -> _RunSetup:
-        """Return the setup of a run in a node of another run."""
-        above, host = place.scope.lineage, place.host
+    def _nested_start(
+        self, place: NestedPlace, config: Config | None
+    ) -> tuple[Config, Address, bytes, Codec]:
+        """Return the config, address, run id and codec of a run in a node of another run."""
         config = inherited_config(place.scope, config)
+        above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self._codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any
         # other stores in the thread of the run above, encoded for that run's saver.
@@ -254,8 +238,7 @@ class CompiledBase:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
             codec = self._codec_for(host.saver)
-        durability = self._durability or above.policy.durability
-        return _RunSetup(config, host, Address(thread_id, place.namespace), codec, durability, run)
+        return config, Address(thread_id, place.namespace), run, codec
 
     def _own_host(self) -> Host | None:
         """Return the host of the graph's own saver; None without one.

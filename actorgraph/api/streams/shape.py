@@ -78,7 +78,7 @@ def result_of(plan: Plan, run: RunOutput, output_keys: object, version: str) -> 
             picked = in_schema(plan.make_output, values)
         return GraphOutput(picked, interrupts or ())
     if not interrupts:
-        return _picked(values, output_keys)
+        return values if output_keys is None else _picked(values, output_keys)
     return {**(values if isinstance(values, dict) else {}), INTERRUPT: list(interrupts)}
 
 

@@ -55,7 +55,7 @@ class _StreamedRun:
                 supervisor.withdraw()
             else:
                 self._supervisor = supervisor
-                self.outcome = await supervisor.run_and_notify(effects)
+                self.outcome = await supervisor.run(effects)
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:

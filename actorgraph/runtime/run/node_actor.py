@@ -8,6 +8,7 @@ Ends       when the run ends; `cancel` stops running calls, and each task still 
 
 import asyncio
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Any
@@ -113,7 +114,7 @@ class NodeActor:
     """Runs the tasks of one node of one run; see the module's docstring."""
 
     def __init__(self, node: NodePlan, environment: RunEnvironment, group: TaskGroup) -> None:
-        self._node = runnable_here(node)
+        self._node = runnable_here(node) if "langchain_core" in sys.modules else node
         self._environment = environment
         self._group = group
         self._inbox: Mailbox[StartTask | None] = Mailbox()
@@ -161,10 +162,10 @@ class NodeActor:
         unbroken = 0
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
-            inbox = self._inbox
+            items = self._inbox.items
             while True:
                 try:
-                    start = inbox.get_nowait() if inbox.items else await inbox.get()
+                    start = items.popleft() if items else await self._inbox.get()
                     if start is None:
                         return
                     await self._perform(start, first=True)

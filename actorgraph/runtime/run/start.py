@@ -1,8 +1,8 @@
 """Start a run: load its thread's checkpoint, begin or resume, set up its supervisor."""
 
+import sys
 import warnings
 from contextlib import suppress
-from contextvars import Context, copy_context
 from typing import Any
 
 import msgspec
@@ -15,7 +15,6 @@ from actorgraph.plan.compatibility import check_fits, other_graph
 from actorgraph.plan.graph import Plan
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
-from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.run.launch import Address, Launch, RunSpans
 from actorgraph.runtime.run.lifecycle import lifecycle_of
 from actorgraph.runtime.run.supervisor import Supervisor, warn_of_node
@@ -40,7 +39,7 @@ from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import NOTHING_ROUTED, Effect, RunOutcome
+from actorgraph.values.run import NOTHING_ROUTED, Effect
 
 
 class LoadedThread(msgspec.Struct, frozen=True):
@@ -84,13 +83,14 @@ async def load(
         SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
     """
     # A cancelled run still stores its finished work: a read before that is out of date.
-    while not nested and (leaving := _leaving(host, address.thread_id)) is not None:
+    # A gate that is open belongs to a run that has left meanwhile.
+    while not nested and (leaving := host.leaving.get(address.thread_id)) and not leaving.is_open:
         await leaving.wait()
     place = (address.thread_id, address.namespace, address.checkpoint)
     query = LoadCheckpoint(*place, ancestors=True, parent=parents)
     loaded: Loaded = await host.reader.ask(query)
     holder = None if loaded.open_run is None else loaded.open_run.run
-    found = restore(codec, plan, loaded)
+    found = None if loaded.checkpoint is None else restore(codec, plan, loaded)
     if found is None:
         if address.checkpoint is not None:
             raise CheckpointNotFoundError(
@@ -98,7 +98,7 @@ async def load(
                 do="take an id from get_state_history()",
             )
         # A nested run finds the claim of its own root run: that run has not died.
-        unsaved = None if nested else _unsaved(codec, loaded, address)
+        unsaved = None if nested or holder is None else _unsaved(codec, loaded, address)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     check_fits(plan, found[0], address.thread_id)
     strange = other_graph(plan, found[0], address.thread_id)
@@ -106,11 +106,6 @@ async def load(
         warnings.warn(strange, OtherGraphWarning, stacklevel=2)
     writes = parent_writes(codec, loaded.checkpoint)
     return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
-
-
-def _leaving(host: Host, thread_id: str) -> Gate | None:
-    gate = host.leaving.get(thread_id)
-    return None if gate is None or gate.is_open else gate
 
 
 def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
@@ -147,11 +142,54 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     Returns: its supervisor and the first effects to carry out.
     Raises: the errors of loading and of `begin`, before anything is written.
     """
-    spans = begin_spans(launch)
-    if spans is None:
-        return await _prepare(launch)
+    if launch.spans is None and "opentelemetry.trace" in sys.modules:
+        spans = begin_spans(launch)
+        if spans is not None:
+            return await _prepare_traced(spans)
+    host, address, place = launch.host, launch.address, launch.place
+    policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
+    mint = IDS.checkpoint if place is None else _mint(place)
+    state = RunState(launch.plan, policy, mint, has_saver=host is not None)
+    state.thread_id = address.thread_id
+    state.namespace = address.namespace
+    state.nested = None if place is None else place.nested
+    state.stopping = launch.stopping.reason
+    time_travel: TimeTravel | None = None
+    if host is None or place is not None or address.checkpoint is not None:
+        found, time_travel = await _find(launch)
+    else:
+        found = await load(host, launch.codec, launch.plan, address)
+    if launch.recorded and host is not None and found.restored is not None:
+        return await _prepare_recorded(launch, host, state, found.restored)
+    if launch.spans is not None and found.restored is not None:
+        launch.spans.link_resumed(found.restored)
+    untracked = launch.plan.untracked if place is None else never_stored(launch.plan, place)
+    handoff = None if host is None else _handoff(launch, found, untracked)
+    effects = _first_effects(state, found, launch.given)
+    for sentence in state.dropped:
+        warn_of_node("dropped", sentence)
+    supervisor = Supervisor(
+        state,
+        config=launch.config,
+        context=launch.context,
+        lineage=_lineage(launch, state, found, untracked, time_travel),
+        bare=list(state.bare_answer) if place is None else place.scope.bare,
+        handoff=handoff,
+    )
+    if launch.spans is not None:
+        supervisor.observe(launch.spans)
+    callbacks = launch.config.get("callbacks")
+    if callbacks:
+        supervisor.lifecycle = lifecycle_of(callbacks, state, launch.run)
+    if supervisor.lifecycle is not None and found.restored is not None:
+        await supervisor.lifecycle.notify_resumed(found.restored.id)
+    return supervisor, effects
+
+
+async def _prepare_traced(spans: RunSpans) -> tuple[Supervisor, list[Any]]:
+    """As `prepare`, for a run with spans, which end if it is refused."""
     try:
-        return await _prepare(spans.launch)
+        return await prepare(spans.launch)
     except BaseException as error:
         spans.end(error)
         raise
@@ -172,55 +210,19 @@ def begin_spans(launch: Launch) -> RunSpans | None:
     return begin(launch)
 
 
-async def _prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
-    host, address = launch.host, launch.address
-    state = RunState(launch.plan, _policy(launch), _mint(launch), has_saver=host is not None)
-    state.thread_id = address.thread_id
-    state.namespace = address.namespace
-    state.nested = launch.place.nested if launch.place else None
-    state.stopping = launch.stopping.reason
-    found, time_travel = await _find(launch)
-    if launch.recorded and host is not None and found.restored is not None:
-        return await _prepare_recorded(launch, host, state, found.restored)
-    if launch.spans is not None and found.restored is not None:
-        launch.spans.link_resumed(found.restored)
-    handoff: HandOff | None = None
-    if host is not None:
-        handoff = HandOff(
-            launch.codec,
-            launch.plan,
-            thread_id=address.thread_id,
-            namespace=address.namespace,
-            run=launch.run,
-            epoch=found.epoch,
-            owner=launch.owner,
-            placed=found.placement,
-            holder=found.holder,
-            untracked=never_stored(launch.plan, launch.place),
-        )
-    loaded = found.restored.id if found.restored else None
-    effects = _first_effects(state, found, launch.given)
-    for sentence in state.dropped:
-        warn_of_node("dropped", sentence)
-    supervisor = Supervisor(
-        state,
-        config=launch.config,
-        context=launch.context,
-        lineage=_lineage(launch, state, _epoch(launch, found), loaded, time_travel),
-        bare=launch.place.scope.bare if launch.place else list(state.bare_answer),
-        handoff=handoff,
+def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> HandOff:
+    return HandOff(
+        launch.codec,
+        launch.plan,
+        thread_id=launch.address.thread_id,
+        namespace=launch.address.namespace,
+        run=launch.run,
+        epoch=found.epoch,
+        owner=launch.owner,
+        placed=found.placement,
+        holder=found.holder,
+        untracked=untracked,
     )
-    if launch.spans is not None:
-        supervisor.observe(launch.spans)
-    supervisor.lifecycle = lifecycle_of(launch.config.get("callbacks"), state, launch.run)
-    if supervisor.lifecycle is not None and found.restored is not None:
-        await supervisor.lifecycle.notify_resumed(found.restored.id)
-    return supervisor, effects
-
-
-def _epoch(launch: Launch, found: LoadedThread) -> int:
-    """The epoch after the run's claim, for the runs of its subgraphs."""
-    return found.epoch if launch.owner is None else found.epoch + 1
 
 
 async def _prepare_recorded(
@@ -230,7 +232,8 @@ async def _prepare_recorded(
     thread_id = launch.address.thread_id
     chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
     effects = play_back(state, chain)
-    lineage = _lineage(launch, state, 1, None, None)
+    untracked = never_stored(launch.plan, launch.place)
+    lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
     supervisor = Supervisor(
         state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
     )
@@ -330,9 +333,8 @@ def _policy(launch: Launch) -> RunPolicy:
     return msgspec.structs.replace(policy, metadata=metadata)
 
 
-def _mint(launch: Launch) -> Mint:
-    place = launch.place
-    if place is None or place.host is not None:
+def _mint(place: NestedPlace) -> Mint:
+    if place.host is not None:
         return IDS.checkpoint
     # Nothing of this run is stored, so each attempt starts anew: with fixed ids its tasks have
     # the same ids again, and answers to their interrupts are found.
@@ -343,44 +345,36 @@ def _mint(launch: Launch) -> Mint:
 def _lineage(
     launch: Launch,
     state: RunState,
-    epoch: int,
-    loaded: bytes | None,
+    found: LoadedThread,
+    untracked: frozenset[str],
     time_travel: TimeTravel | None,
 ) -> Lineage:
-    above = state.nested.parents if state.nested else {}
+    place, above = launch.place, state.nested.parents if state.nested else {}
     keys = launch.plan.state_keys
     return Lineage(
         thread_id=state.thread_id,
         namespace=state.namespace,
         run=launch.run,
-        epoch=epoch,
+        # The claim of a system's run raises the thread's epoch.
+        epoch=found.epoch if launch.owner is None else found.epoch + 1,
         time_travel=time_travel,
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
-        untracked=never_stored(launch.plan, launch.place),
+        untracked=untracked,
         parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
         base=lambda: state.checkpoint,
         step=lambda: state.step + 1,
-        loaded=loaded,
+        loaded=None if found.restored is None else found.restored.id,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         resources=launch.resources,
         values=lambda: {key: state.values[key] for key in keys if key in state.values},
-        above=launch.place.scope if launch.place else None,
+        above=None if place is None else place.scope,
         owns=state.nested is None or state.nested.claims,
-        progress=launch.place.scope.progress if launch.place else None,
+        progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,
         cache=launch.cache,
-        depth=depth_of(launch.place, launch.plan.name, launch.policy.nesting_limit),
+        depth=0
+        if place is None
+        else depth_of(place, launch.plan.name, launch.policy.nesting_limit),
     )
-
-
-async def execute(launch: Launch) -> RunOutcome:
-    """Run to the end in the caller's task. Returns the outcome."""
-    supervisor, effects = await prepare(launch)
-    return await supervisor.run_and_notify(effects)
-
-
-def caller_context() -> Context:
-    """A copy of the caller's context."""
-    return copy_context()

@@ -8,11 +8,13 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
            its tasks and stores their results under a shield, within a deadline
 """
 
+import sys
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Any, assert_never
 
 import anyio
@@ -32,14 +34,13 @@ from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.interop import inheritance_of
-from actorgraph.runtime.task.live import Writer, live_stream_of
+from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import Lineage, TaskCalls
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.failures import may_begin_again
 from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import visible
-from actorgraph.values.commits import Commit
 from actorgraph.values.run import (
     AnswerCall,
     Cancelled,
@@ -95,6 +96,7 @@ class Supervisor:
 
     lifecycle: Lifecycle | None = None
     _spans: RunSpans | None = None
+    _crash: BaseException | None = None
 
     def __init__(
         self,
@@ -108,10 +110,8 @@ class Supervisor:
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
         self._state = state
-        self._run = lineage.run
-        self._owns = lineage.owns
+        self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
         self._context = context.copy()  # of the event handling, which may be called from any task
-        self._host = lineage.host
         self._handoff = handoff
         broadcast = self._broadcast = lineage.broadcast
         self._drain_timeout_s = drain_timeout_s
@@ -122,28 +122,30 @@ class Supervisor:
         self._slices: Iterator[None] | None = None  # the rest of a long save
         self._thread = 0
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
-        self._crash: BaseException | None = None
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
-        calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
-        self._calls = lineage.calls = calls
-        live = live_stream_of(broadcast, namespace_of(state.namespace), lambda: state.step + 1)
+        self._calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        lineage.calls = self._calls
+        live: LiveStream | None = None
+        if broadcast is not None:
+            live = live_stream_of(broadcast, state.namespace, lambda: state.step + 1)
+        inherits = "langchain_core" in sys.modules or "structlog" in sys.modules
         self._environment = RunEnvironment(
             plan=state.plan,
-            values=lambda: visible(state),
+            values=partial(visible, state),
             config=config,
             context=context,
-            write=Writer(live),
+            write=NO_WRITER if live is None else Writer(live),
             bare=bare,
             lineage=lineage,
             report=self._deliver,
             warn=warn_of_node,
             live=live,
-            inherit=bind_log_ids(inheritance_of(config), context, lineage),
+            inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
@@ -190,15 +192,19 @@ class Supervisor:
     async def run(self, effects: Sequence[Effect]) -> RunOutcome:
         """Carry out effects and handle events until the run has left.
 
+        If it has paused, the caller's handlers are called then.
+
         Returns: its outcome; errors of the run are data here.
         Raises: only a cancellation from outside, once everything is stored.
         """
         # A run with nothing to do needs no task group.
         if len(effects) == 1 and isinstance(effects[0], Finish):
-            self._release(effects[0].outcome)
+            outcome = effects[0].outcome
+            self._release(outcome)
             break_cycles(self._environment, self._calls, self._receipts)
-            return effects[0].outcome
-        outcome: RunOutcome = Cancelled()
+            await self._notify(outcome)
+            return outcome
+        outcome = Cancelled()
         self._thread = threading.get_ident()
         self._calls.limiter = thread_limiter()
         self._effects.extend(effects)
@@ -226,8 +232,11 @@ class Supervisor:
         break_cycles(self._environment, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
-        left = {"outcome": type(outcome).__name__, "step": self._state.step}
-        log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+        if "structlog" in sys.modules:  # else `log_event` would drop it
+            left = {"outcome": type(outcome).__name__, "step": self._state.step}
+            log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+        if self.lifecycle is not None:
+            await self._notify(outcome)
         return outcome
 
     @property
@@ -235,17 +244,14 @@ class Supervisor:
         """The error of the save whose refusal has ended the run; None otherwise."""
         return self._state.failure
 
-    async def run_and_notify(self, effects: Sequence[Effect]) -> RunOutcome:
-        """As `run`; then call the caller's handlers if the run has paused."""
-        outcome = await self.run(effects)
+    async def _notify(self, outcome: RunOutcome) -> None:
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.notify_left(outcome)
-        return outcome
 
     async def _drive(self) -> RunOutcome:
         """Carry out effects and wait for events until the core's `Finish`."""
+        self._carry_out()
         while True:
-            self._carry_out()
             while self._effects:
                 effect = self._effects[0]
                 if isinstance(effect, Finish):
@@ -260,8 +266,10 @@ class Supervisor:
                 raise self._crash
             if isinstance(event, CancelRequested) and self._drain_scope is not None:
                 self._drain_scope.deadline = anyio.current_time() + self._drain_timeout_s
-            if event is not None:  # None: `_deliver` has left effects that have to wait
+            # None: `_deliver` has handled an event, and left effects that have to wait.
+            if event is not None:
                 self._effects.extend(advance(self._state, event))
+                self._carry_out()
 
     def _deliver(self, event: Event) -> None:
         """Take an event, from any thread.
@@ -320,9 +328,10 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
+                assert self._group is not None
                 if self._timer is not None:
-                    self._timer.begin(self._state.step, self._running_group())
-                self._actors.assign(effect, self._running_group())
+                    self._timer.begin(self._state.step, self._group)
+                self._actors.assign(effect, self._group)
             case AnswerCall():
                 self._calls.answer(effect)
             case Emit():
@@ -347,10 +356,6 @@ class Supervisor:
             with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
                 await anyio.lowlevel.checkpoint()
 
-    def _running_group(self) -> TaskGroup:
-        assert self._group is not None
-        return self._group
-
     def _save(self, save: Save) -> bool:
         """Encode a save, or its next slice; hand it over after the last one.
 
@@ -362,30 +367,24 @@ class Supervisor:
         assert self._host is not None
         assert self._handoff is not None
         try:
-            commit = self._encoded(self._handoff, save)
+            # A save is encoded in one go, or in slices, between which other tasks may run.
+            commit = None if self._slices is not None else self._handoff.commit_small(save)
+            if commit is None:
+                if self._slices is None:
+                    self._slices = self._handoff.slices(save)
+                try:
+                    next(self._slices)
+                except StopIteration as done:
+                    self._slices, commit = None, done.value
+                else:
+                    return False
         except BaseException as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._slices, self._saves_failed = None, True
             self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
-        if commit is None:
-            return False
         self._host.writer.post(commit, self._receipts)
         return True
-
-    def _encoded(self, handoff: HandOff, save: Save) -> Commit | None:
-        """Encode a save, or the next slice of a large one. Returns its rows after the last."""
-        if self._slices is None:
-            commit = handoff.commit_small(save)
-            if commit is not None:
-                return commit
-            self._slices = handoff.slices(save)
-        try:
-            next(self._slices)
-        except StopIteration as done:
-            self._slices = None
-            return done.value
-        return None
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store their work under a shield, within the deadline."""
@@ -470,7 +469,7 @@ def break_cycles(environment: RunEnvironment, calls: TaskCalls, receipts: Receip
     # The supervisor holds its parts and they hold its `_deliver`. Left to the garbage collector,
     # finished runs pile up, and each collection has to look at every open run to find them.
     environment.report = receipts.deliver = _ignore
-    calls.report_to(_ignore)
+    calls.report = _ignore
 
 
 def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:

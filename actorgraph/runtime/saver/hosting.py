@@ -203,7 +203,9 @@ def host_of(saver: Saver) -> Host:
         RunningLoopError: it is open in the event loop that a blocking call blocks.
     """
     with _LOCK:
-        host = _living_host(saver)
+        host: Host | None = getattr(saver, _ATTRIBUTE, None)
+        if host is not None and (host.ended or host.process != os.getpid()):
+            host = _living_host(saver)
         if host is not None:
             # The host's actors run in the loop that waits for this call: it would deadlock.
             if host.thread is not None and host.thread == portal.HELD.get():

@@ -79,16 +79,13 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         receipts: take the answer.
         since: when it was handed over, by `time.perf_counter`; 0 for immediate savers.
+        number: the run's number of the save; 0 for a request that no run made.
     """
 
     request: Request
     receipts: Receipts
     since: float = 0.0
-
-    @property
-    def number(self) -> int:
-        """The run's number of the save; 0 for a request that no run made."""
-        return self.request.number if isinstance(self.request, Commit) else 0
+    number: int = 0
 
 
 class PersistenceActor:
@@ -114,7 +111,9 @@ class PersistenceActor:
 
     def post(self, request: Request, receipts: Receipts) -> None:
         """Hand over a request. Never waits; the answer comes through the receipts."""
-        posted = Posted(request, receipts, 0.0 if self._immediate else time.perf_counter())
+        since = 0.0 if self._immediate else time.perf_counter()
+        number = request.number if isinstance(request, Commit) else 0
+        posted = Posted(request, receipts, since, number)
         # Watched here, in the caller's context: in the actor's the caller's could not be seen.
         if self._watch is not None:
             refused = self._watch.handed_over(request)
@@ -226,9 +225,9 @@ class PersistenceActor:
 
     async def serve(self) -> None:
         """Commit waiting requests together and answer each; a refused one leaves the others."""
-        stopping = False
+        stopping, items = False, self._inbox.items
         while not stopping:
-            if not len(self._inbox):
+            if not items:
                 await self._inbox.wait()
                 continue
             batch, stopping = self._take()
@@ -265,12 +264,12 @@ class PersistenceActor:
         Returns: the admitted requests, and whether the actor is to end after them.
         """
         batch: list[Posted] = []
-        size = 0
-        while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and len(self._inbox):
-            posted = self._inbox.get_nowait()
+        size, items = 0, self._inbox.items
+        while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
+            posted = items.popleft()
             if posted is None:
                 # Each call of `stop` puts one; the last of them ends the actor.
-                if len(self._inbox):
+                if items:
                     continue
                 return batch, True
             self._bytes_out += posted.request.size
@@ -330,16 +329,14 @@ class PersistenceActor:
                     return self._failed(batch, error)
                 attempt += 1
                 continue
+            ended = time.perf_counter()
             self._count(len(batch))
-            self._measure(batch, began, time.perf_counter())
+            self._last_s = ended - began
+            self._commit_s += self._last_s
+            self._commits_s.add(self._last_s)
+            self._sizes.add(len(batch))
+            self._lags_s.add(ended - batch[0].since)
             return outcomes
-
-    def _measure(self, batch: Sequence[Posted], began: float, ended: float) -> None:
-        self._last_s = ended - began
-        self._commit_s += self._last_s
-        self._commits_s.add(self._last_s)
-        self._sizes.add(len(batch))
-        self._lags_s.add(ended - batch[0].since)
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
         event("error", "commit.failed", messages=len(batch), error=repr(error))
@@ -360,11 +357,11 @@ class PersistenceActor:
             (outcome,) = self._failed([posted], error)
         else:
             self._count(1)
-        if isinstance(outcome, Committed):  # `_settle` inlined: one call less in every superstep
+        if isinstance(outcome, Committed):
             posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))
         else:
-            self._settle(posted, outcome)
+            self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
 
     def _count(self, size: int) -> None:
         self._messages += size
@@ -378,22 +375,17 @@ class PersistenceActor:
         # A number acknowledges all saves before it: one call per run, not one per save.
         newest: dict[Receipts, int] = {}
         for posted, outcome in zip(batch, outcomes, strict=True):
-            if self._settle(posted, outcome):
+            if isinstance(outcome, Committed):
+                posted.receipts.stored = outcome
                 newest[posted.receipts] = posted.number
+            else:
+                self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
         began = time.perf_counter()
         for count, (receipts, number) in enumerate(newest.items(), 1):
             receipts.deliver(Saved(number))
             if count % ANSWERS_SLICE == 0 or time.perf_counter() - began > ANSWERS_SLICE_S:
                 await anyio.lowlevel.checkpoint()
                 began = time.perf_counter()
-
-    def _settle(self, posted: Posted, outcome: CommitOutcome | BaseException) -> bool:
-        """Note the outcome of a request. Returns whether it is stored; delivers a refusal."""
-        if isinstance(outcome, Committed):
-            posted.receipts.stored = outcome
-            return True
-        self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
-        return False
 
     def _fail(self, posted: Posted, error: BaseException) -> None:
         """Refuse a request. The first refusal of a run is delivered; later ones say the same."""

@@ -43,13 +43,6 @@ class ReadStatistics(msgspec.Struct, frozen=True):
     waiting: int
 
 
-def _log_damage(answer: Any) -> Any:
-    """Log the rows that an answer leaves out because they are damaged. Returns the answer."""
-    for error in getattr(answer, "damaged", ()):
-        event("warning", "row.damaged", error=str(error))
-    return answer
-
-
 class ReadActor:
     """Answers reads in batches, over the saver's reading connection."""
 
@@ -60,31 +53,32 @@ class ReadActor:
         self._inbox: Mailbox[tuple[Query, Mailbox[Any]] | None] = Mailbox()
         self._closed: CheckpointError | None = None
 
-    async def ask(self, query: Query) -> Any:
+    async def ask(self, query: Query, *, watched: bool = True) -> Any:
         """Get the answer to one query.
 
+        Args:
+            watched: whether the saver's watch sees the query and the answer.
         Raises:
             StorageError: the saver could not read.
             SaverClosedError: the saver is closed.
         """
-        if self._watch is None:
-            return _log_damage(await self._ask(query))
-        answer = _log_damage(await self._ask(self._watch.asked(query)))
-        return self._watch.answered(query, answer)
-
-    async def _ask(self, query: Query) -> Any:
+        watch = self._watch if watched else None
+        seen = query if watch is None else watch.asked(query)
         if self._saver.immediate:
             # Only immediate savers have `query_now`, so the protocol doesn't.
             query_now: Any = getattr(self._saver, "query_now")  # noqa: B009
-            return query_now([query])[0]
-        if self._closed is not None:
+            answer = query_now([seen])[0]
+        elif self._closed is not None:
             raise self._closed
-        box: Mailbox[Any] = Mailbox()
-        self._inbox.put((query, box))
-        answer = await box.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        else:
+            box: Mailbox[Any] = Mailbox()
+            self._inbox.put((seen, box))
+            answer = await box.get()
+            if isinstance(answer, BaseException):
+                raise answer
+        for error in getattr(answer, "damaged", ()):  # rows that the answer leaves out
+            event("warning", "row.damaged", error=str(error))
+        return answer if watch is None else watch.answered(query, answer)
 
     async def ping(self) -> None:
         """Check that the storage answers a read; bypasses the saver's watch.
@@ -93,7 +87,7 @@ class ReadActor:
             StorageError: the saver could not read.
             SaverClosedError: the saver is closed.
         """
-        await self._ask(LoadCheckpoint(NO_THREAD, ""))
+        await self.ask(LoadCheckpoint(NO_THREAD, ""), watched=False)
 
     def statistics(self) -> ReadStatistics:
         """Its figures so far."""
@@ -119,6 +113,7 @@ class ReadActor:
         """Answer waiting queries together; as many batches at once as the saver takes."""
         lanes = getattr(self._saver, "reads_at_once", 1)
         room = anyio.Semaphore(lanes)
+        items = self._inbox.items
         async with anyio.create_task_group() as replies:
             while True:
                 item = await self._inbox.get()
@@ -128,12 +123,12 @@ class ReadActor:
                 asked: list[tuple[Query, Mailbox[Any]]] = []
                 while item is not None:
                     asked.append(item)
-                    item = self._inbox.get_nowait() if len(asked) < BATCH_MESSAGES_MAX else None
+                    item = items.popleft() if items and len(asked) < BATCH_MESSAGES_MAX else None
                 if lanes > 1:
                     replies.start_soon(self._reply_beside, asked, room)
                 elif asked:
                     await self._reply(asked)
-                if self._closed is not None and not len(self._inbox):
+                if self._closed is not None and not items:
                     return
 
     async def _reply_beside(

@@ -290,7 +290,7 @@ class SystemActor:
             finally:
                 self.begin_pace.over()
             if ready is not None:
-                outcome = await ready[0].run_and_notify(ready[1])
+                outcome = await ready[0].run(ready[1])
         except Exception as error:  # noqa: BLE001 - `result()` raises it
             outcome = Failed(error)
         finally:

@@ -128,7 +128,7 @@ async def call_node(
         if not isinstance(up, ParentCommand) or scope.caller is not None:
             raise
         returned = replace(up.command, graph=None)
-    writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.nested)
+    writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
     if scope.pushed:
         writes.extend(scope.pushed)
     if node.cache is not None:

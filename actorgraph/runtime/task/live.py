@@ -18,7 +18,7 @@ import anyio.lowlevel
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
-from actorgraph.values.streams import Namespace
+from actorgraph.values.streams import Namespace, namespace_of
 
 LIVE_MODES = frozenset({"custom", "messages", "tools"})
 _FRAMEWORK_TAGS = ("langsmith:", "seq:", "map:", "graph:")
@@ -78,12 +78,14 @@ class LiveStream:
             await self._broadcast.wait_room()
 
 
-def live_stream_of(
-    broadcast: Broadcast | None, namespace: Namespace, step: Callable[[], int]
-) -> LiveStream | None:
-    """The live chunks of a run; None if no reader asked for a live mode."""
-    if broadcast is None:
-        return None
+def live_stream_of(broadcast: Broadcast, text: str, step: Callable[[], int]) -> LiveStream | None:
+    """The live chunks of a run; None if its reader asked for no live mode.
+
+    Args:
+        text: the run's namespace.
+        step: returns the superstep that runs now.
+    """
+    namespace = namespace_of(text)
     modes = broadcast.modes_at(namespace) & LIVE_MODES
     return LiveStream(broadcast, modes, namespace, step) if modes else None
 
@@ -117,6 +119,10 @@ class Writer:
         await anyio.lowlevel.checkpoint()
         if self._live is not None:
             await self._live.send("custom", chunk)
+
+
+NO_WRITER = Writer(None)
+"""The writer of runs whose live chunks aren't read."""
 
 
 class MessageTap:

@@ -9,11 +9,10 @@ from actorgraph.errors import GraphDrained, GraphInterrupt
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.runtime.task.runtime import Stopping
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
-from actorgraph.values.commands import Interrupt, RunControl
+from actorgraph.values.commands import Interrupt
 from actorgraph.values.configs import nested_config
 
 Config = Mapping[str, Any]
@@ -127,29 +126,12 @@ def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, An
     )
 
 
-def stopping_of(
-    place: NestedPlace | None, control: RunControl | None, deadline_s: float | None
-) -> Stopping:
-    """The control and the deadline of a run.
-
-    Args:
-        place: of a nested run; None for a root run.
-        control: of the call.
-        deadline_s: of the call, in seconds from now.
-    """
-    if place is None:
-        return Stopping(control, deadline_s)
-    return place.scope.lineage.stopping.below(control, deadline_s)
-
-
-def depth_of(place: NestedPlace | None, name: str, limit: int) -> int:
-    """The number of runs above a run.
+def depth_of(place: NestedPlace, name: str, limit: int) -> int:
+    """The number of runs above a nested run.
 
     Raises:
         GraphRecursionError: it is above the limit.
     """
-    if place is None:
-        return 0
     depth = place.scope.lineage.depth + 1
     check_depth(name, depth, limit)
     return depth

@@ -409,6 +409,7 @@ class TaskCalls:
         returned: returns the results of the superstep's finished calls and steps, by id.
 
     Attributes:
+        report: takes the events; replaced when the run has left.
         running_steps: step id -> a gate that opens when the step has ended; of async nodes.
         limiter: limits the worker threads of sync nodes; set when the run begins.
         closed: whether the run has left.
@@ -420,7 +421,7 @@ class TaskCalls:
         namespace: str,
         returned: Callable[[], Mapping[str, Any]],
     ) -> None:
-        self._report = report
+        self.report = report
         self._returned = returned
         self._namespace = namespace
         self._called: dict[str, TaskCall] = {}
@@ -473,7 +474,7 @@ class TaskCalls:
                 future.settle(None, _stopped_error(node.name))
                 return future
             self._called[identifier] = TaskCall(node, caller, copy_context(), futures)
-        self._report(TaskCalled(caller.task.id, task))
+        self.report(TaskCalled(caller.task.id, task))
         return future
 
     def step_result(self, identifier: str) -> Any:
@@ -490,11 +491,11 @@ class TaskCalls:
                 future.settle(None, _stopped_error(future.name))
                 return future
             self._steps[identifier] = future
-        self._report(StepKept(scope.task, key, value))
+        self.report(StepKept(scope.task, key, value))
         return future
 
     def _drop(self, identifier: TaskId) -> None:
-        self._report(CallDropped(identifier))
+        self.report(CallDropped(identifier))
 
     def close(self) -> None:
         """End the calls of a run that has left: fail open futures, refuse later calls.
@@ -503,15 +504,13 @@ class TaskCalls:
         """
         with self._lock:
             self.closed = True
+            if not self._steps and not self._called:
+                return
             waiting = [*self._steps.values()]
             waiting += [future for called in self._called.values() for future in called.futures]
         for future in waiting:
             if not future.done():
                 future.settle(None, _stopped_error(future.name))
-
-    def report_to(self, report: Callable[[Event], None]) -> None:
-        """Replace the function that takes the events."""
-        self._report = report
 
     def answer(self, effect: AnswerCall) -> None:
         """Set the outcome of a call, or of the storing of a step, in its futures."""
