@@ -193,7 +193,9 @@ def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -
                 rows = []
                 results.append(None)
         if rows and getattr(op, "refresh_ttl", False) and (ttl or {}).get("refresh_on_read", True):
-            touched += [(row.namespace, row.key) for row in rows if row.ttl is not None]
+            for row in rows:
+                if row.ttl is not None:
+                    touched.append((row.namespace, row.key))
     if touched:
         items.touch(dict.fromkeys(touched), now)
     for address, put in batch.puts.items():

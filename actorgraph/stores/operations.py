@@ -308,13 +308,14 @@ def checked_ops(ops: Iterable[Op]) -> list[Op]:
     """Return the operations of a batch, validated; LangGraph's as ours."""
     found: list[Op] = []
     for op in ops:
-        ours = _ours(op)
+        ours = op if type(op) in _OWN else _ours(op)
         check_op(ours)
         found.append(ours)
     return found
 
 
 _KINDS = {kind.__name__: kind for kind in (GetOp, SearchOp, PutOp, ListNamespacesOp)}
+_OWN = frozenset(_KINDS.values())
 
 
 def _ours(op: Any) -> Any:

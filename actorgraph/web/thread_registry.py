@@ -101,7 +101,7 @@ class Registry:
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
-        if GRAPH in stored.metadata or _GRAPH_KEYS <= (overridden or {}).keys():
+        if GRAPH in stored.metadata or (overridden or {}).keys() >= _GRAPH_KEYS:
             return stored
         if (found := await self._found(thread_id)) is not None:
             stored.metadata = {**found.metadata, **stored.metadata}
