@@ -157,10 +157,9 @@ class Codec:
     @property
     def encodes_all(self) -> bool:
         """Whether even small integers must go through `encode`, not inline into the record."""
-        if self.encrypts:
-            return True
-        kind = type(self)
-        return kind is not Codec and bool(overridden_methods(kind, ("encode", "decode")))
+        if self.encrypts or type(self) is Codec:
+            return self.encrypts
+        return bool(overridden_methods(type(self), ("encode", "decode")))
 
     @property
     def lists(self) -> ListCache | None:

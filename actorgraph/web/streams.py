@@ -249,11 +249,11 @@ def _last(event: RunEvent) -> int:
 def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
     """Encode one event: its name, its JSON on one line, and its id.
 
-    Args:
-        data: as `to_plain` returns it.
-
     Names contain node names, which may have line breaks: they are replaced, so that no name can
     forge another event.
+
+    Args:
+        data: as `to_plain` returns it.
     """
     if not name.isprintable():
         name = "".join(part if part.isprintable() else " " for part in name)
