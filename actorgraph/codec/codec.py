@@ -50,24 +50,26 @@ from actorgraph.errors.overrides import overridden_methods
 _BUFFERS = frozenset({bytearray, memoryview})
 
 
-def holds_buffer(value: Any) -> bool:
-    """Whether nested lists and dicts hold a bytearray or a memoryview.
+def refuse_buffers(value: Any) -> None:
+    """Refuse a bytearray or a memoryview in nested lists and dicts.
 
     ormsgpack packs both as bytes without calling `default`, so they have to be found before.
 
     Other containers aren't entered: their content is packed separately, and checked then.
+
+    Raises: TypeError.
     """
     left: list[Any] = [value]
     while left:
         one = left.pop()
         kind = type(one)
         if kind in _BUFFERS:
-            return True
+            msg = "a bytearray or memoryview would come back as bytes"
+            raise TypeError(msg)
         if kind is list:
             left.extend(cast("list[Any]", one))
         elif kind is dict:
             left.extend(cast("dict[Any, Any]", one).values())
-    return False
 
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
@@ -254,7 +256,10 @@ class Codec:
             SerializationError: something in it can't be stored exactly.
         """
         try:
-            payload = self._pack(value)
+            # As in `_pack`: written out here, where every stored value passes.
+            payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+            if _BINARY.search(payload) is not None:
+                refuse_buffers(value)
         except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             payload = self._encode_slowly(value, path, error)
         packed = payload
@@ -377,9 +382,8 @@ class Codec:
         payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
         # ormsgpack packs buffers as bytes without asking `default`. A scan of the payload is far
         # cheaper than a walk through each value.
-        if _BINARY.search(payload) is not None and holds_buffer(value):
-            msg = "a bytearray or memoryview would come back as bytes"
-            raise TypeError(msg)
+        if _BINARY.search(payload) is not None:
+            refuse_buffers(value)
         return payload
 
     def _pack_read(self, value: Any) -> bytes:

@@ -19,6 +19,7 @@ from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
 from actorgraph.codec.placement import Placement, SharedInput, can_share
 from actorgraph.codec.records import (
+    MAY_BE_INLINE,
     Record,
     encode_json,
     encode_names,
@@ -135,7 +136,7 @@ class HandOff:
         # All values are looked at before any is placed: a None after that would leave the
         # placement ahead of the stored rows.
         for value in point.changed.values():
-            if not is_inline(value):
+            if type(value) not in MAY_BE_INLINE or not is_inline(value):
                 return None
         self._encoded = 0
         row = self._ledger_row(save.ledger[0])
@@ -160,7 +161,8 @@ class HandOff:
         # First the large values of an input get their names: the pending writes beside it are
         # encoded before its checkpoint is, and refer to the same values by name.
         for point in save.checkpoints if self._shares else ():
-            self._shared_input.collect(point)
+            if START in point.changed:
+                self._shared_input.collect(point)
         for entry in save.ledger:
             ledger.append(self._ledger_row(entry))
             if self._encoded - self._encoded_at_yield > SLICE_BYTES:
@@ -172,8 +174,9 @@ class HandOff:
             # an older one, so an old place of it must not be named by this record.
             for channel in point.deltas:
                 self._placed.forget(channel)
-            for channel, value in self._changed(point).items():
-                if self._inlines and is_inline(value):
+            changed = self._with_moved(point) if self._placed.moved else point.changed
+            for channel, value in changed.items():
+                if self._inlines and type(value) in MAY_BE_INLINE and is_inline(value):
                     self._placed.inline(channel, value)
                     continue
                 for _ in self._place_value(point, channel, value, rows):
@@ -207,15 +210,13 @@ class HandOff:
             owner=self._owner,
         )
 
-    def _changed(self, point: NewCheckpoint) -> Mapping[str, Any]:
-        """Return the values to store: those that changed, and once those that migrations made.
+    def _with_moved(self, point: NewCheckpoint) -> Mapping[str, Any]:
+        """Return the values to store: those that changed, and those that migrations made.
 
         The loaded checkpoint still holds a migrated value in its old form, and is never rewritten.
         The first new checkpoint stores it even if no task wrote it.
         """
         moved, self._placed.moved = self._placed.moved, {}
-        if not moved:
-            return point.changed
         left = {c: v for c, v in moved.items() if c in point.versions and c not in point.deltas}
         # Not as a list that grows: its rows on the old lineage have items of the old form.
         self._migrated = frozenset(left).difference(point.changed)
@@ -410,15 +411,12 @@ def _writer_of(path: TaskPath) -> str:
     return f"writes of {path[-2] if path[-1] == CALL else path[-1]!s}"
 
 
-class _Rows:
+class _Rows(msgspec.Struct):
     """The value rows that one checkpoint adds."""
 
-    __slots__ = ("blobs", "merges", "ranges")
-
-    def __init__(self) -> None:
-        self.blobs: list[BlobRow] = []
-        self.ranges: list[RangeRow] = []
-        self.merges: list[MergeRow] = []
+    blobs: list[BlobRow] = []
+    ranges: list[RangeRow] = []
+    merges: list[MergeRow] = []
 
 
 def encode_metadata(metadata: dict[str, Any]) -> str:

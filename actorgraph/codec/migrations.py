@@ -11,7 +11,6 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.compatibility import renamed_channels
 from actorgraph.plan.graph import Plan
@@ -105,13 +104,7 @@ def _store_anew(
     placement.moved[channel] = plan.channels[channel].dump(value)
 
 
-_EDGES_SINCE = 3
 _BRANCH_PARTS = 4
-
-
-def has_old_edges(record: Record) -> bool:
-    """Whether a record may have edge channels under their old names."""
-    return record.v < _EDGES_SINCE or record.shape < _EDGES_SINCE
 
 
 def rename_old_edges(plan: Plan, restored: Restored, placement: Placement) -> Restored:

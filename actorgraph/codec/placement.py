@@ -50,8 +50,8 @@ class SharedInput:
         self._base: CheckpointId | bytes = b""
 
     def collect(self, point: Any) -> None:
-        """Find the large values of the input, if `point` is the checkpoint of one."""
-        given = point.changed.get(START)
+        """Find the large values of the input of which `point` is the checkpoint."""
+        given = point.changed[START]
         if type(given) is not dict:
             return
         version, self._base = point.versions[START], point.id
@@ -114,7 +114,7 @@ def _size(value: Any, enough: int) -> int:
     return size
 
 
-class Placement:
+class Placement(msgspec.Struct):
     """Location of each channel's value; a run updates it with each save.
 
     Attributes:
@@ -129,16 +129,15 @@ class Placement:
         shared_versions: name of a shared row -> its version.
     """
 
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.blobs: set[str] = set()
-        self.stands: dict[str, int] = {}
-        self.lists: dict[str, StoredList] = {}
-        self.growths: dict[str, StoredList] = {}
-        self.outgrown: set[str] = set()
-        self.moved: dict[str, Any] = {}
-        self.shared: dict[str, list[str]] = {}
-        self.shared_versions: dict[str, int] = {}
+    values: dict[str, Any] = {}
+    blobs: set[str] = set()
+    stands: dict[str, int] = {}
+    lists: dict[str, StoredList] = {}
+    growths: dict[str, StoredList] = {}
+    outgrown: set[str] = set()
+    moved: dict[str, Any] = {}
+    shared: dict[str, list[str]] = {}
+    shared_versions: dict[str, int] = {}
 
     def share(self, channel: str, rows: Iterable[SharedRow]) -> None:
         """Record that the channel's value is one of these shared rows, or refers to them."""

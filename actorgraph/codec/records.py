@@ -48,6 +48,8 @@ FORMAT_SHARED = CHECKPOINT_FORMAT + 1
 """Format of records with `shared`."""
 
 _INLINE_INT_MAX = 2**53
+_EDGES_SINCE = 3
+"""The first format in which edge channels have today's names."""
 
 
 class Record(msgspec.Struct, omit_defaults=True):
@@ -86,6 +88,11 @@ class Record(msgspec.Struct, omit_defaults=True):
         return len(self.channel_versions) + len(self.versions_seen) + places + len(self.shared)
 
     @property
+    def has_old_edges(self) -> bool:
+        """Whether edge channels may have the names that they had in formats 1 and 2."""
+        return self.v < _EDGES_SINCE or self.shape < _EDGES_SINCE
+
+    @property
     def shared_rows(self) -> set[str]:
         """The `blobs` that are shared rows, not channels."""
         return {name for names in self.shared.values() for name in names}
@@ -119,6 +126,10 @@ _DECODER = msgspec.json.Decoder(Record)
 _VERSION = msgspec.json.Decoder(_Versioned)
 _METADATA = msgspec.json.Decoder(dict[str, Any])
 _NAMES = msgspec.json.Decoder(list[str])
+
+
+MAY_BE_INLINE = frozenset({type(None), bool, int})
+"""Types of values that `is_inline` may accept."""
 
 
 def is_inline(value: Any) -> bool:

@@ -16,7 +16,7 @@ from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.errors import checkpoint_label, with_location
 from actorgraph.codec.list_cache import are_contiguous
-from actorgraph.codec.migrations import apply_migrations, has_old_edges, rename_old_edges
+from actorgraph.codec.migrations import apply_migrations, rename_old_edges
 from actorgraph.codec.placement import Placement
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record, frames
 from actorgraph.errors import ActorGraphError, FormatVersionError, SerializationError
@@ -26,7 +26,7 @@ from actorgraph.superstep.list_rows import ListRow, StoredList
 from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commits import LedgerRow, Loaded, Shared, StoredCheckpoint, StoredRange
 from actorgraph.values.constants import HANDLER_MARK, PUSH, START
-from actorgraph.values.ids import as_text
+from actorgraph.values.ids import as_text, created_of
 from actorgraph.values.run import TaskPath
 
 
@@ -74,7 +74,7 @@ def _read(
         namespace=stored.namespace,
         step=row.step,
         source=row.source,
-        created=row.created,
+        created=created_of(row.id),
         run=row.run,
         graph=record.graph,
         values=values,
@@ -89,7 +89,7 @@ def _read(
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
-    if has_old_edges(record):
+    if record.has_old_edges:
         restored = rename_old_edges(plan, restored, placement)
     return restored, placement
 
@@ -121,7 +121,7 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
 
 
 def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
-    return tuple(stored_write(codec, stored, entry) for entry in stored.ledger)
+    return tuple([stored_write(codec, stored, entry) for entry in stored.ledger])
 
 
 def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
@@ -140,13 +140,17 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
     """
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     try:
-        writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+        writes, refers = list[tuple[str, Any]](), False
+        for channel, value in codec.decode(row.payload, place):
+            writes.append((channel, value))
+            refers = refers or type(value) is Shared
         if row.index < 0 and not writes:
             raise _empty()
-        if any(type(value) is Shared for _, value in writes) and stored.blobs:
+        if refers and stored.blobs:
             record = decode_record(stored.row.record)
-            writes = tuple((c, resolve_shared(codec, stored, record, value)) for c, value in writes)
-        return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
+            writes = [(c, resolve_shared(codec, stored, record, value)) for c, value in writes]
+        task, path = as_text(row.task), _path(row.path)
+        return StoredWrite(task, path, row.index, row.generation, tuple(writes))
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above

@@ -41,25 +41,24 @@ _PARENT, _RECORD, _POINT, _BLOB, _WRITES, _RUN, _HEAD, _EVENT, _SYSTEM = range(1
 RESTORE = "restore it from a backup, or delete the thread if you can: delete_thread(thread_id)"
 
 
-def _signed(found: int) -> int:
-    """An unsigned CRC-32 as a signed integer of four bytes, as databases store it."""
-    return found - (1 << 32) if found >> 31 else found
+_SIGN = 1 << 31
+"""`(crc ^ _SIGN) - _SIGN` is an unsigned CRC-32 as a signed integer, as databases store it."""
 
 
 @lru_cache(maxsize=1024)
 def thread_sum(thread_id: str) -> int:
     """The part of a thread's id in the checksum of each of its rows."""
-    return _signed(crc32(thread_id.encode()))
+    return (crc32(thread_id.encode()) ^ _SIGN) - _SIGN
 
 
 def parent_sum(parent: bytes | None) -> int:
     """The part of a checkpoint's parent."""
-    return _signed(crc32(parent or b"", _PARENT))
+    return (crc32(parent or b"", _PARENT) ^ _SIGN) - _SIGN
 
 
 def record_sum(record: str) -> int:
     """The part of a checkpoint's record."""
-    return _signed(crc32(record.encode(), _RECORD))
+    return (crc32(record.encode(), _RECORD) ^ _SIGN) - _SIGN
 
 
 def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: CheckpointRow) -> int:
@@ -67,22 +66,26 @@ def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: Checkpoin
     source = row.source if isinstance(row.source, str) else str(row.source)  # as it is stored
     # `join`, not an f-string: that formats a member of a str Enum as another text than is stored.
     texts = "\n".join((namespace, source, row.next, row.metadata))  # noqa: FLY002
-    found = crc32(b"%d,%d\n" % (sequence, row.step) + texts.encode(), _POINT)
-    own = _signed(crc32(row.run or b"", crc32(row.id, found)))
-    return own ^ parent_sum(row.parent) ^ record_sum(row.record) ^ thread_sum(thread_id)
+    own = crc32(b"%d,%d\n" % (sequence, row.step) + texts.encode(), _POINT)
+    own = crc32(row.run or b"", crc32(row.id, own))
+    # The parts of parent and record, as in `parent_sum` and `record_sum`. The sign is a bit like
+    # the others, so it doesn't matter whether it is set before or after the XOR.
+    own ^= crc32(row.parent or b"", _PARENT) ^ crc32(row.record.encode(), _RECORD)
+    return ((own ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def blob_sum(thread_id: str, namespace: str, channel: str, version: int, payload: bytes) -> int:
     """The checksum of a row of `blobs`."""
     key = f"{version}\n{namespace}\n{channel}"
-    return _signed(crc32(payload, crc32(key.encode(), _BLOB))) ^ thread_sum(thread_id)
+    found = crc32(payload, crc32(key.encode(), _BLOB))
+    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def writes_sum(thread_id: str, namespace: str, row: LedgerRow) -> int:
     """The checksum of a row of `writes`."""
     key = f"{row.index},{row.generation}\n{namespace}\n{row.path}"
     found = crc32(row.task, crc32(row.base, crc32(key.encode(), _WRITES)))
-    return _signed(crc32(row.payload, found)) ^ thread_sum(thread_id)
+    return ((crc32(row.payload, found) ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def run_sum(thread_id: str, run: bytes, head: bytes | None, mode: str, given: bytes | None) -> int:
@@ -90,26 +93,27 @@ def run_sum(thread_id: str, run: bytes, head: bytes | None, mode: str, given: by
     found = crc32(head or b"", crc32(run, crc32(mode.encode(), _RUN)))
     if given is not None:
         found = crc32(given, crc32(b"input", found))
-    return _signed(found) ^ thread_sum(thread_id)
+    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def head_sum(thread_id: str, next_seq: int, head: bytes | None, run: bytes | None) -> int:
     """The checksum of a row of `threads`."""
     found = crc32(b"%d,%d" % (next_seq, head is None), _HEAD)
-    return _signed(crc32(run or b"", crc32(head or b"", found))) ^ thread_sum(thread_id)
+    found = crc32(run or b"", crc32(head or b"", found))
+    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def event_sum(run: bytes, row: EventRow) -> int:
     """The checksum of a row of `events`."""
     key = b"%d,%d" % (row.place, row.created)
-    return _signed(crc32(row.payload, crc32(run, crc32(key, _EVENT))))
+    return (crc32(row.payload, crc32(run, crc32(key, _EVENT))) ^ _SIGN) - _SIGN
 
 
 def system_sum(row: RunRow) -> int:
     """The checksum of those columns of a row of `system_runs` that never change."""
     key = f"{row.created}\n{row.graph}\n{row.metadata}"
     found = crc32(row.payload, crc32(row.run, crc32(key.encode(), _SYSTEM)))
-    return _signed(found) ^ thread_sum(row.thread_id)
+    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(row.thread_id)
 
 
 def point_key(namespace: str, identifier: object) -> str:
@@ -148,25 +152,28 @@ def _fits(found: int | None, made: Callable[..., int], *parts: Any) -> bool:
         return False
 
 
-def _is_text(value: object) -> bool:
-    """Whether a value is a str that can be encoded: undecodable bytes are read as surrogates."""
-    if type(value) is not str:
-        return False
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
+def _are_texts(*values: object) -> bool:
+    """Whether all are str that can be encoded: undecodable bytes are read as surrogates."""
+    for value in values:
+        if type(value) is not str:
+            return False
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return False
     return True
 
 
-def _is_id(value: object) -> bool:
-    return type(value) is bytes and len(value) == _ID
-
-
-def _is_id_or_none(value: object) -> bool:
-    return value is None or _is_id(value)
+def _are_ids(*values: object, or_none: tuple[object, ...] = ()) -> bool:
+    """Whether all are ids; those of `or_none` may be None."""
+    for value in values:
+        if type(value) is not bytes or len(value) != _ID:
+            return False
+    for value in or_none:
+        if value is not None and (type(value) is not bytes or len(value) != _ID):
+            return False
+    return True
 
 
 def check_head(columns: tuple[Any, ...], found: int | None) -> None:
@@ -181,7 +188,7 @@ def check_head(columns: tuple[Any, ...], found: int | None) -> None:
     if not _fits(found, head_sum, thread_id, next_seq, head, run):
         raise damaged(thread_id, "the head", _WRONG_SUM)
     numbers = type(epoch) is int and type(next_seq) is int
-    if not (numbers and _is_id_or_none(run) and _is_id_or_none(head)):
+    if not (numbers and _are_ids(or_none=(run, head))):
         raise damaged(thread_id, "the head", _WRONG_TYPE)
 
 
@@ -192,10 +199,10 @@ def check_point(
     why = _WRONG_SUM
     if _fits(found, checkpoint_sum, thread_id, namespace, sequence, row):
         why = _WRONG_TYPE
-        ids = _is_id(row.id) and _is_id_or_none(row.parent) and _is_id_or_none(row.run)
+        ids = _are_ids(row.id, or_none=(row.parent, row.run))
         numbers = type(sequence) is int and type(row.step) is int
         texts = (namespace, row.source, row.next, row.metadata, row.record)
-        if ids and numbers and all(map(_is_text, texts)):
+        if ids and numbers and _are_texts(*texts):
             return
     raise damaged(thread_id, point_key(namespace, row.id), why)
 
@@ -235,7 +242,7 @@ def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | No
     if _fits(found, writes_sum, thread_id, namespace, row):
         why = _WRONG_TYPE
         numbers = type(row.index) is int and type(row.generation) is int
-        if numbers and _is_text(row.path) and type(row.payload) is bytes and _is_id(row.task):
+        if numbers and _are_texts(row.path) and type(row.payload) is bytes and _are_ids(row.task):
             return row
     task = as_text(row.task) if type(row.task) is bytes else repr(row.task)[:80]
     beside = point_key(namespace, row.base)
@@ -248,7 +255,7 @@ def check_run(thread_id: str, namespace: str, row: StoredClaim, found: int | Non
     if _fits(found, run_sum, thread_id, row.run, row.head, row.mode, row.input):
         why = _WRONG_TYPE
         given = row.input is None or type(row.input) is bytes
-        if given and _is_text(row.mode) and _is_id_or_none(row.head) and _is_id(row.run):
+        if given and _are_texts(row.mode) and _are_ids(row.run, or_none=(row.head,)):
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]
     raise damaged(thread_id, f"run {named} of namespace {namespace!r}", why)
@@ -296,7 +303,7 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
         numbers = type(row.attempts) is int and type(row.created) is int
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
-        if status and numbers and held and _is_id(row.run) and all(map(_is_text, texts)):
+        if status and numbers and held and _are_ids(row.run) and _are_texts(*texts):
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]
     raise damaged(row.thread_id, f"the row of run {named}", why)
@@ -366,11 +373,11 @@ def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Checkp
 def sound_threads(named: Iterable[Any]) -> list[str]:
     """Thread ids without those that are not text; with errors for these in a `ReadableRows`."""
     found = list(named)
-    strange = [name for name in found if not _is_text(name)]
+    strange = [name for name in found if not _are_texts(name)]
     if not strange:
         return found
     errors = [damaged(repr(name), "the row in `threads`", _WRONG_TYPE) for name in strange]
-    return ReadableRows([name for name in found if _is_text(name)], errors)
+    return ReadableRows([name for name in found if _are_texts(name)], errors)
 
 
 def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:

@@ -13,7 +13,7 @@ import msgspec
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_record
 from actorgraph.values.commits import BlobRow
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
-from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+from actorgraph.values.ids import as_text, created_of
 from actorgraph.values.retention import (
     DeleteCheckpoints,
     DeleteRuns,
@@ -61,7 +61,7 @@ class CheckpointSummary(msgspec.Struct):
         """Microseconds since 1970-01-01 UTC, from the id; None unless it is a UUID version 6."""
         if self.id[6] >> 4 != _UUID_OF_TIME:
             return None
-        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
+        return created_of(self.id)
 
 
 class RemovalPlan(msgspec.Struct, frozen=True):

@@ -150,15 +150,19 @@ def prepare(ops: Iterable[Op], embedder: Embedder | None) -> Batch:
 
 def embed(batch: Batch, embedder: Embedder | None) -> None:
     """Compute the vectors of the texts that a batch stores and searches for."""
+    if embedder is None:
+        return
     texts, queries = _texts(batch), list(batch.queries)
-    if embedder is not None and (texts or queries):
+    if texts or queries:
         _fill(batch, texts, *embedder.embed(texts, queries))
 
 
 async def aembed(batch: Batch, embedder: Embedder | None) -> None:
     """`embed` without blocking the event loop."""
+    if embedder is None:
+        return
     texts, queries = _texts(batch), list(batch.queries)
-    if embedder is not None and (texts or queries):
+    if texts or queries:
         _fill(batch, texts, *await embedder.aembed(texts, queries))
 
 
@@ -188,8 +192,10 @@ def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -
             case PutOp():
                 rows = []
                 results.append(None)
-        if getattr(op, "refresh_ttl", False) and (ttl or {}).get("refresh_on_read", True):
-            touched += [(row.namespace, row.key) for row in rows if row.ttl is not None]
+        if rows and getattr(op, "refresh_ttl", False) and (ttl or {}).get("refresh_on_read", True):
+            for row in rows:
+                if row.ttl is not None:
+                    touched.append((row.namespace, row.key))
     if touched:
         items.touch(dict.fromkeys(touched), now)
     for address, put in batch.puts.items():
@@ -256,8 +262,8 @@ def _fill(batch: Batch, texts: list[str], vectors: list[bytes], queries: list[by
             put.vectors = [(path, made[text]) for path, text in put.texts]
 
 
-def _value(row: ItemRow) -> Any:
-    """Verify a row and decode its value.
+def _verified(row: ItemRow) -> tuple[Any, datetime, datetime]:
+    """Verify a row and decode its value and its times (created, updated).
 
     Raises:
         StorageError: the row is damaged.
@@ -266,9 +272,9 @@ def _value(row: ItemRow) -> Any:
         where = join_namespace(row.namespace), row.key
         times = row.created, row.updated, row.expires
         if row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times):
-            for time in (row.created, row.updated):
-                _moment(time)
-            return from_text(row.text)
+            created = _EPOCH + timedelta(microseconds=row.created)
+            updated = _EPOCH + timedelta(microseconds=row.updated)
+            return from_text(row.text), created, updated
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         why = f"{type(e).__name__}: {e}"
         raise damaged_item(row.namespace, row.key, why) from e
@@ -285,20 +291,16 @@ def _readable_items(found: list[tuple[ItemRow, float | None]]) -> Iterator[Searc
 
 
 def _item(row: ItemRow) -> Item:
+    value, created, updated = _verified(row)
     return Item(
-        value=_value(row),
+        value=value,
         key=row.key,
         namespace=row.namespace,
-        created_at=_moment(row.created),
-        updated_at=_moment(row.updated),
+        created_at=created,
+        updated_at=updated,
     )
 
 
 def _search_item(row: ItemRow, score: float | None) -> SearchItem:
-    value = _value(row)
-    moments = _moment(row.created), _moment(row.updated)
-    return SearchItem(row.namespace, row.key, value, *moments, score)
-
-
-def _moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
+    value, created, updated = _verified(row)
+    return SearchItem(row.namespace, row.key, value, created, updated, score)

@@ -1,5 +1,6 @@
 """Operations, items and settings of stores, and the validation of operations."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -37,8 +38,9 @@ class Item:
         self.value = value
         self.key = key
         self.namespace = tuple(namespace)
-        self.created_at = _moment(created_at)
-        self.updated_at = _moment(updated_at)
+        fromiso = datetime.fromisoformat
+        self.created_at = fromiso(created_at) if isinstance(created_at, str) else created_at
+        self.updated_at = fromiso(updated_at) if isinstance(updated_at, str) else updated_at
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Item):
@@ -213,12 +215,10 @@ class NotProvided:
 NOT_PROVIDED = NotProvided()
 
 
-def _moment(value: datetime | str) -> datetime:
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
-
-
 INTEGER_MAX = 2**63 - 1
 TTL_MAX = 10**11
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]").search
+"""Finds NUL and lone surrogates, which some databases refuse."""
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 
@@ -283,7 +283,7 @@ def check_labels(namespace: Any) -> None:
             do='use a tuple of labels, such as ("users", "ada")',
         )
     for label in namespace:
-        if isinstance(label, str) and label and "." not in label and _is_text(label):
+        if isinstance(label, str) and label and "." not in label and not _UNSTORABLE(label):
             continue
         raise InvalidNamespaceError(
             f"Invalid namespace label {label!r} found in {namespace!r}: {_what_is_wrong(label)}",
@@ -297,7 +297,7 @@ def check_key(key: Any) -> None:
     Raises:
         InvalidStoreOperationError: it isn't text, contains NUL, or can't be encoded as UTF-8.
     """
-    if not isinstance(key, str) or not _is_text(key):
+    if not isinstance(key, str) or _UNSTORABLE(key):
         raise InvalidStoreOperationError(
             f"key must be text without NUL and lone surrogates, got {key!r}",
             do="encode other data as text, such as hexadecimal digits",
@@ -306,22 +306,21 @@ def check_key(key: Any) -> None:
 
 def checked_ops(ops: Iterable[Op]) -> list[Op]:
     """Return the operations of a batch, validated; LangGraph's as ours."""
-    found = [_ours(op) for op in ops]
-    for op in found:
-        check_op(op)
+    found: list[Op] = []
+    for op in ops:
+        ours = op if type(op) in _OWN else _ours(op)
+        check_op(ours)
+        found.append(ours)
     return found
 
 
 _KINDS = {kind.__name__: kind for kind in (GetOp, SearchOp, PutOp, ListNamespacesOp)}
+_OWN = frozenset(_KINDS.values())
 
 
 def _ours(op: Any) -> Any:
     kind = _KINDS.get(type(op).__name__)
     return op if kind is None or isinstance(op, kind) else kind(*op)
-
-
-def _is_text(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _what_is_wrong(label: object) -> str:

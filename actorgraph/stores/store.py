@@ -128,7 +128,8 @@ class BuiltinStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """`batch` without blocking the event loop."""
         batch = prepare(ops, self.embedder)
-        await aembed(batch, self.embedder)
+        if self.embedder is not None:
+            await aembed(batch, self.embedder)
         return await self._acarry_out(batch)
 
     def sweep_ttl(self) -> Count:

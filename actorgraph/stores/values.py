@@ -66,7 +66,7 @@ def find_unstorable(value: Any, depth: int = 0) -> tuple[str, str] | None:
         for key, part in value.items():
             if not isinstance(key, str):
                 return "", f"has the key {key!r} of type {type(key).__name__}"
-            if found := find_unstorable(part, depth + 1):
+            if type(part) is not str and (found := find_unstorable(part, depth + 1)):
                 return f"[{key!r}]{found[0]}", found[1]
         return None
     if isinstance(value, list | tuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
+from actorgraph.values.ids import created_of
 from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
@@ -87,7 +87,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def created(self) -> int:
         """Microseconds since 1970-01-01 UTC, read from the id; for display and retention only."""
-        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
+        return created_of(self.id)
 
 
 class LedgerRow(msgspec.Struct, frozen=True, gc=False):

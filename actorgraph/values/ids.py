@@ -55,6 +55,12 @@ def ticks_of(checkpoint: bytes) -> int:
     return ((high >> 16) << 12) | (high & 0x0FFF)
 
 
+def created_of(checkpoint: bytes) -> int:
+    """Read the time in a UUIDv6, in microseconds since 1970-01-01 UTC."""
+    high = int.from_bytes(checkpoint[:8], "big")
+    return (((high >> 16) << 12 | (high & 0x0FFF)) - GREGORIAN_OFFSET) // 10
+
+
 def as_text(identifier: bytes) -> str:
     """Format a 16-byte id as UUID text."""
     h = identifier.hex()

@@ -278,7 +278,8 @@ class PathEndpoints:
         """Answer one request; one that stays open first takes a stream slot."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         endpoint, places = self._endpoints[method], self._server.streams
-        if endpoint.stays_open and not places.try_acquire():
+        stays_open = endpoint.stays_open
+        if stays_open and not places.try_acquire():
             full = TooMany("Too many open streams", headers={"Retry-After": "5"})
             await response_to(full)(scope, receive, send)
             return
@@ -286,7 +287,7 @@ class PathEndpoints:
             response = await endpoint(self._server, Request(scope, receive, send))
             await response(scope, receive, send)
         finally:
-            if endpoint.stays_open:
+            if stays_open:
                 places.release()
 
 

@@ -24,7 +24,6 @@ DEPTH_MAX = 100
 """Levels of nesting below which a value becomes its type's name."""
 
 _INT_MAX = 2**53
-_ENCODER = msgspec.json.Encoder()
 
 
 def dumps(value: Any) -> bytes:
@@ -33,14 +32,18 @@ def dumps(value: Any) -> bytes:
     NaN and infinities become null; integers beyond 2**53, which JavaScript can't hold, and keys
     become text; bytes become base64; lone surrogates become "?".
     """
-    return _ENCODER.encode(to_plain(value))
+    return encode_plain(to_plain(value))
+
+
+encode_plain = msgspec.json.Encoder().encode
+"""Encode what `to_plain` has returned as JSON."""
 
 
 def to_plain(value: Any, depth: int = 0) -> Any:
     """Convert to dicts with text keys, lists, text, numbers, booleans and None."""
     kind = type(value)
     if kind is str:
-        return _text(value)
+        return value if value.isascii() else _text(value)
     if value is None or kind is bool:
         return value
     if kind is int:
@@ -51,7 +54,11 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         return f"<{kind.__name__}>"
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value)
-        return {_key(k): to_plain(v, depth + 1) for k, v in pairs.items()}
+        plain: dict[str, Any] = {}
+        for key, inner in pairs.items():
+            name = key if type(key) is str and key.isascii() else _key(key)
+            plain[name] = to_plain(inner, depth + 1)
+        return plain
     if isinstance(value, list | tuple | set | frozenset):
         return [to_plain(v, depth + 1) for v in cast("Iterable[Any]", value)]
     return _to_plain_object(value, depth)

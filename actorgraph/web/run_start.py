@@ -200,7 +200,8 @@ def _config(body: bodies.RunBody) -> dict[str, Any]:
     """Return the client's config, without keys that could address another thread."""
     said = body.config or bodies.ConfigBody()
     place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
-    place |= checkpoint_config(body.checkpoint)
+    if body.checkpoint is not None:
+        place |= checkpoint_config(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}

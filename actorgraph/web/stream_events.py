@@ -86,14 +86,14 @@ class EventTranslator:
         if known is None:
             if len(self._messages) >= MESSAGES_MAX:  # drop the least recently continued one
                 del self._messages[next(iter(self._messages))]
-            yield f"messages/metadata{below}", {identifier: {"metadata": to_plain(metadata)}}
+            yield f"messages/metadata{below}", to_plain({identifier: {"metadata": metadata}})
         if not type(message).__name__.endswith("Chunk"):
             self._messages[identifier] = message
-            yield f"messages/complete{below}", [to_plain(message)]
+            yield f"messages/complete{below}", to_plain([message])
             return
         together = message if known is None else known + message
         self._messages[identifier] = together
-        yield f"messages/partial{below}", [to_plain(together)]
+        yield f"messages/partial{below}", to_plain([together])
 
 
 def _shown(kind: str, data: Any) -> Any:

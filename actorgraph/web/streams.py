@@ -21,7 +21,7 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.streams import WhenFull
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.jsonable import dumps
+from actorgraph.web.jsonable import dumps, encode_plain
 from actorgraph.web.problems import public_reason, public_text
 from actorgraph.web.stream_events import EventTranslator
 
@@ -174,7 +174,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        parts = self._frames(headers_only=scope["method"] == "HEAD")
+        parts = _no_parts() if scope["method"] == "HEAD" else self._frames()
         ping_s, lasts_s = self._ping_s, self._lasts_s
         stayed = False
         try:
@@ -185,20 +185,20 @@ class EventStream(Response):
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
 
-    async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
-        if headers_only:
-            return
-        async with aclosing(
-            frames(
-                self._run,
-                self._translator,
-                self._after,
-                buffer=self._buffer,
-                when_full=self._when_full,
-            )
-        ) as parts:
-            async for part in parts:
-                yield part
+    def _frames(self) -> AsyncGenerator[bytes]:
+        return frames(
+            self._run,
+            self._translator,
+            self._after,
+            buffer=self._buffer,
+            when_full=self._when_full,
+        )
+
+
+async def _no_parts() -> AsyncGenerator[bytes]:
+    """Make a body of no parts: the answer to a HEAD request."""
+    return
+    yield
 
 
 async def frames(
@@ -251,12 +251,15 @@ def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
 
     Names contain node names, which may have line breaks: they are replaced, so that no name can
     forge another event.
+
+    Args:
+        data: as `to_plain` returns it.
     """
     if not name.isprintable():
         name = "".join(part if part.isprintable() else " " for part in name)
     said = f"id: {identifier}\n".encode() if identifier is not None else b""
     again = b"retry: 1000\n" if name == "drain" else b""
-    return said + again + b"event: " + name.encode() + b"\ndata: " + dumps(data) + b"\n\n"
+    return said + again + b"event: " + name.encode() + b"\ndata: " + encode_plain(data) + b"\n\n"
 
 
 def offset_of(text: str | None) -> int:

@@ -8,6 +8,7 @@ one run and removed when it has ended.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 from weakref import WeakKeyDictionary, WeakSet
@@ -34,6 +35,9 @@ NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
 GRAPH = "graph_id"
 """The key in a thread's metadata for its graph's name."""
+_ASSISTANT = "assistant_id"
+_GRAPH_KEYS = {GRAPH, _ASSISTANT}
+"""The keys of `thread_metadata_of`."""
 _TEMPORARY = "temporary"
 
 
@@ -85,12 +89,21 @@ class Registry:
         self._begun = begun
         self._turn = anyio.Lock()
 
-    async def get(self, thread_id: str) -> StoredThread | None:
-        """Return the thread, registered or found by its stored state; or None."""
+    async def get(
+        self, thread_id: str, *, overridden: Mapping[str, Any] | None = None
+    ) -> StoredThread | None:
+        """Return the thread, registered or found by its stored state; or None.
+
+        Args:
+            overridden: metadata that the caller will put over the thread's. If it names the graph,
+                a registered thread's graph is not looked up.
+        """
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
-        if GRAPH not in stored.metadata and (found := await self._found(thread_id)) is not None:
+        if GRAPH in stored.metadata or (overridden or {}).keys() >= _GRAPH_KEYS:
+            return stored
+        if (found := await self._found(thread_id)) is not None:
             stored.metadata = {**found.metadata, **stored.metadata}
         return stored
 
@@ -129,7 +142,7 @@ class Registry:
             NotFound: it was removed meanwhile.
         """
         async with self._turn:
-            now = await self.get(thread.thread_id)
+            now = await self.get(thread.thread_id, overridden=metadata)
             if now is None:
                 raise NotFound.thread(thread.thread_id)
             merged = {**now.metadata, **metadata}
@@ -253,9 +266,10 @@ async def _newest(system: ActorSystem, thread_id: str) -> StoredCheckpoint | Non
 
 def thread_metadata_of(graph: str) -> dict[str, Any]:
     """Return the metadata that names a thread's graph."""
-    return {GRAPH: graph, "assistant_id": assistant_id(graph)}
+    return {GRAPH: graph, _ASSISTANT: assistant_id(graph)}
 
 
+@lru_cache(maxsize=256)
 def assistant_id(graph: str) -> str:
     """Return the id of a graph's assistant: a UUID derived from its name."""
     return str(uuid5(_OURS, graph))

@@ -15,6 +15,7 @@ from actorgraph.api.system.runs import Run
 from actorgraph.errors import RunNotFoundError
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.graphs import with_graph
+from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT
 from actorgraph.web.stream_events import EventTranslator
@@ -82,7 +83,7 @@ class ThreadStream(Response):
             last, missed = await self._missed()
             if self._seen and not missed:
                 yield frame("gap", {"from": None, "to": None})
-                yield frame("values", await self._values())
+                yield frame("values", to_plain(await self._values()))
             for run, after in missed:
                 async with aclosing(self._of(run, after)) as parts:
                     async for part in parts:
@@ -99,7 +100,7 @@ class ThreadStream(Response):
                 last = run.id
                 if system.statistics().draining is not None:
                     return
-            yield frame("drain", {"reason": system.statistics().draining})
+            yield frame("drain", to_plain({"reason": system.statistics().draining}))
         finally:
             coming.close()
 

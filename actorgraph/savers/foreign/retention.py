@@ -7,7 +7,7 @@ from actorgraph.savers.foreign.methods import SaverMethods
 from actorgraph.savers.foreign.reading import address_of
 from actorgraph.savers.judge import refused_copy
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
-from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
+from actorgraph.values.ids import created_of
 from actorgraph.values.retention import (
     CopyThread,
     DeleteRuns,
@@ -53,14 +53,10 @@ async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
         thread_id, _, checkpoint = address_of(item)
         run = (item.metadata or {}).get("run_id")
         wanted = query.runs is None or str(run) in query.runs
-        old = query.older is None or _created(checkpoint) < query.older
+        old = query.older is None or created_of(checkpoint) < query.older
         if wanted and old:
             found.add(thread_id)
         return False
 
     await calls.listed(note, None, config=None)
     return sorted(found)
-
-
-def _created(checkpoint: bytes) -> int:
-    return (ticks_of(checkpoint) - GREGORIAN_OFFSET) // 10

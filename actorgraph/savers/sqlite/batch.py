@@ -16,11 +16,18 @@ import msgspec
 
 from actorgraph.codec.records import with_checksums
 from actorgraph.errors import StorageError
-from actorgraph.savers.integrity import blob_sum, check_head, checkpoint_sum, run_sum, writes_sum
+from actorgraph.savers.integrity import (
+    blob_sum,
+    check_head,
+    checkpoint_sum,
+    head_sum,
+    run_sum,
+    writes_sum,
+)
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
-from actorgraph.savers.sqlite.retention import apply_retention, head_row
+from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
 from actorgraph.storage.sqlite.failures import translate_for_saver
 from actorgraph.values.commits import (
@@ -28,11 +35,11 @@ from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
     Committed,
-    LedgerRow,
     RangeRow,
     Refused,
     Request,
 )
+from actorgraph.values.ids import created_of
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
@@ -159,7 +166,7 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Com
         if lost is not None:
             outcomes.append(Refused(lost))
             continue
-        answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
+        answered = request.claim is not None and _is_answered(connection, thread, request)
         base = branch_base(request)
         if base is not None:
             # The checkpoint that it branches off may have been stored by this very batch.
@@ -186,11 +193,12 @@ def _load_head(connection: sqlite3.Connection, thread: ThreadState, namespace: s
         thread.heads[namespace] = found[0] if found else None
 
 
-def _has_row(
-    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, row: LedgerRow
-) -> bool:
-    key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
-    return connection.execute(sql.SELECT_WRITE, key).fetchone() is not None
+def _is_answered(connection: sqlite3.Connection, thread: ThreadState, commit: Commit) -> bool:
+    for row in answer_rows(commit):
+        key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
+        if connection.execute(sql.SELECT_WRITE, key).fetchone() is not None:
+            return True
+    return False
 
 
 def _has_checkpoint(
@@ -219,27 +227,21 @@ def _read_threads(
         except StorageError as error:
             damaged[thread_id] = error
         threads[thread_id] = ThreadState(thread_id, row, epoch, run, next_seq, {"": head})
-    missing = [thread_id for thread_id in wanted if thread_id not in threads]
+    missing = list(wanted.difference(threads))
     # Numbering from the highest key is safe: this transaction holds the only write lock. A row
     # whose commit is refused below stays, empty; `vacuum` removes it.
     if missing:
         first = connection.execute(sql.NEXT_THREAD).fetchone()[0]
         for row, thread_id in enumerate(missing, first):
             threads[thread_id] = ThreadState(thread_id, row, heads={"": None})
-        connection.executemany(
-            sql.INSERT_THREAD, [(t.row, t.thread_id) for t in _new(threads, missing)]
-        )
+        connection.executemany(sql.INSERT_THREAD, [(threads[each].row, each) for each in missing])
     return threads, damaged
-
-
-def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
-    return [threads[thread_id] for thread_id in missing]
 
 
 _Row = tuple[object, ...]
 
 
-class BatchRows:
+class BatchRows(msgspec.Struct):
     """Accepted rows of a batch, by table, until `write` executes them.
 
     Rows are collected to be written with one `executemany` per table. A request that reads or
@@ -247,20 +249,19 @@ class BatchRows:
     earlier requests of the batch.
     """
 
-    def __init__(self) -> None:
-        self.system_runs = systems.BatchSystemRuns()
-        self.leases: list[_Row] = []
-        self.begun: list[_Row] = []
-        self.finished: list[_Row] = []
-        self.superseded: list[_Row] = []
-        self.runs: list[_Row] = []
-        self.ended: list[_Row] = []
-        self.checkpoints: list[_Row] = []
-        self.blobs: list[_Row] = []
-        self.writes: list[_Row] = []
-        self.interrupts: list[_Row] = []
-        self.threads: dict[int | None, ThreadState] = {}
-        self.lists: list[Callable[[sqlite3.Connection], None]] = []
+    system_runs: systems.BatchSystemRuns = msgspec.field(default_factory=systems.BatchSystemRuns)
+    leases: list[_Row] = []
+    begun: list[_Row] = []
+    finished: list[_Row] = []
+    superseded: list[_Row] = []
+    runs: list[_Row] = []
+    ended: list[_Row] = []
+    checkpoints: list[_Row] = []
+    blobs: list[_Row] = []
+    writes: list[_Row] = []
+    interrupts: list[_Row] = []
+    threads: dict[int | None, ThreadState] = {}
+    lists: list[Callable[[sqlite3.Connection], None]] = []
 
     def add(self, thread: ThreadState, commit: Commit, sequence: int) -> None:
         """Collect the rows of one accepted commit.
@@ -343,7 +344,7 @@ class BatchRows:
                 row.source,
                 row.run,
                 row.next,
-                row.created,
+                created_of(row.id),
                 row.metadata,
                 row.record,
                 checkpoint_sum(named, namespace, sequence, row),
@@ -390,9 +391,12 @@ class BatchRows:
                 connection.executemany(statement, rows)
         for step in self.lists:
             step(connection)
-        updated = [head_row(thread) for thread in self.threads.values()]
-        if updated:
-            connection.executemany(sql.UPDATE_THREAD, updated)
+        heads: list[_Row] = []
+        for thread in self.threads.values():
+            head = (thread.next_seq, thread.heads.get(""), thread.run)
+            heads.append((*head, head_sum(thread.thread_id, *head), thread.row))
+        if heads:
+            connection.executemany(sql.UPDATE_THREAD, heads)
 
 
 def _write_range(

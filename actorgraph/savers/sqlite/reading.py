@@ -52,22 +52,21 @@ Place = tuple[int, str]
 """The integer key of a thread, and a namespace."""
 
 
-def checked_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+def checked_row(columns: tuple[Any, ...]) -> CheckpointRow:
     """Parse a row of `checkpoints` and verify its checksum.
 
     Raises:
         StorageError: it is damaged.
     """
-    place, row = parsed_row(columns)
-    check_point(columns[1], place[1], columns[3], row, columns[-1])
-    return place, row
+    row = unchecked_row(columns)
+    check_point(columns[1], columns[2], columns[3], row, columns[-1])
+    return row
 
 
-def parsed_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
+def unchecked_row(columns: tuple[Any, ...]) -> CheckpointRow:
     """Parse a row of `checkpoints` without verifying it."""
-    key, _, namespace, _, identifier, parent, step, source, run, following, *more = columns
-    metadata, text, _ = more
-    row = CheckpointRow(
+    identifier, parent, step, source, run, following, metadata, text, _ = columns[4:]
+    return CheckpointRow(
         id=identifier,
         parent=parent,
         step=step,
@@ -77,7 +76,6 @@ def parsed_row(columns: tuple[Any, ...]) -> tuple[Place, CheckpointRow]:
         record=text,
         metadata=metadata,
     )
-    return (key, namespace), row
 
 
 def ledger_row(thread_id: str, namespace: str, entry: tuple[Any, ...]) -> LedgerRow:
@@ -127,9 +125,11 @@ class _PageValues:
             self.ranges.setdefault((place, channel, number), []).append(part)
             self.ends[place, channel, number] = end
 
-    def checkpoint(self, columns: tuple[Any, ...], record: Record) -> StoredCheckpoint:
+    def checkpoint(
+        self, columns: tuple[Any, ...], row: CheckpointRow, record: Record
+    ) -> StoredCheckpoint:
         """Put one checkpoint together, from its row, which was verified, and these values."""
-        place, row = parsed_row(columns)
+        place = (columns[0], columns[2])
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
         keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
         found = StoredCheckpoint(
@@ -161,11 +161,11 @@ def read_checkpoints(
     """
     if not rows:
         return []
-    points = [(columns, decode_record(checked_row(columns)[1].record)) for columns in rows]
+    points = [(columns, *_verified(columns)) for columns in rows]
     ledgers: list[list[Any]] = []
     blobs: dict[tuple[Any, ...], None] = {}
     lists: dict[tuple[Any, ...], int] = {}
-    for columns, record in points:
+    for columns, _, record in points:
         place = (columns[0], columns[2])
         ledgers.append([*place, columns[3]])
         blobs.update(((*place, c, record.version_of(c)), None) for c in record.blobs)
@@ -180,7 +180,7 @@ def read_checkpoints(
         "lists": [(*k, end) for k, end in lists.items()],
     }
     values.read(connection, {name: encode_json(keys) for name, keys in needs.items()})
-    return [values.checkpoint(columns, record) for columns, record in points]
+    return [values.checkpoint(*point) for point in points]
 
 
 _ALL = -1
@@ -251,8 +251,7 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
 
 
 def _thread(connection: sqlite3.Connection, thread_id: str) -> tuple[Any, ...] | None:
-    names = encode_json([thread_id])
-    return connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
+    return connection.execute(sql.SELECT_THREADS, (encode_json([thread_id]),)).fetchone()
 
 
 def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
@@ -271,24 +270,30 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     newest = row
     if row is None or wanted != head:
         newest = connection.execute(sql.SELECT_NEWEST, (key, query.namespace)).fetchone()
+    checkpoint, floor = None, 0
+    if row:
+        point, record = _verified(row)
+        checkpoint, floor = _whole(connection, row, point, record, query), record.floor
+    if newest and newest is not row:
+        floor = _verified(newest)[1].floor
     return Loaded(
         epoch=epoch,
-        checkpoint=_loaded(connection, row, query) if row else None,
+        checkpoint=checkpoint,
         head=head,
         open_run=_open_run(connection, query.thread_id, run) if run else None,
-        version_floor=decode_record(checked_row(newest)[1].record).floor if newest else 0,
+        version_floor=floor,
     )
 
 
-def _loaded(
-    connection: sqlite3.Connection, columns: tuple[Any, ...], query: LoadCheckpoint
-) -> StoredCheckpoint:
-    """Read a checkpoint, with ancestors and its parent's pending writes if asked for."""
-    stored = _whole(connection, columns, ancestors=query.ancestors)
-    if not query.parent:
-        return stored
-    _, row = checked_row(columns)
-    return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, columns, row.parent))
+def _verified(columns: tuple[Any, ...]) -> tuple[CheckpointRow, Record]:
+    """Parse and verify a row of `checkpoints`, and decode its record.
+
+    Raises:
+        StorageError: it is damaged.
+        FormatVersionError: its record can't be read.
+    """
+    row = checked_row(columns)
+    return row, decode_record(row.record)
 
 
 def _ledger(
@@ -297,7 +302,7 @@ def _ledger(
     """Read the pending writes beside a checkpoint of the thread of `columns`; () for None."""
     key, thread_id, namespace = columns[:3]
     found = connection.execute(sql.SELECT_WRITES, (key, namespace, point)).fetchall()
-    return tuple(ledger_row(thread_id, namespace, entry) for entry in found)
+    return tuple([ledger_row(thread_id, namespace, entry) for entry in found])
 
 
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
@@ -307,14 +312,23 @@ def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> Sto
 
 
 def _whole(
-    connection: sqlite3.Connection, columns: tuple[Any, ...], *, ancestors: bool
+    connection: sqlite3.Connection,
+    columns: tuple[Any, ...],
+    row: CheckpointRow,
+    record: Record,
+    query: LoadCheckpoint | ListCheckpoints,
 ) -> StoredCheckpoint:
-    """Read a checkpoint with its pending writes and, if asked for, its deltas' ancestors."""
-    _, row = checked_row(columns)
-    record = decode_record(row.record)
+    """Read the rest of a checkpoint whose row was verified: its values and pending writes.
+
+    If the query asks for them, also its deltas' ancestors and its parent's pending writes.
+    """
     ledger = _ledger(connection, columns, row.id)
-    above = _ancestors(connection, columns, row, record) if ancestors and record.deltas else ()
-    return _checkpoint(connection, columns, record, ledger, above)
+    asked = query.ancestors and record.deltas
+    above = _ancestors(connection, columns, row, record) if asked else ()
+    stored = _checkpoint(connection, columns, row, record, (ledger, above))
+    if not (isinstance(query, LoadCheckpoint) and query.parent):
+        return stored
+    return msgspec.structs.replace(stored, parent_ledger=_ledger(connection, columns, row.parent))
 
 
 def _ancestors(
@@ -329,25 +343,28 @@ def _ancestors(
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
     for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
-        _, above = checked_row(columns)
-        whole = decode_record(above.record)
+        above, whole = _verified(columns)
         ends = left.difference(whole.deltas)
         left -= ends
         ledger = tuple(ledgers.get(above.id, ()))
-        found.append(_checkpoint(connection, columns, whole.only(ends), ledger))
+        found.append(_checkpoint(connection, columns, above, whole.only(ends), (ledger, ())))
     return tuple(found)
 
 
 def _checkpoint(
     connection: sqlite3.Connection,
     columns: tuple[Any, ...],
+    row: CheckpointRow,
     record: Record,
-    ledger: tuple[LedgerRow, ...],
-    ancestors: tuple[StoredCheckpoint, ...] = (),
+    beside: tuple[tuple[LedgerRow, ...], tuple[StoredCheckpoint, ...]] = ((), ()),
 ) -> StoredCheckpoint:
-    """Put a checkpoint together from its row, which was verified, and a record's values."""
-    place, row = parsed_row(columns)
-    whose = (columns[1], place[1])
+    """Put a checkpoint together from its row, which was verified, and a record's values.
+
+    Args:
+        beside: its pending writes, and its ancestors.
+    """
+    place, whose = (columns[0], columns[2]), (columns[1], columns[2])
+    ledger, ancestors = beside
     versions = [[channel, record.version_of(channel)] for channel in record.blobs]
     blobs: dict[str, bytes] = {}
     if versions:
@@ -407,11 +424,9 @@ def _read_page(
 ) -> list[StoredCheckpoint]:
     """Read the checkpoints of a page's rows."""
     if query.bare:
-        for row in rows:
-            checked_row(row)
-        return [_checkpoint(connection, row, Record(), ()) for row in rows]
+        return [_checkpoint(connection, row, checked_row(row), Record()) for row in rows]
     if query.ancestors and any('"deltas"' in row[-2] for row in rows):
-        return [_whole(connection, row, ancestors=True) for row in rows]
+        return [_whole(connection, row, *_verified(row), query) for row in rows]
     return read_checkpoints(connection, rows)
 
 
@@ -428,7 +443,7 @@ def _read_page_row_by_row(
             raise
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(str(row[1]), error))
-    bare = [_checkpoint(connection, row, Record(), ()) for row in rows]
+    bare = [_checkpoint(connection, row, unchecked_row(row), Record()) for row in rows]
     return FilteredPage(found, bare, errors)
 
 

@@ -251,13 +251,9 @@ def vacuum(connection: sqlite3.Connection) -> None:
 
 
 def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:
-    connection.execute(sql.UPDATE_THREAD, head_row(thread))
-
-
-def head_row(thread: ThreadState) -> tuple[object, ...]:
-    """Return the parameters of `schema.UPDATE_THREAD`."""
-    columns = (thread.next_seq, thread.heads.get(""), thread.run)
-    return (*columns, head_sum(thread.thread_id, *columns), thread.row)
+    head = (thread.next_seq, thread.heads.get(""), thread.run)
+    crc = head_sum(thread.thread_id, *head)
+    connection.execute(sql.UPDATE_THREAD, (*head, crc, thread.row))
 
 
 def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> CommitOutcome:

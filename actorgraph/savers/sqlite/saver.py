@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -173,16 +174,18 @@ class SqliteBackend:
         if self._broken is not None:
             raise self._broken
         try:
-            outcomes = await self._open(self._writer).run(lambda c: self._write(c, batch))
+            if self._writer is None:
+                raise self._closed_error()
+            outcomes = await self._writer.run(partial(self._write, batch))
         except SaverBrokenError as error:
             self._broken = error
             raise
-        if any(isinstance(request, Vacuum) for request in batch):
+        if Vacuum in map(type, batch):
             return await self._vacuum(batch, outcomes)
         return outcomes
 
     def _write(
-        self, connection: sqlite3.Connection, batch: Sequence[Request]
+        self, batch: Sequence[Request], connection: sqlite3.Connection
     ) -> list[CommitOutcome]:
         outcomes = run_batch(connection, batch)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
@@ -197,7 +200,9 @@ class SqliteBackend:
         # VACUUM can't run inside of a transaction, so it follows the batch. Where it fails only
         # its own requests are refused: the others are durable.
         try:
-            await self._open(self._writer).run(vacuum)
+            if self._writer is None:
+                raise self._closed_error()
+            await self._writer.run(vacuum)
         except (sqlite3.Error, StorageBusyError) as error:
             busy = isinstance(error, StorageBusyError)
             refused = Refused(error if busy else translate_for_saver(error, committing=False))
@@ -228,7 +233,9 @@ class SqliteBackend:
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
-        return await self._open(self._reader).run(lambda c: run_queries(c, queries))
+        if self._reader is None:
+            raise self._closed_error()
+        return await self._reader.run(partial(run_queries, queries=queries))
 
     def check_place(self) -> None:
         """Check that the path still names the open database; blocking, from any thread.
@@ -262,12 +269,10 @@ class SqliteBackend:
         if keeper is not None:
             keeper.close()
 
-    def _open(self, driver: Driver | None) -> Driver:
-        if driver is None:
-            raise SaverClosedError(
-                f"the saver of {self.path!r} is closed", do="use it inside its `with` block"
-            )
-        return driver
+    def _closed_error(self) -> SaverClosedError:
+        return SaverClosedError(
+            f"the saver of {self.path!r} is closed", do="use it inside its `with` block"
+        )
 
     def _prepare_writer(self, connection: sqlite3.Connection) -> None:
         if not self.in_memory:

@@ -35,20 +35,20 @@ from actorgraph.values.systems import (
 )
 
 
-class BatchSystemRuns:
+class BatchSystemRuns(msgspec.Struct):
     """Runs of ActorSystems as a batch changes them, before its rows are written.
 
     Attributes:
         rows: rows of new runs.
         begun: runs whose own saves have claimed their threads.
         finished: runs whose own saves have ended them.
+        new: thread -> its new runs, by id.
     """
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[object, ...]] = []
-        self.begun: set[bytes | None] = set()
-        self.finished: set[bytes | None] = set()
-        self._put: dict[str, dict[bytes, RunRow]] = {}
+    rows: list[tuple[object, ...]] = []
+    begun: set[bytes | None] = set()
+    finished: set[bytes | None] = set()
+    new: dict[str, dict[bytes, RunRow]] = {}
 
     def put(self, connection: sqlite3.Connection, request: PutRun) -> CommitOutcome:
         """Accept a new run, or refuse it with `if_busy="reject"` where its thread is busy."""
@@ -58,7 +58,7 @@ class BatchSystemRuns:
                 return Refused(refused)
         row = request.row
         self.rows.append((*row_of(row), system_sum(row)))
-        self._put.setdefault(row.thread_id, {})[row.run] = row
+        self.new.setdefault(row.thread_id, {})[row.run] = row
         return Committed()
 
     def before_claim(
@@ -81,7 +81,7 @@ class BatchSystemRuns:
     def _owner_of(
         self, connection: sqlite3.Connection, thread_id: str, run: bytes
     ) -> tuple[bool, bytes | None]:
-        row = self._put.get(thread_id, {}).get(run)
+        row = self.new.get(thread_id, {}).get(run)
         if row is not None:
             return True, row.owner
         found = connection.execute(sql.SELECT_OWNER, (run,)).fetchone()
@@ -90,7 +90,7 @@ class BatchSystemRuns:
     def _open_runs(self, connection: sqlite3.Connection, thread_id: str) -> list[OpenRun]:
         found = connection.execute(sql.SELECT_OPEN, (thread_id,)).fetchall()
         rows = [tuple(row) for row in found]
-        for row in self._put.get(thread_id, {}).values():
+        for row in self.new.get(thread_id, {}).values():
             alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
             rows.append((row.run, row.owner, row.claimed, alive is not None))
         return [

@@ -9,7 +9,7 @@ the hop.
 import sqlite3
 import sys
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -39,14 +39,11 @@ def _on_trio() -> bool:
     return trio.lowlevel.in_trio_run()
 
 
-class _Hop(Generic[T]):
+class _Hop(msgspec.Struct):
     """A function for the connection's thread, and its result."""
 
-    __slots__ = ("result", "work")
-
-    def __init__(self, work: Work[T]) -> None:
-        self.work = work
-        self.result: T
+    work: Work[Any]
+    result: Any = None
 
 
 class HopConnection(sqlite3.Connection):
