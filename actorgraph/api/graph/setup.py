@@ -37,7 +37,7 @@ from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.interop import from_langgraph
-from actorgraph.values.policies import Durability, StreamMode
+from actorgraph.values.policies import Durability, RunPolicy, StreamMode
 from actorgraph.values.streams import namespace_of
 
 
@@ -128,9 +128,10 @@ class CompiledBase:
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
-        self._codec = self._codec_for(self.checkpointer)
+        self.codec = self.codec_for(self.checkpointer)
 
-    def _codec_for(self, saver: object) -> Codec:
+    def codec_for(self, saver: object) -> Codec:
+        """Return the codec of the graph's values in a saver; for the package's own use."""
         own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
         if learn is not None:
             learn(self.stored_types)
@@ -161,7 +162,7 @@ class CompiledBase:
             return None
         return nested_place(scope, self.checkpointer)
 
-    def _launch(
+    def make_launch(
         self,
         given: Any,
         config: Config | None,
@@ -172,23 +173,23 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
+        """Validate a call and return all that its run needs; for the package's own use.
+
+        Args:
+            given: the input.
+            config: the call's, merged over the bound one.
+            place: where in a node's run the call is made; None for a top-level run.
+            options: those of `ainvoke`.
+            default_keys: the keys of the output if `options` name none.
+            modes: stream modes of the chunks that it writes to `broadcast`.
+        Raises: as `ainvoke` for bad arguments.
+        """
         setup = self._root_setup(config) if place is None else self._nested_setup(place, config)
         if place is not None:
             broadcast, modes = _nested_broadcast(place, broadcast)
-        policy = configs.policy_of(
-            self.plan,
-            setup.config,
-            durability=configs.durability_of(options.get("durability"), setup.durability),
-            modes=modes,
-            output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
-            interrupt_before=options.get("interrupt_before"),
-            interrupt_after=options.get("interrupt_after"),
-            strict_resume=bool(options.get("strict_resume")),
-            step_timeout_s=seconds("step_timeout", self.step_timeout),
-        )
         return Launch(
             plan=self.plan,
-            policy=policy,
+            policy=self._policy(setup, options, default_keys, modes),
             address=setup.address,
             given=from_langgraph(given),
             config=dict(setup.config or {}),
@@ -212,6 +213,25 @@ class CompiledBase:
             ),
         )
 
+    def _policy(
+        self,
+        setup: _RunSetup,
+        options: CallOptions,
+        default_keys: tuple[str, ...],
+        modes: Sequence[str],
+    ) -> RunPolicy:
+        return configs.policy_of(
+            self.plan,
+            setup.config,
+            durability=configs.durability_of(options.get("durability"), setup.durability),
+            modes=modes,
+            output_keys=configs.keys_of(self.plan, options.get("output_keys")) or default_keys,
+            interrupt_before=options.get("interrupt_before"),
+            interrupt_after=options.get("interrupt_after"),
+            strict_resume=bool(options.get("strict_resume")),
+            step_timeout_s=seconds("step_timeout", self.step_timeout),
+        )
+
     def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
         """Return the cache of the graph's nodes: its own, or that of the graph above."""
         above = place.scope.lineage.cache if place is not None else None
@@ -225,6 +245,18 @@ class CompiledBase:
         twin = copy.copy(self)
         vars(twin).update(attributes)
         return twin
+
+    def hosted_by(self, saver: Saver, store: Store | None) -> Self:
+        """Return a copy that runs over an ActorSystem's saver and store; for the package's own use.
+
+        Args:
+            saver: replaces the graph's, unless the graph was compiled with `checkpointer=False`.
+            store: replaces the graph's, unless it is None.
+        """
+        changes: dict[str, Any] = {} if store is None else {"store": store}
+        if self.checkpointer is not False:
+            changes |= {"checkpointer": saver, "codec": self.codec_for(saver)}
+        return self._changed(**changes)
 
     def _bound(self, config: Config | None) -> Config | None:
         """Merge a call's config over the one that `with_config` bound."""
@@ -241,19 +273,19 @@ class CompiledBase:
         if scope is not None:
             config = other_thread_config(scope, configs.checked(config))
         address = configs.start_of(config, needs_thread=host is not None)
-        return _RunSetup(config, host, address, self._codec, self.durability, IDS.run())
+        return _RunSetup(config, host, address, self.codec, self.durability, IDS.run())
 
     def _nested_setup(self, place: NestedPlace, config: Config | None) -> _RunSetup:
         """Return the setup of a run in a node of another run."""
         above, host = place.scope.lineage, place.host
         config = inherited_config(place.scope, config)
-        thread_id, run, codec = above.thread_id, above.run, self._codec
+        thread_id, run, codec = above.thread_id, above.run, self.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any
         # other stores in the thread of the run above, encoded for that run's saver.
         if place.nested.claims:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
-            codec = self._codec_for(host.saver)
+            codec = self.codec_for(host.saver)
         durability = self._durability or above.policy.durability
         return _RunSetup(config, host, Address(thread_id, place.namespace), codec, durability, run)
 
@@ -273,29 +305,32 @@ class CompiledBase:
         saver = self.checkpointer
         return None if saver is None or isinstance(saver, bool) else host_of(saver)
 
-    def _saver_host(self, what: str) -> Host:
+    def _saver_host(self, method: str) -> Host:
         host = self._own_host()
         if host is None:
             raise SaverRequiredError(
-                f"No checkpointer set: {what} reads checkpoints, and graph {self.name!r} was "
+                f"No checkpointer set: {method} reads checkpoints, and graph {self.name!r} was "
                 "compiled without a checkpointer",
                 do="pass checkpointer= to compile(), e.g. SqliteSaver('runs.db')",
             )
         return host
 
-    def _target(self, what: str, config: Config) -> AddressedGraph:
-        """Return what a config addresses from outside a run: thread, checkpoint and graph.
+    def locate(self, method: str, config: Config) -> AddressedGraph:
+        """Return the thread, checkpoint and graph that a config addresses from outside a run.
+
+        For the package's own use.
 
         Args:
-            what: the method, for the error.
+            method: the caller's name, for the error.
+            config: merged over the bound one.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
-        host = self._saver_host(what)
+        host = self._saver_host(method)
         address = configs.address_of(self._bound(config), needs_thread=True)
         found = graph_at(self, nodes_of(address.namespace))
         if found is self or found is None:
-            return AddressedGraph(host, self._codec, self.plan, address, found is not None)
+            return AddressedGraph(host, self.codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
         # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
@@ -303,5 +338,5 @@ class CompiledBase:
             address = msgspec.structs.replace(
                 address, namespace=stable_namespace(address.namespace)
             )
-        codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
+        codec = found.codec_for(host.saver)
         return AddressedGraph(host, codec, found.plan, address, declared=True)
