@@ -5,8 +5,8 @@ A run is taken over in the saver first; then this system runs it, parks it or gi
 
 import time
 
+from actorgraph.api.system.base import SystemBase
 from actorgraph.api.system.runs import Run
-from actorgraph.api.system.setup import SystemBase
 from actorgraph.api.system.start import StartCall, stored_call
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.errors.texts import storable
