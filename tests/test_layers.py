@@ -1,16 +1,22 @@
-"""Imports point one way, and the core is pure (docs/ARCHITECTURE.md, layers).
+"""Imports point one way, the core is pure (docs/ARCHITECTURE.md, layers), classes are of few parts.
 
 Every import counts: at the top, inside a function, under `if TYPE_CHECKING`, by
 `import_module("actorgraph...")`. Each rule is first tried on made-up files that break it.
 """
 
 import ast
+import pkgutil
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
+import actorgraph
+from actorgraph import CompiledStateGraph
+from actorgraph.api.savers.hosted import HostedSaver
 from tests.support.house import Tree, circles, imports_of
 from tests.support.source_files import ROOT, Place, Source, call_name, hold, snippet, sources
+from tests.test_public_names import is_ours
 
 # Where programs find the names that the root's `__all__` leaves out.
 REEXPORTS = {"types", "graph", "functional", "streams", "checkpoints", "systems"}
@@ -75,6 +81,14 @@ IMPURE_METHODS = {
     *("read_text", "read_bytes", "write_text", "write_bytes"),
     *("mkdir", "unlink", "touch", "iterdir"),
 }
+PARTS_MAX = 4
+WHOLE = (CompiledStateGraph, HostedSaver)
+"""Classes to derive others from: each counts as one part of those, whatever it is made of."""
+
+OUTER = {"api", "sessions", "web", "prebuilt"}
+OF_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
+"""Public methods of named tuples, in spite of their names."""
+
 WAITING = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -150,6 +164,32 @@ def impure(source: Source) -> Iterator[Place]:
             "." in name and name.rsplit(".", 1)[1] in IMPURE_METHODS
         ):
             yield node.lineno, f"calls {name}"
+
+
+def parts_of(cls: type) -> list[str]:
+    """The bases of ours that a class is made of, without those of a base that is whole."""
+    whole = [base for base in cls.__mro__[1:] if base in WHOLE]
+    counted = {part for base in whole for part in base.__mro__[1:]}
+    return [base.__name__ for base in cls.__mro__[1:] if is_ours(base) and base not in counted]
+
+
+def classes() -> set[type]:
+    """Every class of the package without an underscore, wherever a program may get it from."""
+    found: set[type] = set()
+    for place in pkgutil.walk_packages(actorgraph.__path__, "actorgraph."):
+        if not place.name.endswith("__main__"):
+            named = vars(import_module(place.name)).items()
+            found |= {one for name, one in named if isinstance(one, type) and name[0] != "_"}
+    return set(filter(is_ours, found))
+
+
+def reaches_in(source: Source) -> Iterator[Place]:
+    """Private names of an object that is neither `self` nor the class of the method."""
+    for node in source.nodes(ast.Attribute):
+        name, of = node.attr, ast.unparse(node.value)
+        private = name == "__dict__" or (name.startswith("_") and not name.startswith("__"))
+        if private and name not in OF_TUPLES and of not in ("self", "cls", "super()"):
+            yield node.lineno, f"{of}.{name}: make it a method with a plain name, or a function"
 
 
 class TestDirection:
@@ -316,3 +356,60 @@ class TestPurity:
         Types of values, and functions of their arguments, are fine.
         """
         assert list(impure(snippet(text))) == []
+
+
+class TestParts:
+    def test_a_public_class_has_few_parts(self):
+        """
+        At most four bases: to know what a method does, a reader looks into few files.
+
+        A tower of mixins looks like small files, and hides which class calls whose methods.
+        """
+        parts = {cls.__qualname__: parts_of(cls) for cls in classes()}
+
+        assert parts["HostedSaver"]
+        assert {name: some for name, some in parts.items() if len(some) > PARTS_MAX} == {}
+
+    def test_a_tower_of_mixins_is_found(self):
+        """
+        Five bases are too many, also if each has only one; a whole class counts once.
+        """
+        tower: type = object
+        for name in "abcdef":
+            tower = type(name, (tower,), {"__module__": "actorgraph.made_up"})
+        saver = type("Saver", (HostedSaver,), {"__module__": "actorgraph.made_up"})
+
+        assert len(parts_of(tower)) == PARTS_MAX + 1
+        assert parts_of(saver) == ["HostedSaver"]
+
+    def test_no_object_reaches_into_another(self):
+        """
+        What a peer needs is a method with a plain name, so that a private one can be changed
+        after a look at its own class.
+        """
+        hold(reaches_in, [f for f in sources("actorgraph") if layer_of(f.path) in OUTER])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "graph._launch()",
+            "cast('Any', graph)._codec  # noqa: SLF001 - a peer",
+            "self._graph._codec = codec",
+            "source.__dict__.get('a')",
+        ],
+    )
+    def test_a_reach_is_found(self, text):
+        """
+        Also through a cast, a comment that allows it, or an attribute of one's own.
+        """
+        assert list(reaches_in(snippet(text)))
+
+    @pytest.mark.parametrize(
+        "text",
+        ["self._codec", "cls._made", "super()._open()", "task._replace(a=1)", "kind.__name__"],
+    )
+    def test_a_name_of_its_own_is_not_found(self, text):
+        """
+        An object's own names, and those that only look private, are fine.
+        """
+        assert list(reaches_in(snippet(text))) == []

@@ -320,7 +320,7 @@ SCENES = [
     ),
     Scene(
         "astream_events, v2",
-        ("EventMethods.astream_events",),
+        ("RunMethods.astream_events",),
         stream(lambda graph, at: graph.astream_events({}, at)),
     ),
     *(
@@ -335,9 +335,7 @@ SCENES = [
             *("checkpoints", "debug", "tasks"),
         )
     ),
-    Scene(
-        "all events of a run", ("EventMethods.astream_events",), projection(aiter), repeats=False
-    ),
+    Scene("all events of a run", ("RunMethods.astream_events",), projection(aiter), repeats=False),
     Scene(
         "interleave",
         ("AsyncGraphRunStream.interleave",),

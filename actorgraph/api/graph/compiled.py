@@ -1,7 +1,7 @@
 """CompiledStateGraph: the compiled graph, with its sync API.
 
-Its async methods are in `run`, `state` and `describe`, its construction is in `setup`. Here are
-their blocking versions, changed copies of a graph, its cache, and its use in LangChain's chains.
+Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
+blocking versions of their methods, changed copies, the cache, and its use in LangChain's chains.
 """
 
 import sys
@@ -12,10 +12,10 @@ from typing import Any, Self, cast, overload
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
-from actorgraph.api.graph.describe import DescriptionMethods, DrawingMethods
-from actorgraph.api.graph.run import BatchMethods, EventMethods
-from actorgraph.api.graph.setup import CompiledBase, Config
-from actorgraph.api.graph.state import ResumeMethods
+from actorgraph.api.graph.describe import DescriptionMethods
+from actorgraph.api.graph.run import RunMethods
+from actorgraph.api.graph.setup import Config
+from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.streams.stream import ChunkStream
@@ -30,9 +30,44 @@ from actorgraph.values.configs import merge_configs
 from actorgraph.values.policies import Durability, DurabilityMode
 from actorgraph.values.snapshot import StateSnapshot
 
+_COPIED = ("name", "checkpointer", "store", "stores", "config")
 
-class BlockingStateMethods(ResumeMethods):
-    """Blocking versions of the methods that read and change a thread."""
+
+class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
+    """A compiled graph: immutable, shared by any number of runs, threads and event loops.
+
+    Made by `StateGraph.compile()`. With a checkpointer every call takes
+    `config={"configurable": {"thread_id": ...}}`; other keys of `config`: `recursion_limit`
+    (supersteps, default 10007), `max_concurrency` (tasks at once, default unbounded),
+    `max_unsaved_steps` (async durability, default 16), `metadata` (stored with checkpoints).
+    """
+
+    # --- sync API ---
+
+    def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
+        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
+        return block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
+
+    def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
+        """Blocking version of `astream`, with the same options. Refused inside an event loop."""
+        refuse_in_loop("astream")
+        return self._stream(input, config, options)
+
+    def _stream(
+        self, input: Any, config: Config | None, options: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        stream = self.astream(input, config, **options)
+        end = object()
+        try:
+            while (chunk := portal.call(_next, stream, end)) is not end:
+                yield chunk
+        finally:
+            # The generator may be freed by the garbage collector where nothing may block: inside
+            # a loop, or while the interpreter shuts down.
+            if in_event_loop() or sys.is_finalizing():
+                stream.abandon()
+            else:
+                portal.call(stream.aclose)
 
     @overload
     def get_state(
@@ -129,81 +164,7 @@ class BlockingStateMethods(ResumeMethods):
         """Blocking version of `aretry`, with the same options."""
         return block_on("aretry", lambda: self.aretry(thread, **options))
 
-
-class BlockingMethods(BlockingStateMethods):
-    """`invoke` and `stream`; each runs its async version in the portal's loop."""
-
-    def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
-        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
-        return block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
-
-    def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
-        """Blocking version of `astream`, with the same options. Refused inside an event loop."""
-        refuse_in_loop("astream")
-        return self._stream(input, config, options)
-
-    def _stream(
-        self, input: Any, config: Config | None, options: Mapping[str, Any]
-    ) -> Iterator[Any]:
-        stream = self.astream(input, config, **options)
-        end = object()
-        try:
-            while (chunk := portal.call(_next, stream, end)) is not end:
-                yield chunk
-        finally:
-            # The generator may be freed by the garbage collector where nothing may block: inside
-            # a loop, or while the interpreter shuts down.
-            if in_event_loop() or sys.is_finalizing():
-                stream.abandon()
-            else:
-                portal.call(stream.aclose)
-
-
-async def _next(stream: ChunkStream, end: object) -> Any:
-    return await anext(stream, end)
-
-
-class ChainMethods(BlockingMethods):
-    """Methods that LangChain calls; `langchain_core` is imported when one of them is used."""
-
-    def as_runnable(self) -> Any:
-        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
-
-        Raises:
-            MissingExtraError: langchain-core is not installed.
-        """
-        try:
-            from langchain_core.runnables import RunnableLambda
-        except ImportError:
-            raise MissingExtraError(
-                "as_runnable() needs langchain-core, which is not installed",
-                do="pip install 'actorgraph[langchain]'",
-            ) from None
-
-        def invoke(input: Any, config: Config) -> Any:
-            return self.invoke(input, config)
-
-        async def ainvoke(input: Any, config: Config) -> Any:
-            return await self.ainvoke(input, config)
-
-        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
-
-    def __call__(self, input: Any, config: Config | None = None) -> Any:
-        """Call `invoke`; LangChain takes a callable as the step of a chain."""
-        return self.invoke(input, config)
-
-    def __or__(self, step: Any) -> Any:
-        return self.as_runnable() | step
-
-    def __ror__(self, step: Any) -> Any:
-        return step | self.as_runnable()
-
-
-_COPIED = ("name", "checkpointer", "store", "stores", "config")
-
-
-class BindingMethods(CompiledBase):
-    """Methods that return a changed copy; the graph that they are called on stays as it is."""
+    # --- changed copies; the graph itself stays as it is ---
 
     def with_config(self, config: Config | None = None, **entries: Any) -> Self:
         """Return a copy of the graph with a default config, which a call's config is merged over.
@@ -238,14 +199,20 @@ class BindingMethods(CompiledBase):
             changes["plan"] = replace(self.plan, name=changes.pop("name"))
         if "checkpointer" in changes:
             changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
-            changes["_codec"] = self._codec_for(changes["checkpointer"])
+            changes["codec"] = self.codec_for(changes["checkpointer"])
         if "stores" in changes:
             changes["stores"] = stores_of(changes["stores"])
         return self._changed(**changes)
 
+    def with_durability(self, mode: DurabilityMode) -> Self:
+        """Return a copy of the graph with another default durability.
 
-class CacheMethods(CompiledBase):
-    """`aclear_cache` and `clear_cache`."""
+        Raises:
+            InvalidConfigError: there is no such mode.
+        """
+        return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))
+
+    # --- cached results of nodes ---
 
     async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
         """Remove the cached results of nodes.
@@ -282,28 +249,40 @@ class CacheMethods(CompiledBase):
             )
         return self.cache
 
+    # --- LangChain's chains; `langchain_core` is imported when one of these is used ---
 
-class CompiledStateGraph(
-    ChainMethods,
-    EventMethods,
-    BatchMethods,
-    BindingMethods,
-    CacheMethods,
-    DescriptionMethods,
-    DrawingMethods,
-):
-    """A compiled graph: immutable, shared by any number of runs, threads and event loops.
-
-    Made by `StateGraph.compile()`. With a checkpointer every call takes
-    `config={"configurable": {"thread_id": ...}}`; other keys of `config`: `recursion_limit`
-    (supersteps, default 10007), `max_concurrency` (tasks at once, default unbounded),
-    `max_unsaved_steps` (async durability, default 16), `metadata` (stored with checkpoints).
-    """
-
-    def with_durability(self, mode: DurabilityMode) -> Self:
-        """Return a copy of the graph with another default durability.
+    def as_runnable(self) -> Any:
+        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
 
         Raises:
-            InvalidConfigError: there is no such mode.
+            MissingExtraError: langchain-core is not installed.
         """
-        return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))
+        try:
+            from langchain_core.runnables import RunnableLambda
+        except ImportError:
+            raise MissingExtraError(
+                "as_runnable() needs langchain-core, which is not installed",
+                do="pip install 'actorgraph[langchain]'",
+            ) from None
+
+        def invoke(input: Any, config: Config) -> Any:
+            return self.invoke(input, config)
+
+        async def ainvoke(input: Any, config: Config) -> Any:
+            return await self.ainvoke(input, config)
+
+        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
+
+    def __call__(self, input: Any, config: Config | None = None) -> Any:
+        """Call `invoke`; LangChain takes a callable as the step of a chain."""
+        return self.invoke(input, config)
+
+    def __or__(self, step: Any) -> Any:
+        return self.as_runnable() | step
+
+    def __ror__(self, step: Any) -> Any:
+        return step | self.as_runnable()
+
+
+async def _next(stream: ChunkStream, end: object) -> Any:
+    return await anext(stream, end)

@@ -20,7 +20,7 @@ _Keys = str | Sequence[str]
 
 
 class DescriptionMethods(CompiledBase):
-    """Attributes and schemas that programs read."""
+    """Attributes and schemas that programs read, the drawing and the topology."""
 
     @property
     def channels(self) -> Mapping[str, Channel[Any]]:
@@ -111,25 +111,6 @@ class DescriptionMethods(CompiledBase):
             return {"title": title, **described_type(channels[keys].typ, {})}
         return channels_schema({key: channels[key].typ for key in keys}, title=title)
 
-
-_CONFIG_KEYS: dict[str, Any] = {
-    "tags": list[str],
-    "metadata": dict[str, Any],
-    "run_name": str,
-    "run_id": str,
-    "max_concurrency": int,
-    "recursion_limit": int,
-    "configurable": dict[str, Any],
-}
-
-
-def _shown(keys: tuple[str, ...], *, bare: bool) -> _Keys:
-    return keys[0] if bare or keys == (ROOT,) else list(keys)
-
-
-class DrawingMethods(CompiledBase):
-    """`get_graph` and `topology`."""
-
     def get_graph(
         self, config: Config | None = None, *, xray: bool | int = False
     ) -> "DrawableGraph":
@@ -146,7 +127,7 @@ class DrawingMethods(CompiledBase):
         shape = shape_of(self.plan)
         if xray:
             deeper = xray if isinstance(xray, bool) or xray <= 0 else xray - 1
-            graphs = {n: g for n, g in self.subgraphs.items() if isinstance(g, DrawingMethods)}
+            graphs = {n: g for n, g in self.subgraphs.items() if isinstance(g, DescriptionMethods)}
             insides = {n: g.get_graph(config, xray=deeper) for n, g in graphs.items()}
             shape = with_inside(shape, insides)
         return DrawableGraph(shape.nodes, shape.edges)
@@ -176,3 +157,18 @@ class DrawingMethods(CompiledBase):
             "text/vnd.mermaid": drawing.draw_mermaid(),
             "image/svg+xml": drawing.draw_svg(),
         }
+
+
+_CONFIG_KEYS: dict[str, Any] = {
+    "tags": list[str],
+    "metadata": dict[str, Any],
+    "run_name": str,
+    "run_id": str,
+    "max_concurrency": int,
+    "recursion_limit": int,
+    "configurable": dict[str, Any],
+}
+
+
+def _shown(keys: tuple[str, ...], *, bare: bool) -> _Keys:
+    return keys[0] if bare or keys == (ROOT,) else list(keys)

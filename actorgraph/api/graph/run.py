@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class RunMethods(CompiledBase):
-    """`ainvoke` and `astream`."""
+    """One run, a batch of runs, and the chunks and typed events of a run."""
+
+    transformers: tuple[TransformerFactory, ...] = ()
 
     async def ainvoke(
         self,
@@ -85,7 +87,7 @@ class RunMethods(CompiledBase):
             config = self._bound(config)
         modes, debug = call.get("print_mode", ()), call.get("debug", self.debug)
         printer = printer_of(modes, debug=debug) if modes or debug else None
-        launch = self._launch(
+        launch = self.make_launch(
             given,
             config,
             place=None if CURRENT.get(None) is None else self._place(config),
@@ -145,7 +147,7 @@ class RunMethods(CompiledBase):
         bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
 
         broadcast = reader.broadcast()
-        launch = self._launch(  # refuses bad arguments here, not at the first chunk
+        launch = self.make_launch(  # refuses bad arguments here, not at the first chunk
             input,
             config,
             place=place,
@@ -170,15 +172,6 @@ class RunMethods(CompiledBase):
             context=copy_context(),
             stopping=stopping_for(place, call),
         )
-
-
-async def _chunks_of(stream: ChunkStream) -> list[Any]:
-    async with stream:
-        return [chunk async for chunk in stream]
-
-
-class BatchMethods(RunMethods):
-    """`abatch` and `batch`."""
 
     async def abatch(
         self,
@@ -220,56 +213,6 @@ class BatchMethods(RunMethods):
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
         """Blocking version of `abatch`."""
         return block_on("abatch", lambda: self.abatch(inputs, config, **options))
-
-
-def _one_each(inputs: Sequence[Any], config: Any) -> list[Config | None]:
-    if not isinstance(config, (list, tuple)):
-        return [configs.checked(config)] * len(inputs)
-    if len(config) != len(inputs):
-        raise InvalidConfigError(
-            f"config must be a list of the same length as inputs, but got {len(config)} configs "
-            f"for {len(inputs)} inputs",
-            do="pass one config for each input, or one dict for all",
-        )
-    return list(config)
-
-
-async def _all_of(
-    calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
-) -> list[Any]:
-    """Await calls, at most `limit` of them concurrently; return their results in order."""
-    results: list[Any] = [None] * len(calls)
-    failures: list[Exception] = []
-    pauses: list[GraphInterrupt] = []
-    slots = anyio.Semaphore(max(limit, 1))
-
-    async def one(index: int) -> None:
-        async with slots:
-            try:
-                results[index] = await calls[index]()
-            except GraphInterrupt as pause:  # in a node: other calls may have interrupts too
-                pauses.append(pause)
-            except Exception as error:  # noqa: BLE001 - nodes may raise anything
-                results[index] = error
-                if not return_exceptions:
-                    failures.append(error)
-                    group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        for index in range(len(calls)):
-            group.start_soon(one, index)
-    for stopped in (*failures, *pauses):
-        raise stopped
-    return results
-
-
-_OWNED = ("stream_mode", "subgraphs")
-
-
-class EventMethods(RunMethods):
-    """`astream_events` and `stream_events`."""
-
-    transformers: tuple[TransformerFactory, ...] = ()
 
     @overload
     def astream_events(
@@ -386,6 +329,55 @@ class EventMethods(RunMethods):
         pump = Pump(factories, scope=stream.namespace, blocking=blocking)
         pump.attach(stream)
         return AsyncGraphRunStream(pump)
+
+
+async def _chunks_of(stream: ChunkStream) -> list[Any]:
+    async with stream:
+        return [chunk async for chunk in stream]
+
+
+def _one_each(inputs: Sequence[Any], config: Any) -> list[Config | None]:
+    if not isinstance(config, (list, tuple)):
+        return [configs.checked(config)] * len(inputs)
+    if len(config) != len(inputs):
+        raise InvalidConfigError(
+            f"config must be a list of the same length as inputs, but got {len(config)} configs "
+            f"for {len(inputs)} inputs",
+            do="pass one config for each input, or one dict for all",
+        )
+    return list(config)
+
+
+async def _all_of(
+    calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
+) -> list[Any]:
+    """Await calls, at most `limit` of them concurrently; return their results in order."""
+    results: list[Any] = [None] * len(calls)
+    failures: list[Exception] = []
+    pauses: list[GraphInterrupt] = []
+    slots = anyio.Semaphore(max(limit, 1))
+
+    async def one(index: int) -> None:
+        async with slots:
+            try:
+                results[index] = await calls[index]()
+            except GraphInterrupt as pause:  # in a node: other calls may have interrupts too
+                pauses.append(pause)
+            except Exception as error:  # noqa: BLE001 - nodes may raise anything
+                results[index] = error
+                if not return_exceptions:
+                    failures.append(error)
+                    group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(one, index)
+    for stopped in (*failures, *pauses):
+        raise stopped
+    return results
+
+
+_OWNED = ("stream_mode", "subgraphs")
 
 
 def _built_in() -> tuple[TransformerFactory, ...]:

@@ -37,7 +37,7 @@ from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.interop import from_langgraph
-from actorgraph.values.policies import Durability, StreamMode
+from actorgraph.values.policies import Durability, RunPolicy, StreamMode
 from actorgraph.values.streams import namespace_of
 
 
@@ -121,9 +121,10 @@ class CompiledBase:
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
-        self._codec = self._codec_for(self.checkpointer)
+        self.codec = self.codec_for(self.checkpointer)
 
-    def _codec_for(self, saver: object) -> Codec:
+    def codec_for(self, saver: object) -> Codec:
+        """Return the codec of the graph's values in a saver; for the package's own use."""
         own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
         if learn is not None:
             learn(self.stored_types)
@@ -154,7 +155,7 @@ class CompiledBase:
             return None
         return nested_place(scope, self.checkpointer)
 
-    def _launch(
+    def make_launch(
         self,
         given: Any,
         config: Config | None,
@@ -165,7 +166,18 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        durability, codec = self._durability or Durability.SYNC, self._codec
+        """Validate a call and return all that its run needs; for the package's own use.
+
+        Args:
+            given: the input.
+            config: the call's, merged over the bound one.
+            place: where in a node's run the call is made; None for a top-level run.
+            options: those of `ainvoke`.
+            default_keys: the keys of the output if `options` name none.
+            modes: stream modes of the chunks that it writes to `broadcast`.
+        Raises: as `ainvoke` for bad arguments.
+        """
+        durability, codec = self._durability or Durability.SYNC, self.codec
         if place is None:
             above, host, scope = None, self._own_host(), CURRENT.get(None)
             if scope is not None:  # on another thread: it inherits tags, limits ..., no address
@@ -219,6 +231,18 @@ class CompiledBase:
         vars(twin).update(attributes)
         return twin
 
+    def hosted_by(self, saver: Saver, store: Store | None) -> Self:
+        """Return a copy that runs over an ActorSystem's saver and store; for the package's own use.
+
+        Args:
+            saver: replaces the graph's, unless the graph was compiled with `checkpointer=False`.
+            store: replaces the graph's, unless it is None.
+        """
+        changes: dict[str, Any] = {} if store is None else {"store": store}
+        if self.checkpointer is not False:
+            changes |= {"checkpointer": saver, "codec": self.codec_for(saver)}
+        return self._changed(**changes)
+
     def _bound(self, config: Config | None) -> Config | None:
         """Merge a call's config over the one that `with_config` bound."""
         return (
@@ -231,13 +255,13 @@ class CompiledBase:
         """Return the config, address, run id and codec of a run in a node of another run."""
         config = inherited_config(place.scope, config)
         above, host = place.scope.lineage, place.host
-        thread_id, run, codec = above.thread_id, above.run, self._codec
+        thread_id, run, codec = above.thread_id, above.run, self.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any
         # other stores in the thread of the run above, encoded for that run's saver.
         if place.nested.claims:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
-            codec = self._codec_for(host.saver)
+            codec = self.codec_for(host.saver)
         return config, Address(thread_id, place.namespace), run, codec
 
     def _own_host(self) -> Host | None:
@@ -256,29 +280,32 @@ class CompiledBase:
         saver = self.checkpointer
         return None if saver is None or isinstance(saver, bool) else host_of(saver)
 
-    def _saver_host(self, what: str) -> Host:
+    def _saver_host(self, method: str) -> Host:
         host = self._own_host()
         if host is None:
             raise SaverRequiredError(
-                f"No checkpointer set: {what} reads checkpoints, and graph {self.name!r} was "
+                f"No checkpointer set: {method} reads checkpoints, and graph {self.name!r} was "
                 "compiled without a checkpointer",
                 do="pass checkpointer= to compile(), e.g. SqliteSaver('runs.db')",
             )
         return host
 
-    def _target(self, what: str, config: Config) -> AddressedGraph:
-        """Return what a config addresses from outside a run: thread, checkpoint and graph.
+    def locate(self, method: str, config: Config) -> AddressedGraph:
+        """Return the thread, checkpoint and graph that a config addresses from outside a run.
+
+        For the package's own use.
 
         Args:
-            what: the method, for the error.
+            method: the caller's name, for the error.
+            config: merged over the bound one.
         Raises:
             SaverRequiredError: the graph has no checkpointer.
         """
-        host = self._saver_host(what)
+        host = self._saver_host(method)
         address = configs.address_of(self._bound(config), needs_thread=True)
         found = graph_at(self, nodes_of(address.namespace))
         if found is self or found is None:
-            return AddressedGraph(host, self._codec, self.plan, address, found is not None)
+            return AddressedGraph(host, self.codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):
             host = host_of(found.checkpointer)
         # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
@@ -286,5 +313,5 @@ class CompiledBase:
             address = msgspec.structs.replace(
                 address, namespace=stable_namespace(address.namespace)
             )
-        codec = cast("CompiledBase", found)._codec_for(host.saver)  # noqa: SLF001 - a peer
+        codec = found.codec_for(host.saver)
         return AddressedGraph(host, codec, found.plan, address, declared=True)

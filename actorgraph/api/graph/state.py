@@ -15,7 +15,7 @@ from actorgraph.api.graph.editing import (
     write_updates,
 )
 from actorgraph.api.graph.run import RunMethods
-from actorgraph.api.graph.setup import AddressedGraph, CompiledBase, Config
+from actorgraph.api.graph.setup import AddressedGraph, Config
 from actorgraph.api.graph.snapshots import read_history, read_state
 from actorgraph.api.options import CallOptions
 from actorgraph.api.pages import Pages
@@ -31,8 +31,8 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.snapshot import StateSnapshot
 
 
-class StateMethods(CompiledBase):
-    """`aget_state`, `aget_state_history`, `aupdate_state`, `aget_subgraphs`."""
+class StateMethods(RunMethods):
+    """Snapshots, history, updates and subgraphs; resuming, retrying and forking a thread."""
 
     @overload
     async def aget_state(
@@ -71,7 +71,7 @@ class StateMethods(CompiledBase):
         """
         by_config = isinstance(config, Mapping)
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._target("get_state()", config)
+        at = self.locate("get_state()", config)
         try:
             found = await read_state(at.host, at.codec, at.plan, at.address, config)
         except CheckpointNotFoundError:
@@ -116,7 +116,7 @@ class StateMethods(CompiledBase):
             InvalidConfigError: an argument is invalid.
         """
         config = config_of(config, thread_id)
-        at = self._target("get_state_history()", config)
+        at = self.locate("get_state_history()", config)
         return read_history(
             at,
             where=configs.where_of(filter),
@@ -190,7 +190,7 @@ class StateMethods(CompiledBase):
         return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
 
     def _update_target(self, what: str, config: Config) -> AddressedGraph:
-        at = self._target(what, config)
+        at = self.locate(what, config)
         if not at.declared:
             raise InvalidConfigError(
                 f"Subgraph {at.address.namespace!r} not found in graph {self.name!r}",
@@ -228,10 +228,6 @@ class StateMethods(CompiledBase):
                 inner = namespace and namespace.removeprefix(f"{name}|")
                 for below, deeper in graph.get_subgraphs(inner, recurse=True):
                     yield f"{name}|{below}", deeper
-
-
-class ResumeMethods(RunMethods, StateMethods):
-    """`aresume`, `aresume_from`, `aretry` and `afork_state`."""
 
     async def aresume_from(
         self,
@@ -314,7 +310,7 @@ class ResumeMethods(RunMethods, StateMethods):
             CheckpointNotFoundError: the source doesn't exist.
             ConflictError: the target has checkpoints.
         """
-        at = self._target("fork_state()", config_of(source, thread_id, checkpoint_id))
+        at = self.locate("fork_state()", config_of(source, thread_id, checkpoint_id))
         target = {"configurable": {"thread_id": target_thread_id}}
         target_id = configs.address_of(target, needs_thread=True).thread_id
         found = await load_source(at)
@@ -323,7 +319,7 @@ class ResumeMethods(RunMethods, StateMethods):
         sequence = found.restored.sequence if found.restored else 0
         for row in await subgraph_states_before(at, sequence):
             place = {"thread_id": at.address.thread_id, "checkpoint_ns": row.namespace}
-            inner = self._target(
+            inner = self.locate(
                 "fork_state()", {"configurable": {**place, "checkpoint_id": as_text(row.row.id)}}
             )
             if inner.declared:

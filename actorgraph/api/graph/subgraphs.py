@@ -10,6 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
+from actorgraph.codec import Codec
 from actorgraph.plan.graph import Plan
 from actorgraph.ports import Saver
 
@@ -26,6 +27,10 @@ class Subgraph(Protocol):
     checkpointer: Saver | bool | None
     stored_types: tuple[type, ...]
     subgraphs: "dict[str, Subgraph]"
+
+    def codec_for(self, saver: object) -> Codec:
+        """Return the codec of the graph's values in a saver."""
+        ...
 
 
 def types_below(subgraphs: Mapping[str, Subgraph]) -> tuple[type, ...]:

@@ -8,13 +8,14 @@ checkpoint is decided by the saver, in the transaction that stores it.
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of, where_of
 from actorgraph.api.pages import Pages
+from actorgraph.api.savers.host_access import HostAccess
 from actorgraph.api.savers.listing import Listing
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
@@ -30,10 +31,8 @@ from actorgraph.errors import (
     SerializationError,
 )
 from actorgraph.plan.graph import Plan
-from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run.launch import Address
-from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.deltas import COUNTERS, counters_of, in_order
 from actorgraph.superstep.pending_writes import newest
@@ -45,7 +44,6 @@ from actorgraph.values.commits import (
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    Query,
     StoredCheckpoint,
 )
 from actorgraph.values.configs import Config
@@ -135,14 +133,27 @@ NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), sta
 TRIES_MAX = 1_000
 _NOT_STORED = ("source", "step", COUNTERS)
 
+PendingWrite = tuple[str, str, Any]
 
-class CheckpointMethods:
+
+class DeltaChannelHistory(TypedDict):
+    """The writes that make one channel's value.
+
+    Attributes:
+        writes: `(task id, channel, value)`, oldest first.
+        seed: the value of the nearest ancestor that holds a whole one; if it is absent, the
+            writes are applied to an empty value of the type.
+    """
+
+    writes: list[PendingWrite]
+    seed: NotRequired[Any]
+
+
+class CheckpointMethods(HostAccess):
     """LangGraph's methods.
 
     `config` addresses a thread, a namespace (default the root's) and maybe a checkpoint.
     """
-
-    codec: Codec
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return the addressed checkpoint, or the newest of the namespace; None without one."""
@@ -323,7 +334,7 @@ class CheckpointMethods:
 
     async def _loaded(self, thread_id: str, namespace: str, named: bytes | None) -> Loaded:
         """Load a namespace's versions and the named checkpoint, or the newest."""
-        return await self._host().reader.ask(LoadCheckpoint(thread_id, namespace, named))
+        return await self._ask(LoadCheckpoint(thread_id, namespace, named))
 
     async def _next_generation(self, thread_id: str, namespace: str, base: bytes) -> int:
         """Return a generation above those stored, for control rows that replace them."""
@@ -391,11 +402,47 @@ class CheckpointMethods:
         """Return the version after this one; the first is 1."""
         return 1 if current is None else current + 1
 
-    async def _ask(self, query: Query) -> Any:
-        return await self._host().reader.ask(query)
+    async def aget_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> dict[str, DeltaChannelHistory]:
+        """Return the seed and the writes that make the values of channels at a checkpoint.
 
-    def _host(self) -> Any:
-        return host_of(cast("Saver", self))
+        It walks from parent to parent, so writes of other branches are not included. Pending
+        writes of the checkpoint itself belong to the next superstep and are left out.
+
+        Args:
+            config: the checkpoint; the newest if it has no checkpoint_id.
+            channels: their names.
+        Returns: channel -> its history.
+        """
+        place = address_of(config, needs_thread=True)
+        found: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
+        left = set(found)
+        at = (await self._loaded(place.thread_id, place.namespace, place.checkpoint)).checkpoint
+        while left and at is not None and at.row.parent is not None:
+            folds = decode_record(at.row.record).folds
+            at = (await self._loaded(place.thread_id, place.namespace, at.row.parent)).checkpoint
+            if at is None:
+                break
+            if folds:
+                for name in left:
+                    found[name]["writes"][:0] = _writes_of(self.codec, at, name)
+            record = decode_record(at.row.record)
+            ends = left.difference(record.deltas).intersection(record.channel_versions)
+            seeds = held_values(self.codec, NO_GRAPH, at, record.only(ends), Placement())
+            for name, seed in seeds.items():
+                found[name]["seed"] = seed
+            left.difference_update(ends)
+        return found
+
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> dict[str, DeltaChannelHistory]:
+        """Blocking version of `aget_delta_channel_history`."""
+        return block_on(
+            "aget_delta_channel_history",
+            lambda: self.aget_delta_channel_history(config=config, channels=channels),
+        )
 
     async def _store(
         self,
@@ -451,6 +498,11 @@ class CheckpointMethods:
         )
 
 
+def _writes_of(codec: Codec, stored: StoredCheckpoint, channel: str) -> list[PendingWrite]:
+    rows = in_order(stored_write(codec, stored, row) for row in stored.ledger)
+    return [(row.task, name, v) for row in rows for name, v in row.writes if name == channel]
+
+
 def _new_checkpoint(
     checkpoint: Checkpoint, metadata: Mapping[str, Any], parent: bytes | None
 ) -> NewCheckpoint:
@@ -496,77 +548,3 @@ def _outside_runs(commit: Commit, shape: int, strict: bool) -> Commit:
 
 def _with_format(text: str, shape: int) -> str:
     return encode_record(msgspec.structs.replace(decode_record(text), shape=shape))
-
-
-PendingWrite = tuple[str, str, Any]
-
-
-class DeltaChannelHistory(TypedDict):
-    """The writes that make one channel's value.
-
-    Attributes:
-        writes: `(task id, channel, value)`, oldest first.
-        seed: the value of the nearest ancestor that holds a whole one; if it is absent, the
-            writes are applied to an empty value of the type.
-    """
-
-    writes: list[PendingWrite]
-    seed: NotRequired[Any]
-
-
-class DeltaHistoryMethods:
-    """`aget_delta_channel_history` and its blocking version."""
-
-    codec: Codec
-
-    async def aget_delta_channel_history(
-        self, *, config: Config, channels: Sequence[str]
-    ) -> dict[str, DeltaChannelHistory]:
-        """Return the seed and the writes that make the values of channels at a checkpoint.
-
-        It walks from parent to parent, so writes of other branches are not included. Pending
-        writes of the checkpoint itself belong to the next superstep and are left out.
-
-        Args:
-            config: the checkpoint; the newest if it has no checkpoint_id.
-            channels: their names.
-        Returns: channel -> its history.
-        """
-        place = address_of(config, needs_thread=True)
-        found: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
-        left = set(found)
-        query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)
-        at = await self._stored(query)
-        while left and at is not None and at.row.parent is not None:
-            folds = decode_record(at.row.record).folds
-            query = LoadCheckpoint(place.thread_id, place.namespace, at.row.parent)
-            at = await self._stored(query)
-            if at is None:
-                break
-            if folds:
-                for name in left:
-                    found[name]["writes"][:0] = self._writes(at, name)
-            record = decode_record(at.row.record)
-            ends = left.difference(record.deltas).intersection(record.channel_versions)
-            seeds = held_values(self.codec, NO_GRAPH, at, record.only(ends), Placement())
-            for name, seed in seeds.items():
-                found[name]["seed"] = seed
-            left.difference_update(ends)
-        return found
-
-    def get_delta_channel_history(
-        self, *, config: Config, channels: Sequence[str]
-    ) -> dict[str, DeltaChannelHistory]:
-        """Blocking version of `aget_delta_channel_history`."""
-        return block_on(
-            "aget_delta_channel_history",
-            lambda: self.aget_delta_channel_history(config=config, channels=channels),
-        )
-
-    async def _stored(self, query: LoadCheckpoint) -> StoredCheckpoint | None:
-        loaded: Loaded = await host_of(cast("Saver", self)).reader.ask(query)
-        return loaded.checkpoint
-
-    def _writes(self, stored: StoredCheckpoint, channel: str) -> list[PendingWrite]:
-        rows = in_order(stored_write(self.codec, stored, row) for row in stored.ledger)
-        return [(row.task, name, v) for row in rows for name, v in row.writes if name == channel]

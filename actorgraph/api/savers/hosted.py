@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from actorgraph.api.blocking import may_block
-from actorgraph.api.savers.checkpoints import CheckpointMethods, DeltaHistoryMethods
-from actorgraph.api.savers.maintenance import KeyMethods, MaintenanceMethods
+from actorgraph.api.savers.checkpoints import CheckpointMethods
+from actorgraph.api.savers.maintenance import MaintenanceMethods
 from actorgraph.api.savers.threads import ThreadMethods
 from actorgraph.errors import GraphBuildError, RunningLoopError
 from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
@@ -67,9 +67,7 @@ def check_subclass(kind: type) -> None:
             kind.immediate = False
 
 
-class HostedSaver(
-    KeyMethods, CheckpointMethods, ThreadMethods, MaintenanceMethods, DeltaHistoryMethods
-):
+class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
     """Opening, closing and statistics of a saver. Mixed into a backend with the port's methods."""
 
     _opened: OpenedSaver | None = None

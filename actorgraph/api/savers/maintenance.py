@@ -3,23 +3,21 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
+from actorgraph.api.savers.host_access import HostAccess
 from actorgraph.api.savers.requests import stored_bytes
-from actorgraph.api.savers.threads import log_removal
-from actorgraph.codec import Codec
+from actorgraph.api.savers.threads import checked_thread_id, log_removal
 from actorgraph.codec.records import decode_metadata, decode_names
 from actorgraph.codec.reencryption import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError, NotSupportedError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note, combine_errors
-from actorgraph.ports import Saver
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.runtime.system.stored_events import reseal_runs
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import CheckpointSummary
@@ -39,7 +37,7 @@ REQUESTS_AT_ONCE_MAX = 32
 """Requests handed over at once; small, so that requests of runs are served in between."""
 
 
-class MaintenanceMethods:
+class MaintenanceMethods(HostAccess):
     """Maintenance over the port. Runs may be active meanwhile."""
 
     async def alist_metadata(
@@ -67,13 +65,13 @@ class MaintenanceMethods:
             )
         most, oldest = limit_of(limit), ORDERS[order]
         query = ListCheckpoints(
-            _checked_thread_id(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
+            checked_thread_id(thread_id), checkpoint_ns, limit=most, bare=True, oldest_first=oldest
         )
         return [_summary(stored) for stored in await self._ask(query)]
 
     async def acount(self, thread_id: str, *, checkpoint_ns: str | None = None) -> int:
         """Count a thread's checkpoints, in all namespaces or one; 0 for an unknown thread."""
-        return await self._ask(CountCheckpoints(_checked_thread_id(thread_id), checkpoint_ns))
+        return await self._ask(CountCheckpoints(checked_thread_id(thread_id), checkpoint_ns))
 
     async def acheckpoint_bytes(self, config: Mapping[str, Any]) -> int:
         """Return the stored bytes of one checkpoint: its record, values and pending writes.
@@ -135,6 +133,52 @@ class MaintenanceMethods:
             await self._store_all([Vacuum()])
         return sum(stored.freed for stored in done)
 
+    async def arotate_keys(self, thread_id: str | None = None) -> int:
+        """Encrypt what is stored with the codec's first key; then older keys can be dropped.
+
+        Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
+        must keep that for these threads: None, booleans and integers in the records of their old
+        checkpoints stay as they are. Inputs of runs that have stored nothing else, and what an
+        ActorSystem keeps (its runs, their events), are encrypted too.
+
+        Each thread is changed in one transaction, and the call may be repeated. Runs may be
+        active meanwhile if the codec of their saver has the new key first already. Call
+        `avacuum` afterwards: the old bytes may still be in the free space of the files.
+
+        Args:
+            thread_id: only this thread; default all of them.
+        Returns: the number of threads changed.
+        Raises:
+            InvalidConfigError: the codec has no keys.
+            EncryptionError, SerializationError, DamagedRowError: a value can't be read; its
+                thread stays as it is, all others are changed. Of several errors the first is
+                raised, with a note for each other.
+        """
+        if not self.codec.encrypts:
+            raise InvalidConfigError(
+                "rotate_keys() encrypts with the first key, but this saver's codec has no keys",
+                do="pass codec=Codec(keys={'new': ..., 'old': ...}) to the saver",
+            )
+        host = self._host()
+        if thread_id is None:
+            threads: list[str] = await host.reader.ask(ListThreads(inputs=True))
+        else:
+            threads = [checked_thread_id(thread_id)]
+        failed: list[CheckpointError] = []
+        for thread in threads:
+            try:
+                await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
+            except CheckpointError as error:
+                if fails_every_request(error):
+                    raise
+                add_note(error, f"thread {thread!r} stays as it is")
+                failed.append(error)
+        if getattr(self, "keeps_runs", False):
+            failed += await reseal_runs(host, self.codec, thread_id)
+        if failed:
+            raise combine_errors(failed)
+        return len(threads)
+
     async def abackup(self, dest: str | os.PathLike[str]) -> None:
         """Write a consistent copy of everything to a new file; runs and reads continue meanwhile.
 
@@ -185,16 +229,17 @@ class MaintenanceMethods:
         """Blocking version of `avacuum`."""
         return block_on("avacuum", self.avacuum)
 
+    def rotate_keys(self, thread_id: str | None = None) -> int:
+        """Blocking version of `arotate_keys`."""
+        return block_on("arotate_keys", lambda: self.arotate_keys(thread_id))
+
     def backup(self, dest: str | os.PathLike[str]) -> None:
         """Blocking version of `abackup`."""
         block_on("abackup", lambda: self.abackup(dest))
 
-    async def _ask(self, query: Any) -> Any:
-        return await host_of(cast("Saver", self)).reader.ask(query)
-
     async def _store_all(self, requests: Sequence[Request]) -> list[Committed]:
         """Store all requests; raise the first error only when all have been tried."""
-        writer = host_of(cast("Saver", self)).writer
+        writer = self._host().writer
         done: list[Committed] = []
         failed: list[BaseException] = []
         for first in range(0, len(requests), REQUESTS_AT_ONCE_MAX):
@@ -208,10 +253,6 @@ class MaintenanceMethods:
         if failed:
             raise failed[0]
         return done
-
-
-def _checked_thread_id(thread_id: str) -> str:
-    return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 
 def _summary(stored: StoredCheckpoint) -> CheckpointSummary:
@@ -229,60 +270,3 @@ def _summary(stored: StoredCheckpoint) -> CheckpointSummary:
         created_at=iso(row.created),
         metadata=decode_metadata(row.metadata),
     )
-
-
-class KeyMethods:
-    """`arotate_keys` and its blocking version."""
-
-    codec: Codec
-
-    async def arotate_keys(self, thread_id: str | None = None) -> int:
-        """Encrypt all stored values with the codec's first key; then older keys can be dropped.
-
-        Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
-        must keep that for these threads: None, booleans and integers in the records of their old
-        checkpoints stay as they are. Inputs of runs that have stored nothing else, and what an
-        ActorSystem keeps (its runs, their events), are encrypted too.
-
-        Each thread is changed in one transaction, and the call may be repeated. Runs may be
-        active meanwhile if the codec of their saver has the new key first already. Call
-        `avacuum` afterwards: the old bytes may still be in the free space of the files.
-
-        Args:
-            thread_id: only this thread; default all of them.
-        Returns: the number of threads changed.
-        Raises:
-            InvalidConfigError: the codec has no keys.
-            EncryptionError, SerializationError, DamagedRowError: a value can't be read; its
-                thread stays as it is, all others are changed. Of several errors the first is
-                raised, with a note for each other.
-        """
-        if not self.codec.encrypts:
-            raise InvalidConfigError(
-                "rotate_keys() encrypts with the first key, but this saver's codec has no keys",
-                do="pass codec=Codec(keys={'new': ..., 'old': ...}) to the saver",
-            )
-        host = host_of(cast("Saver", self))
-        if thread_id is None:
-            threads: list[str] = await host.reader.ask(ListThreads(inputs=True))
-        else:
-            config = {"configurable": {"thread_id": thread_id}}
-            threads = [address_of(config, needs_thread=True).thread_id]
-        failed: list[CheckpointError] = []
-        for thread in threads:
-            try:
-                await host.writer.store(Reseal(thread, ThreadResealer(self.codec, thread, thread)))
-            except CheckpointError as error:
-                if fails_every_request(error):
-                    raise
-                add_note(error, f"thread {thread!r} stays as it is")
-                failed.append(error)
-        if getattr(self, "keeps_runs", False):
-            failed += await reseal_runs(host, self.codec, thread_id)
-        if failed:
-            raise combine_errors(failed)
-        return len(threads)
-
-    def rotate_keys(self, thread_id: str | None = None) -> int:
-        """Blocking version of `arotate_keys`."""
-        return block_on("arotate_keys", lambda: self.arotate_keys(thread_id))

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast, overload, runtime_checkable
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of
+from actorgraph.api.savers.host_access import HostAccess
 from actorgraph.channels import EMPTY
 from actorgraph.codec.encryption import value_at
 from actorgraph.codec.records import decode_record
@@ -18,11 +19,10 @@ from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note, combine_errors
 from actorgraph.plan.graph import Plan
-from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load
-from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.saver.hosting import Host
 from actorgraph.values.commits import Committed, ListCheckpoints, Request, StoredCheckpoint
 from actorgraph.values.configs import Config
 from actorgraph.values.ids import as_text
@@ -63,6 +63,15 @@ def log_removal(request: Request, stored: Committed) -> None:
         event("info", name, thread_id=request.thread_id, **fields)
 
 
+def checked_thread_id(thread_id: str) -> str:
+    """Return a thread's id as it is stored.
+
+    Raises:
+        InvalidConfigError: it is not a valid id.
+    """
+    return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
+
+
 @runtime_checkable
 class FoldingGraph(Protocol):
     """A compiled graph: it has the reducers that DeltaChannels are folded with.
@@ -72,7 +81,9 @@ class FoldingGraph(Protocol):
 
     plan: Plan
 
-    def _target(self, what: str, config: Config) -> Any: ...
+    def locate(self, method: str, config: Config) -> Any:
+        """Return the thread, checkpoint and graph that a config addresses."""
+        ...
 
 
 def check_folding_graph(given: object) -> FoldingGraph:
@@ -103,9 +114,8 @@ async def store_whole_values(graph: FoldingGraph, host: Host, thread_id: str) ->
         deltas = decode_record(head.row.record).deltas
         if not deltas:
             continue
-        target = graph._target  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - a peer
         place = {"thread_id": thread_id, "checkpoint_ns": namespace}
-        at = target("prune()", {"configurable": place})
+        at = graph.locate("prune()", {"configurable": place})
         if at.declared or not namespace:
             await _store_whole(at, host, Address(thread_id, namespace, head.row.id), deltas)
 
@@ -129,12 +139,12 @@ async def _store_whole(at: Any, host: Host, address: Address, deltas: Any) -> No
 STRATEGIES = {"keep_latest": KeepLatest, "delete": DeleteThread}
 
 
-class ThreadMethods:
+class ThreadMethods(HostAccess):
     """Copy, delete, prune and list threads, over the port."""
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove everything of a thread; a run that is still active can't restore it."""
-        await self._request(DeleteThread(_checked_thread_id(thread_id)))
+        await self._request(DeleteThread(checked_thread_id(thread_id)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove what some runs stored, in every thread and namespace.
@@ -147,7 +157,7 @@ class ThreadMethods:
         """
         runs = _run_ids(run_ids)
         if runs:
-            found = await host_of(cast("Saver", self)).reader.ask(ListThreads(runs))
+            found = await self._ask(ListThreads(runs))
             await self._request(*(DeleteRuns(thread_id, runs) for thread_id in found))
 
     async def adelete_by_run(self, thread_id: str, run_id: str) -> int:
@@ -158,7 +168,7 @@ class ThreadMethods:
 
         Returns: the number of checkpoints removed.
         """
-        return await self._request(DeleteRuns(_checked_thread_id(thread_id), _run_ids([run_id])))
+        return await self._request(DeleteRuns(checked_thread_id(thread_id), _run_ids([run_id])))
 
     async def adelete_checkpoints(
         self, thread_id: str, ids: Iterable[str], *, checkpoint_ns: str = ""
@@ -184,7 +194,7 @@ class ThreadMethods:
         ]
         points = frozenset(p.checkpoint for p in places if p.checkpoint)
         return await self._request(
-            DeleteCheckpoints(_checked_thread_id(thread_id), checkpoint_ns, points)
+            DeleteCheckpoints(checked_thread_id(thread_id), checkpoint_ns, points)
         )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -201,13 +211,13 @@ class ThreadMethods:
             EncryptionError: a row can't be decrypted; nothing was copied.
             InvalidConfigError: both ids are the same.
         """
-        source, target = _checked_thread_id(source_thread_id), _checked_thread_id(target_thread_id)
+        source, target = checked_thread_id(source_thread_id), checked_thread_id(target_thread_id)
         if source == target:
             raise InvalidConfigError(
                 f"thread {source!r} can't be copied to itself", do="pass another target_thread_id"
             )
-        codec = cast("Any", self).codec
-        resealer = ThreadResealer(codec, source, target) if codec.encrypts else None
+        encrypts = self.codec.encrypts
+        resealer = ThreadResealer(self.codec, source, target) if encrypts else None
         await self._request(CopyThread(target, source, resealer=resealer))
 
     @overload
@@ -250,7 +260,7 @@ class ThreadMethods:
         threads = [thread_ids] if isinstance(thread_ids, str) else [*thread_ids]
         if keep_last is not None:
             kept = max(1, _checked_count(keep_last))
-            return await self._request(*(KeepLast(_checked_thread_id(t), kept) for t in threads))
+            return await self._request(*(KeepLast(checked_thread_id(t), kept) for t in threads))
         if strategy not in STRATEGIES:
             raise InvalidConfigError(
                 f"unknown strategy={strategy!r}; expected one of {', '.join(STRATEGIES)}",
@@ -261,7 +271,7 @@ class ThreadMethods:
             graph = check_folding_graph(materialize)
             threads, failed = await self._store_whole_values(graph, threads)
         kind = STRATEGIES[strategy]
-        removed = await self._request(*(kind(_checked_thread_id(t)) for t in threads))
+        removed = await self._request(*(kind(checked_thread_id(t)) for t in threads))
         if failed:
             raise combine_errors(failed)
         return removed
@@ -277,9 +287,7 @@ class ThreadMethods:
         failed: list[CheckpointError] = []
         for thread_id in threads:
             try:
-                await store_whole_values(
-                    graph, host_of(cast("Saver", self)), _checked_thread_id(thread_id)
-                )
+                await store_whole_values(graph, self._host(), checked_thread_id(thread_id))
             except CheckpointError as error:
                 if fails_every_request(error):
                     raise
@@ -291,7 +299,7 @@ class ThreadMethods:
 
     async def alist_threads(self) -> list[str]:
         """Return the ids of all threads that have checkpoints, sorted."""
-        return await host_of(cast("Saver", self)).reader.ask(ListThreads())
+        return await self._ask(ListThreads())
 
     def delete_thread(self, thread_id: str) -> None:
         """Blocking version of `adelete_thread`."""
@@ -342,14 +350,10 @@ class ThreadMethods:
         return block_on("alist_threads", self.alist_threads)
 
     async def _request(self, *requests: Request) -> int:
-        stored = await host_of(cast("Saver", self)).writer.store(*requests)
+        stored = await self._host().writer.store(*requests)
         for request, outcome in zip(requests, stored, strict=True):
             log_removal(request, outcome)
         return sum(outcome.removed for outcome in stored)
-
-
-def _checked_thread_id(thread_id: str) -> str:
-    return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 
 def _run_ids(run_ids: Iterable[Any]) -> frozenset[str]:

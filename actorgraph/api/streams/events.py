@@ -105,7 +105,7 @@ class StreamTransformer(ABC):
     def may_wait(self) -> bool:
         """Whether handling an event may suspend, so that a reader could be cancelled within."""
         own, plain = type(self), StreamTransformer
-        return not own._never_waits and not (  # noqa: SLF001 - of this class
+        return not self._never_waits and not (
             own.aprocess is plain.aprocess
             and own.afinalize is plain.afinalize
             and own.afail is plain.afail
@@ -352,55 +352,71 @@ class Cursor(AsyncIterator[T], Iterator[T]):
         self._source.discard()
 
 
+class _Tee(Generic[T]):
+    """A channel that several readers share; each of them gets every item."""
+
+    def __init__(self, source: StreamChannel[T]) -> None:
+        self.source = source
+        # Weak: a reader that was dropped is not filled any more.
+        self.branches: WeakSet[_Branch[T]] = WeakSet()
+        self._lock: anyio.Lock | None = None
+
+    async def fill(self, branch: "_Branch[T]") -> None:
+        """Pull the next item for every reader, unless another reader has just done that."""
+        if self._lock is None:  # made here, in the loop of the readers
+            self._lock = anyio.Lock()
+        async with self._lock:
+            if branch.is_empty():
+                await self._share()
+
+    async def _share(self) -> None:
+        failed: Exception | None = None
+        try:
+            item = await self.source.pull()
+        except Exception as error:  # noqa: BLE001 - every reader gets it
+            item, failed = END, error
+        for branch in self.branches:
+            branch.add(item, failed)
+
+
 class _Branch(Generic[T]):
-    """One of several readers of a channel, each of which gets every item.
+    """One of several readers of a channel."""
 
-    Args:
-        source: the channel.
-        branches: all readers; weak, so that one that was dropped is not filled any more.
-    """
-
-    def __init__(self, source: StreamChannel[T], branches: "WeakSet[_Branch[T]]") -> None:
-        self._source = source
-        self._branches = branches
-        branches.add(self)
+    def __init__(self, tee: _Tee[T]) -> None:
+        self._tee = tee
+        tee.branches.add(self)
         self._items: deque[Any] = deque()
         self._failed: Exception | None = None
 
+    def is_empty(self) -> bool:
+        """Whether it has no item that was not read yet."""
+        return not self._items
+
+    def add(self, item: Any, failed: Exception | None) -> None:
+        """Add an item; END with the error that it is raised with, if there was one."""
+        self._failed = self._failed or failed
+        self._items.append(item)
+
     async def pull(self) -> Any:
-        # One branch pulls at a time, for all of them; the others then find the item here.
-        lock = self._source.__dict__.setdefault("_lock", anyio.Lock())
-        if not self._items:
-            async with lock:
-                if not self._items:
-                    await self._share()
+        if self.is_empty():
+            await self._tee.fill(self)
         if self._items[0] is END:
             if self._failed is not None:
                 raise self._failed
             return END
         return self._items.popleft()
 
-    async def _share(self) -> None:
-        try:
-            item = await self._source.pull()
-        except Exception as error:  # noqa: BLE001 - every reader gets it
-            item = END
-            for branch in self._branches:
-                branch._failed = error  # noqa: SLF001 - of this class
-        for branch in self._branches:
-            branch._items.append(item)  # noqa: SLF001 - of this class
-
     def discard(self) -> None:
         """Leave; the last reader discards the channel's items."""
-        if all(branch is self for branch in self._branches):
-            self._source.discard()
+        if all(branch is self for branch in self._tee.branches):
+            self._tee.source.discard()
 
 
 def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
     if n < 1:
         raise InvalidConfigError(f"tee(n) needs n >= 1, got {n}", do="make 1 reader or more")
-    branches: WeakSet[_Branch[T]] = WeakSet()
-    return tuple(Cursor[T](_Branch(channel, branches)) for _ in range(n))
+    tee = _Tee(channel)
+    return tuple(Cursor[T](_Branch(tee)) for _ in range(n))
 
 
 class StreamMux:

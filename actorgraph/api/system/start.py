@@ -12,10 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.api import config as configs
-from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import shape as results
-from actorgraph.codec import Codec
 from actorgraph.codec import encryption as places
 from actorgraph.codec.errors import with_location
 from actorgraph.codec.records import encode_json
@@ -179,13 +178,8 @@ STORED_OPTIONS = (
 _LOCAL = ("callbacks",)
 
 
-def codec_of(graph: CompiledBase) -> Codec:
-    """Return the codec of a graph's threads."""
-    return cast("Any", graph)._codec  # noqa: SLF001 - a peer
-
-
 def launch_maker(
-    graph: CompiledBase,
+    graph: CompiledStateGraph,
     call: StartCall,
     journal: Journal,
     *,
@@ -210,7 +204,7 @@ def launch_maker(
     context = copy_context()
 
     def make() -> Launch:
-        launch: Launch = cast("Any", graph)._launch(  # noqa: SLF001 - a peer
+        launch = graph.make_launch(
             call.given,
             call.config,
             place=None,
@@ -228,13 +222,13 @@ def launch_maker(
     return make
 
 
-def _bare(graph: CompiledBase, keys: object) -> bool:
+def _bare(graph: CompiledStateGraph, keys: object) -> bool:
     if keys is None:
         return graph.plan.bare_output or graph.plan.bare_state
     return isinstance(keys, str)
 
 
-def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[RunOutcome], Any]:
+def result_maker(graph: CompiledStateGraph, call: StartCall) -> Callable[[RunOutcome], Any]:
     """Return a function that turns an outcome into the result, or raises its error."""
     keys = call.options.get("output_keys")
     plan = graph.plan
@@ -255,7 +249,7 @@ def result_maker(graph: CompiledBase, call: StartCall) -> Callable[[RunOutcome],
     return shape
 
 
-def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
+def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
     """Encode a call, so that another process can start the run.
 
     A context or a config that can't be encoded is left out, and reported as `lacks`; values of
@@ -264,7 +258,7 @@ def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
     Raises:
         SerializationError: the input can't be encoded.
     """
-    codec, place = codec_of(graph), places.call_of(run)
+    codec, place = graph.codec, places.call_of(run)
     given = storable_update(graph.plan.untracked, call.given)
     stored: dict[str, Any] = {
         "input": given,
@@ -284,7 +278,7 @@ def payload_of(graph: CompiledBase, call: StartCall, run: bytes) -> bytes:
         return codec.encode({**stored, "options": {}, "lacks": error.what}, "the call", place)
 
 
-def stored_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
+def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     """Decode the call of a stored run.
 
     Args:
@@ -304,8 +298,8 @@ def stored_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[Sta
         raise with_location(error, where) from error.__cause__
 
 
-def _decode_call(graph: CompiledBase, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
-    stored = codec_of(graph).decode(row.payload, places.call_of(row.run))
+def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
+    stored = graph.codec.decode(row.payload, places.call_of(row.run))
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
@@ -338,7 +332,7 @@ def row_of(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
 
 
 def job_of(
-    graph: CompiledBase,
+    graph: CompiledStateGraph,
     call: StartCall,
     journal: Journal,
     *,

@@ -19,9 +19,9 @@ import anyio
 import msgspec
 import uuid_utils
 
-from actorgraph.api.system.lifecycle import CLOSING, RecoveryMethods
+from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
 from actorgraph.api.system.runs import Run, RunFeed, StoredRun
-from actorgraph.api.system.start import StartOptions, checked_call, codec_of
+from actorgraph.api.system.start import StartOptions, checked_call
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Saver, Store
 from actorgraph.runtime.system.journal import RING_EVENTS
@@ -45,7 +45,7 @@ from actorgraph.values.systems import (
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
-class ActorSystem(RecoveryMethods):
+class ActorSystem(LifecycleMethods):
     """Runs several graphs over one saver, one run per thread at a time.
 
     Use it as `async with`, once; its methods belong to the event loop in which it was entered.
@@ -356,7 +356,7 @@ class ActorSystem(RecoveryMethods):
 
     def _stored(self, row: RunRow) -> StoredRun:
         """Return a run that is known from its row alone."""
-        codec = codec_of(self.graphs.get(row.graph) or next(iter(self.graphs.values())))
+        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
 
         async def page(after: int) -> list[RunEvent]:
             return await read_page(self._host, codec, row.run, row.thread_id, after)
