@@ -53,25 +53,25 @@ from actorgraph.values.policies import (
     StreamMode,
     TimeoutPolicy,
 )
-from actorgraph.values.snapshot import StateSnapshot
-from actorgraph.values.streams import StreamWriter
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.stream_items import StreamWriter
 
 if TYPE_CHECKING:
     # In `__all__`, imported at their first use.
     from actorgraph.api.functional.entrypoints import entrypoint
-    from actorgraph.api.functional.tasks import task
+    from actorgraph.api.functional.task_functions import task
     from actorgraph.api.savers.base_saver import BaseCheckpointSaver
     from actorgraph.api.savers.jsonl import JsonlSaver
     from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.savers.sqlite import AsyncSqliteSaver, SqliteSaver
-    from actorgraph.api.system.runs import Run
+    from actorgraph.api.system.run_handle import Run
     from actorgraph.api.system.system import ActorSystem
     from actorgraph.caches import InMemoryCache, SqliteCache
 
     # Not in `__all__`, but found: `X as X` declares the export to type checkers. isort would write
     # one statement for each of them.
     # isort: off
-    from actorgraph.api.functional.tasks import TaskFunction as TaskFunction
+    from actorgraph.api.functional.task_functions import TaskFunction as TaskFunction
     from actorgraph.api.graph.drawable import DrawableGraph as DrawableGraph
     from actorgraph.api.graph.pregel import NodeBuilder as NodeBuilder, Pregel as Pregel
     from actorgraph.api.savers.around.audit import (
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
         verify_audit_log as verify_audit_log,
     )
     from actorgraph.api.savers.around.guard import GuardedSaver as GuardedSaver
-    from actorgraph.api.savers.around.limits import LimitedSaver as LimitedSaver
-    from actorgraph.api.savers.around.metrics import (
+    from actorgraph.api.savers.around.size_limits import LimitedSaver as LimitedSaver
+    from actorgraph.api.savers.around.metered import (
         MeteredSaver as MeteredSaver,
         SaverCall as SaverCall,
     )
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         StreamChannel as StreamChannel,
         StreamTransformer as StreamTransformer,
     )
-    from actorgraph.api.streams.messages import (
+    from actorgraph.api.streams.message_streams import (
         AsyncMessageStream as AsyncMessageStream,
         MessageStream as MessageStream,
         MessagesTransformer as MessagesTransformer,
@@ -180,9 +180,9 @@ if TYPE_CHECKING:
         UnknownTypeError as UnknownTypeError,
         UnreachableNodeWarning as UnreachableNodeWarning,
     )
-    from actorgraph.plan.pregel import ChannelWriteEntry as ChannelWriteEntry
+    from actorgraph.plan.channel_graph import ChannelWriteEntry as ChannelWriteEntry
     from actorgraph.ports import Checkpointer as Checkpointer
-    from actorgraph.runtime.run.lifecycle import (
+    from actorgraph.runtime.run.callbacks import (
         GraphCallbackHandler as GraphCallbackHandler,
         GraphInterruptEvent as GraphInterruptEvent,
         GraphLifecycleEvent as GraphLifecycleEvent,
@@ -221,8 +221,8 @@ if TYPE_CHECKING:
         omit_payload as omit_payload,
     )
     from actorgraph.values.run import ExecutionInfo as ExecutionInfo, ServerInfo as ServerInfo
-    from actorgraph.values.snapshot import PregelTask as PregelTask
-    from actorgraph.values.streams import (
+    from actorgraph.values.state_snapshot import PregelTask as PregelTask
+    from actorgraph.values.stream_items import (
         CheckpointPayload as CheckpointPayload,
         CheckpointStreamPart as CheckpointStreamPart,
         CustomStreamPart as CustomStreamPart,

@@ -6,9 +6,9 @@ psycopg is loaded when a saver of PostgreSQL opens.
 
 from actorgraph.api.savers.around.audit import AuditedSaver, AuditHead, AuditLog, verify_audit_log
 from actorgraph.api.savers.around.guard import GuardedSaver
-from actorgraph.api.savers.around.limits import LimitedSaver
-from actorgraph.api.savers.around.metrics import MeteredSaver, SaverCall
+from actorgraph.api.savers.around.metered import MeteredSaver, SaverCall
 from actorgraph.api.savers.around.retries import RetryingSaver
+from actorgraph.api.savers.around.size_limits import LimitedSaver
 from actorgraph.api.savers.around.wrapped import acting_as, current_principal
 from actorgraph.api.savers.base_saver import (
     BaseCheckpointSaver,

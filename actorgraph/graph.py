@@ -9,9 +9,9 @@ from actorgraph.api.graph.drawable import DrawableGraph
 from actorgraph.api.graph.pregel import NodeBuilder, Pregel
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.messages import MessagesState, add_messages
-from actorgraph.plan.pregel import ChannelWriteEntry
+from actorgraph.plan.channel_graph import ChannelWriteEntry
 from actorgraph.plan.schema import IsLastStep, RemainingSteps
-from actorgraph.runtime.run.lifecycle import (
+from actorgraph.runtime.run.callbacks import (
     GraphCallbackHandler,
     GraphInterruptEvent,
     GraphLifecycleEvent,

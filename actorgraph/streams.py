@@ -4,7 +4,7 @@ The home of LangGraph's `langgraph.stream`. Nothing is defined here.
 """
 
 from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamTransformer
-from actorgraph.api.streams.messages import (
+from actorgraph.api.streams.message_streams import (
     AsyncMessageStream,
     MessagesTransformer,
     MessageStream,

@@ -30,8 +30,8 @@ from actorgraph.values.policies import (
     omit_payload,
 )
 from actorgraph.values.run import ExecutionInfo, ServerInfo
-from actorgraph.values.snapshot import PregelTask, StateSnapshot
-from actorgraph.values.streams import (
+from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.values.stream_items import (
     CheckpointPayload,
     CheckpointStreamPart,
     CustomStreamPart,

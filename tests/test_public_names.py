@@ -31,7 +31,7 @@ ROOT_NAMES_MAX = 70
 IMPORTS = re.compile(r"^ *from (actorgraph[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 DOCUMENTED_PATHS = {
-    "actorgraph.api.system.metrics": "metrics_registry",
+    "actorgraph.api.system.prometheus": "metrics_registry",
     "actorgraph.api.system_metrics": "metrics_registry",
     "actorgraph.channels": "BaseChannel Channel DeltaChannel EphemeralValue LastValue "
     "UntrackedValue",

@@ -14,7 +14,7 @@ from typing import Any
 from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.configs import Config, check_texts, stored_metadata

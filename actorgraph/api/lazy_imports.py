@@ -2,13 +2,13 @@
 
 _NAMES = {
     "actorgraph.api.functional.entrypoints": "entrypoint",
-    "actorgraph.api.functional.tasks": "TaskFunction task",
+    "actorgraph.api.functional.task_functions": "TaskFunction task",
     "actorgraph.api.graph.drawable": "DrawableGraph",
     "actorgraph.api.graph.pregel": "NodeBuilder Pregel",
     "actorgraph.api.savers.around.audit": "AuditHead AuditLog AuditedSaver verify_audit_log",
     "actorgraph.api.savers.around.guard": "GuardedSaver",
-    "actorgraph.api.savers.around.limits": "LimitedSaver",
-    "actorgraph.api.savers.around.metrics": "MeteredSaver SaverCall",
+    "actorgraph.api.savers.around.size_limits": "LimitedSaver",
+    "actorgraph.api.savers.around.metered": "MeteredSaver SaverCall",
     "actorgraph.api.savers.around.retries": "RetryingSaver",
     "actorgraph.api.savers.around.wrapped": "acting_as current_principal",
     "actorgraph.api.savers.base_saver": """
@@ -20,7 +20,7 @@ _NAMES = {
     "actorgraph.api.savers.simple": "SimpleCheckpoint SimpleSaver",
     "actorgraph.api.savers.sqlite": "AsyncSqliteSaver SqliteSaver",
     "actorgraph.api.streams.events": "ProtocolEvent StreamChannel StreamTransformer",
-    "actorgraph.api.streams.messages": """
+    "actorgraph.api.streams.message_streams": """
         AsyncMessageStream MessageStream MessagesTransformer push_message
     """,
     "actorgraph.api.streams.projections": """
@@ -31,7 +31,7 @@ _NAMES = {
         AsyncGraphRunStream AsyncSubgraphRunStream GraphRunStream SubgraphRunStream
         SubgraphTransformer
     """,
-    "actorgraph.api.system.runs": "Run",
+    "actorgraph.api.system.run_handle": "Run",
     "actorgraph.api.system.system": "ActorSystem",
     "actorgraph.api.thread_ids": "new_thread_id parse_thread_id thread_id_for",
     "actorgraph.caches": "BaseCache FullKey InMemoryCache SqliteCache",
@@ -48,9 +48,9 @@ _NAMES = {
         StoreRequiredError SwallowedInterruptWarning SystemClosedError UnknownChannelWarning
         UnknownInterruptError UnknownTargetError UnknownTypeError UnreachableNodeWarning
     """,
-    "actorgraph.plan.pregel": "ChannelWriteEntry",
+    "actorgraph.plan.channel_graph": "ChannelWriteEntry",
     "actorgraph.ports": "Checkpointer",
-    "actorgraph.runtime.run.lifecycle": """
+    "actorgraph.runtime.run.callbacks": """
         GraphCallbackHandler GraphInterruptEvent GraphLifecycleEvent GraphResumeEvent
     """,
     "actorgraph.runtime.task.functions": "astep get_idempotency_key step",
@@ -64,8 +64,8 @@ _NAMES = {
     "actorgraph.values.constants": "TAG_HIDDEN TAG_NOSTREAM",
     "actorgraph.values.policies": "All TracePolicy default_retry_on omit_payload",
     "actorgraph.values.run": "ExecutionInfo ServerInfo",
-    "actorgraph.values.snapshot": "PregelTask",
-    "actorgraph.values.streams": """
+    "actorgraph.values.state_snapshot": "PregelTask",
+    "actorgraph.values.stream_items": """
         CheckpointPayload CheckpointStreamPart CustomStreamPart DebugPayload DebugStreamPart
         MessagesStreamPart StreamPart TaskPayload TaskResultPayload TasksStreamPart
         UpdatesStreamPart ValuesStreamPart

@@ -7,7 +7,7 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Store
 from actorgraph.values.commands import RunControl
 from actorgraph.values.policies import All, DurabilityMode, StreamMode
-from actorgraph.values.streams import StreamVersion, WhenFull
+from actorgraph.values.stream_items import StreamVersion, WhenFull
 
 NodeNames = All | Sequence[str] | None
 Modes = StreamMode | Sequence[StreamMode]

@@ -20,7 +20,7 @@ from zlib import crc32
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
-from actorgraph.storage.sqlite.failures import translate
+from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """
 PRAGMA journal_mode = WAL;

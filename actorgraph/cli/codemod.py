@@ -13,7 +13,7 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from actorgraph.cli.rewrite import NameMap, rewrite
 
 SUFFIXES = (".py", ".pyi")

@@ -1,8 +1,8 @@
 """Encode values as bytes and back: allow-listed types, exact round trips, a checkpoint's rows."""
 
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.decode_errors import SerdeEvent, register_serde_event_listener
 from actorgraph.codec.encryption import AesCipher, CipherProtocol
-from actorgraph.codec.errors import SerdeEvent, register_serde_event_listener
 from actorgraph.codec.serializers import EncryptedSerializer, SerializerProtocol
 
 __all__ = [

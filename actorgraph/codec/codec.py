@@ -15,6 +15,14 @@ from typing import Any, Self, cast
 import ormsgpack
 
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
+from actorgraph.codec.decode_errors import (
+    check_codec,
+    checked_text,
+    damaged_error,
+    notify_blocked,
+    unknown_extension_error,
+    unknown_type_error,
+)
 from actorgraph.codec.encryption import (
     MARK,
     NO_ENVELOPE,
@@ -24,17 +32,9 @@ from actorgraph.codec.encryption import (
     Envelope,
     Place,
 )
-from actorgraph.codec.errors import (
-    check_codec,
-    checked_text,
-    damaged_error,
-    notify_blocked,
-    unknown_extension_error,
-    unknown_type_error,
-)
 from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
 from actorgraph.codec.list_cache import ListCache
-from actorgraph.codec.types import (
+from actorgraph.codec.stored_types import (
     EXTENSIONS,
     PAIRS,
     Packed,

@@ -28,7 +28,7 @@ from actorgraph.codec.records import (
     is_inline,
 )
 from actorgraph.errors import InvalidConfigError, SerializationError
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save

@@ -18,7 +18,7 @@ import msgspec
 import ormsgpack
 
 from actorgraph.codec.bounds import CopyBudget
-from actorgraph.codec.types import (
+from actorgraph.codec.stored_types import (
     ARRAY,
     BUILTIN,
     DATACLASS,

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from actorgraph.codec.records import frames
-from actorgraph.codec.types import DATACLASS, MODEL, extension_of
+from actorgraph.codec.stored_types import DATACLASS, MODEL, extension_of
 from actorgraph.values.commits import StoredRange
 
 BYTES_MAX = 8_000_000

@@ -13,7 +13,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.codec.placement import Placement
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.compatibility import renamed_channels
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Migration, Restored
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, INTERRUPT, START, TASKS

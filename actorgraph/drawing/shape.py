@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.values.constants import BRANCH_TO, END, START
 
 

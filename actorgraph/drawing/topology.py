@@ -6,7 +6,7 @@ from typing import Any
 
 from actorgraph.channels import NamedBarrierValue
 from actorgraph.drawing.shape import DrawnEdge, GraphShape, deferred, pauses_of, shape_of
-from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.values.constants import BRANCH_TO, END, START
 
 FORMAT = 1

@@ -20,11 +20,11 @@ import msgspec
 import ormsgpack
 
 from actorgraph.codec.bounds import CopyBudget, build_set
-from actorgraph.codec.types import MODEL, NAMED_TUPLE, extension_of
+from actorgraph.codec.stored_types import MODEL, NAMED_TUPLE, extension_of
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
 from actorgraph.migrate.sources import SourceCheckpoint
-from actorgraph.savers.foreign.values import number_of
+from actorgraph.savers.foreign.payloads import number_of
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.policies import TimeoutPolicy
 

@@ -16,9 +16,9 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import SourceDatabase, source_of
-from actorgraph.migrate.tasks import task_id_hash
-from actorgraph.migrate.threads import MovedCheckpoint, SourceThread
-from actorgraph.plan.graph import Plan
+from actorgraph.migrate.task_matching import task_id_hash
+from actorgraph.migrate.translate_thread import MovedCheckpoint, SourceThread
+from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import callables as calls
-from actorgraph.plan import names, policies
+from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.schema import (
     Schema,
     add_channels,
@@ -123,7 +123,7 @@ class GraphBuilder:
         action: Callable[..., Any] | None = None,
         *,
         input_schema: Any = None,
-        retry_policy: policies.Retry = None,
+        retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
@@ -157,13 +157,13 @@ class GraphBuilder:
                 be called, or a policy is out of range or not allowed for a sync node.
         """
         self._warn_if_compiled("node")
-        name, action = names.name_and_action(node, action)
+        name, action = node_names.name_and_action(node, action)
         spec = self._spec(name, action, error_handler, input_schema, destinations)
         owner, more = f"node {name!r}", {"defer": defer, "trace": trace_policy}
-        more |= {"max_concurrency": policies.bound_of(owner, max_concurrency)}
-        limit = policies.timeout_of(owner, spec.action, timeout)
-        retry = policies.retries_of(owner, retry_policy)
-        cache = policies.cache_of(owner, cache_policy)
+        more |= {"max_concurrency": node_policies.bound_of(owner, max_concurrency)}
+        limit = node_policies.timeout_of(owner, spec.action, timeout)
+        retry = node_policies.retries_of(owner, retry_policy)
+        cache = node_policies.cache_of(owner, cache_policy)
         more |= {"timeout": limit, "metadata": dict(metadata or {})}
         self.nodes[name] = replace(spec, retry=retry, cache=cache, **more)
         return self
@@ -172,7 +172,7 @@ class GraphBuilder:
         self, name: str, action: Any, handler: Any, input_schema: Any, destinations: Any
     ) -> NodeSpec:
         """Make a node without policies; adds the keys of its own schema to the state."""
-        names.check_new(name, self.nodes)
+        node_names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
         own = self._own_schema(input_schema or calls.first_schema(function))
@@ -182,7 +182,7 @@ class GraphBuilder:
     def set_node_defaults(
         self,
         *,
-        retry_policy: policies.Retry = None,
+        retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
@@ -202,10 +202,10 @@ class GraphBuilder:
         """
         owner = "set_node_defaults()"
         given = NodeDefaults(
-            policies.retries_of(owner, retry_policy),
-            policies.cache_of(owner, cache_policy),
+            node_policies.retries_of(owner, retry_policy),
+            node_policies.cache_of(owner, cache_policy),
             None if error_handler is None else _function("every node", error_handler),
-            policies.limit_of(owner, timeout),
+            node_policies.limit_of(owner, timeout),
         )
         self.defaults = given.over(self.defaults)
         return self
@@ -218,7 +218,7 @@ class GraphBuilder:
                 string.
         """
         self._warn_if_compiled("edge")
-        starts = names.starts_of(start_key, end_key)
+        starts = node_names.starts_of(start_key, end_key)
         if isinstance(start_key, str):
             self.edges[(start_key, end_key)] = None
         else:
@@ -244,7 +244,7 @@ class GraphBuilder:
                 `path` can't be called.
         """
         self._warn_if_compiled("edge")
-        names.check_reference(source, "add_conditional_edges()")
+        node_names.check_reference(source, "add_conditional_edges()")
         name = calls.name_of(path) or "condition"
         if name in self.branches.get(source, {}):
             raise GraphBuildError(
@@ -271,7 +271,9 @@ class GraphBuilder:
             raise GraphBuildError("Sequence requires at least one node", do="pass some nodes")
         previous: str | None = None
         for node in nodes:
-            name, action = node if isinstance(node, tuple) else names.name_and_action(node, None)
+            name, action = (
+                node if isinstance(node, tuple) else node_names.name_and_action(node, None)
+            )
             self.add_node(name, action)
             if previous is not None:
                 self.add_edge(previous, name)
@@ -364,7 +366,7 @@ def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
 
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
     """Make destination of a node's Commands -> the label of that edge in drawings."""
-    named = names.labelled(given, "destinations")
+    named = node_names.labelled(given, "destinations")
     return named if isinstance(given, Mapping) else dict.fromkeys(named)
 
 
@@ -374,7 +376,7 @@ def _ends(
     if path_map is None:
         literal = calls.literal_returns(path)
         return {value: value for value in literal} if literal else None
-    return names.labelled(path_map, "path_map")
+    return node_names.labelled(path_map, "path_map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +405,7 @@ def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
         GraphBuildError: the default timeout would apply to a sync function.
     """
     if spec.timeout is None and defaults.timeout is not None:
-        policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
+        node_policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
     return replace(
         spec,
         retry=spec.retry or defaults.retry,

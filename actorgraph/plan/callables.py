@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from actorgraph.errors.overrides import overrides_sync
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import is_langgraph_command
+from actorgraph.values.from_langgraph import is_langgraph_command
 
 
 def as_callable(action: Any) -> Callable[..., Any]:

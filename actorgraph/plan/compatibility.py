@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from actorgraph.errors import GraphBuildError, SchemaMismatchError, did_you_mean
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Migration, Restored
 from actorgraph.values.constants import BRANCH_TO, TASKS
 

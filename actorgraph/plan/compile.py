@@ -22,7 +22,7 @@ from actorgraph.plan import callables as calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.callables import injected, needs_store
 from actorgraph.plan.checks import wiring_of
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, END, HANDLER_PREFIX, START, TAG_HIDDEN, TASKS

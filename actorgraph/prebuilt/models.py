@@ -10,7 +10,7 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.prebuilt.messages import kind_of, message_module, messages_of
+from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.runtime.task.calling import thread_limiter
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]

@@ -12,7 +12,7 @@ from actorgraph.messages import add_messages
 from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
-from actorgraph.prebuilt.messages import (
+from actorgraph.prebuilt.chat_messages import (
     is_tool_message,
     kind_of,
     last_ai,

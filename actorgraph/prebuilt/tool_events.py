@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
-from actorgraph.prebuilt.messages import is_tool_message
+from actorgraph.prebuilt.chat_messages import is_tool_message
 from actorgraph.prebuilt.tools import ToolRuntime
 from actorgraph.runtime.task import functions as injection
 from actorgraph.runtime.task.live import Writer
 from actorgraph.runtime.task.runtime import Runtime
 from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 
 @dataclass(frozen=True, slots=True)

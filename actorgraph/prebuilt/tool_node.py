@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
-from actorgraph.prebuilt.messages import last_ai, messages_of, tool_calls_of, tool_message
+from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
 from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
 from actorgraph.prebuilt.tool_results import (
     Handling,

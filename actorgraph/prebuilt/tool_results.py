@@ -8,9 +8,9 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import REMOVE_ALL_MESSAGES
-from actorgraph.prebuilt.messages import content_of, is_tool_message, kind_of, replace_fields
+from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, kind_of, replace_fields
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 
 FIX = " Please fix your mistakes."
 Handling = bool | str | Callable[..., str] | type[Exception] | tuple[type[Exception], ...]

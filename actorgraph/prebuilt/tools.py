@@ -16,11 +16,11 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.prebuilt.messages import content_of, is_tool_message, tool_message
+from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 
 ContextT = TypeVar("ContextT")
 StateT = TypeVar("StateT")

@@ -5,7 +5,7 @@ from typing import Any
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.prebuilt.messages import (
+from actorgraph.prebuilt.chat_messages import (
     content_of,
     kind_of,
     messages_of,

@@ -24,7 +24,7 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
-from actorgraph.values.streams import Namespace, StreamItem, WhenFull
+from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
 BURST_MAX = 16_384

@@ -24,7 +24,7 @@ import msgspec
 from actorgraph.codec.records import Record, with_checksums
 from actorgraph.codec.restore import missing_rows_error
 from actorgraph.errors import ActorGraphError, DamagedRowError, StorageError
-from actorgraph.savers.retention import CheckpointSummary
+from actorgraph.savers.retention import RetentionPoint
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -354,19 +354,19 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
     return ReadableRows(found, errors) if errors else found
 
 
-def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[CheckpointSummary]:
+def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[RetentionPoint]:
     """Check all checkpoints of a thread, for a removal.
 
     Args:
         rows: namespace, sequence, id, parent, run, metadata, record, step, source, next, checksum.
     Raises: StorageError: one is damaged.
     """
-    points: list[CheckpointSummary] = []
+    points: list[RetentionPoint] = []
     for namespace, seq, identifier, parent, run, metadata, record, *more in rows:
         step, source, following, crc = more
         row = CheckpointRow(identifier, parent, step, source, run, following, record, metadata)
         check_point(thread_id, namespace, seq, row, crc)
-        points.append(CheckpointSummary(namespace, seq, identifier, parent, run, metadata, record))
+        points.append(RetentionPoint(namespace, seq, identifier, parent, run, metadata, record))
     return points
 
 

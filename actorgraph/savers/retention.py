@@ -27,7 +27,7 @@ from actorgraph.values.retention import (
 _UUID_OF_TIME = 6
 
 
-class CheckpointSummary(msgspec.Struct):
+class RetentionPoint(msgspec.Struct):
     """The columns of a stored checkpoint that removals need.
 
     Attributes:
@@ -79,9 +79,9 @@ class RemovalPlan(msgspec.Struct, frozen=True):
             left: ledgers beside other ids are removed. None otherwise.
     """
 
-    gone: list[CheckpointSummary]
+    gone: list[RetentionPoint]
     ledgers: set[tuple[str, bytes]]
-    parents: list[tuple[CheckpointSummary, bytes | None]]
+    parents: list[tuple[RetentionPoint, bytes | None]]
     blobs: set[tuple[str, str, int]]
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
@@ -95,7 +95,7 @@ class RemovalPlan(msgspec.Struct, frozen=True):
 
 
 def plan_removal(
-    removal: Removal, points: Sequence[CheckpointSummary], open_run: bytes | None
+    removal: Removal, points: Sequence[RetentionPoint], open_run: bytes | None
 ) -> RemovalPlan:
     """Decide what a removal changes in a thread.
 
@@ -143,9 +143,9 @@ def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bo
 
 def _wanted(
     removal: Removal,
-    points: Sequence[CheckpointSummary],
-    by_key: dict[tuple[str, bytes], CheckpointSummary],
-) -> Iterable[CheckpointSummary]:
+    points: Sequence[RetentionPoint],
+    by_key: dict[tuple[str, bytes], RetentionPoint],
+) -> Iterable[RetentionPoint]:
     """The checkpoints to keep, without the ancestors that these need."""
     if isinstance(removal, DeleteCheckpoints):
         ids, namespace = removal.ids, removal.namespace
@@ -160,20 +160,20 @@ def _wanted(
     if isinstance(removal, Expire):
         return _unexpired(removal, points)
     # KeepLast: each of the newest with its whole line of ancestors.
-    newest: dict[str, list[CheckpointSummary]] = {}
+    newest: dict[str, list[RetentionPoint]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
-    found: dict[int, CheckpointSummary] = {}
+    found: dict[int, RetentionPoint] = {}
     for rows in newest.values():
         for row in rows[-removal.count :]:
-            at: CheckpointSummary | None = row
+            at: RetentionPoint | None = row
             while at is not None and at.sequence not in found:
                 found[at.sequence] = at
                 at = _parent(at, by_key)
     return found.values()
 
 
-def _unexpired(removal: Expire, points: Sequence[CheckpointSummary]) -> list[CheckpointSummary]:
+def _unexpired(removal: Expire, points: Sequence[RetentionPoint]) -> list[RetentionPoint]:
     """The checkpoints young enough or among the newest `count` of their namespace.
 
     Of namespaces that are over only young ones are kept.
@@ -191,7 +191,7 @@ def _unexpired(removal: Expire, points: Sequence[CheckpointSummary]) -> list[Che
     return list(kept.values())
 
 
-def _is_over(namespace: str, heads: dict[str, CheckpointSummary]) -> bool:
+def _is_over(namespace: str, heads: dict[str, RetentionPoint]) -> bool:
     """Whether a namespace belongs to a task of a superstep that its parent graph has finished.
 
     Tasks of later supersteps have other ids, so such a namespace is never used again. That of a
@@ -213,13 +213,13 @@ def _is_over(namespace: str, heads: dict[str, CheckpointSummary]) -> bool:
 
 
 def _parent(
-    point: CheckpointSummary, by_key: dict[tuple[str, bytes], CheckpointSummary]
-) -> CheckpointSummary | None:
+    point: RetentionPoint, by_key: dict[tuple[str, bytes], RetentionPoint]
+) -> RetentionPoint | None:
     return by_key.get((point.namespace, point.parent)) if point.parent else None
 
 
 def _with_ancestors(
-    points: Iterable[CheckpointSummary], by_key: dict[tuple[str, bytes], CheckpointSummary]
+    points: Iterable[RetentionPoint], by_key: dict[tuple[str, bytes], RetentionPoint]
 ) -> frozenset[int]:
     """The sequences of checkpoints and of all ancestors that their values are folded from."""
     found: set[int] = set()
@@ -238,10 +238,10 @@ def _with_ancestors(
 
 
 def _relinked(
-    left: Sequence[CheckpointSummary],
+    left: Sequence[RetentionPoint],
     there: set[tuple[str, bytes]],
-    by_key: dict[tuple[str, bytes], CheckpointSummary],
-) -> Iterable[tuple[CheckpointSummary, bytes | None]]:
+    by_key: dict[tuple[str, bytes], RetentionPoint],
+) -> Iterable[tuple[RetentionPoint, bytes | None]]:
     """Each checkpoint whose parent is removed, with its nearest ancestor that is left."""
     for point in left:
         at = _parent(point, by_key)
@@ -253,7 +253,7 @@ def _relinked(
 
 
 def _named_by(
-    left: Sequence[CheckpointSummary],
+    left: Sequence[RetentionPoint],
 ) -> tuple[set[tuple[str, str, int]], dict[tuple[str, str, int], int]]:
     """The blobs, and the lengths of lists, that the records of checkpoints name."""
     blobs: set[tuple[str, str, int]] = set()

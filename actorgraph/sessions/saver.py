@@ -15,7 +15,7 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError, SerializationError
 from actorgraph.runtime.clock import IDS
-from actorgraph.stores.values import find_unstorable, from_text, to_text
+from actorgraph.stores.item_values import find_unstorable, from_text, to_text
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import CheckpointTuple
 from actorgraph.values.constants import CHECKPOINT_FORMAT

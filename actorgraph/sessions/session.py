@@ -19,7 +19,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 import anyio.to_thread
 
-from actorgraph.api.savers.checkpoints import CheckpointMethods
+from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.errors import ConflictError, InvalidConfigError
 from actorgraph.loops import in_thread, shielded
 from actorgraph.runtime.broadcast import Closing

@@ -16,7 +16,8 @@ import msgspec
 from actorgraph.errors import StorageError
 from actorgraph.stores.embedding import Embedder, get_text_at_path, ranked, steps_of
 from actorgraph.stores.filters import join_namespace, listed, plain_prefix
-from actorgraph.stores.log import warn
+from actorgraph.stores.item_values import damaged_item, from_text, item_sum, to_dict, to_text
+from actorgraph.stores.logged_problems import warn
 from actorgraph.stores.operations import (
     INTEGER_MAX,
     GetOp,
@@ -31,7 +32,6 @@ from actorgraph.stores.operations import (
     TTLConfig,
     checked_ops,
 )
-from actorgraph.stores.values import damaged_item, from_text, item_sum, to_dict, to_text
 
 Address = tuple[Namespace, str]
 ItemFilter = Mapping[str, Any] | None

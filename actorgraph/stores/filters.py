@@ -12,8 +12,8 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from actorgraph.stores.item_values import from_text
 from actorgraph.stores.operations import ListNamespacesOp, MatchCondition, Namespace
-from actorgraph.stores.values import from_text
 
 _ORDERS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 

@@ -16,9 +16,9 @@ from actorgraph.stores.batch import (
     expiry,
 )
 from actorgraph.stores.filters import matches
+from actorgraph.stores.item_values import from_text
 from actorgraph.stores.operations import INTEGER_MAX, IndexConfig, Namespace, Result, TTLConfig
 from actorgraph.stores.store import BuiltinStore
-from actorgraph.stores.values import from_text
 
 
 class InMemoryStore(BuiltinStore):

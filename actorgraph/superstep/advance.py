@@ -29,9 +29,9 @@ from actorgraph.superstep.calls import (
     settle,
     start_calls,
 )
-from actorgraph.superstep.failures import hand_over, handles, mark_input_stored, with_input_advice
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import (
     acknowledged,
     control_entry,
@@ -43,7 +43,12 @@ from actorgraph.superstep.saves import (
     result_entry,
     save,
 )
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import (
+    hand_over,
+    handles,
+    mark_input_stored,
+    with_input_advice,
+)
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
 from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import ERROR, INTERRUPT, START

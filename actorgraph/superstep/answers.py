@@ -16,10 +16,10 @@ from typing import Any
 from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
-from actorgraph.superstep.failures import with_handlers
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt

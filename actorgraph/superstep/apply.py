@@ -12,9 +12,9 @@ import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.errors.texts import add_note
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.deltas import note_overwritten
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 

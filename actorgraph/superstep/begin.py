@@ -17,8 +17,8 @@ from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import is_replay, replay
 from actorgraph.superstep.results import routes, stamped, updates_in, writes_of
 from actorgraph.superstep.resume import go_on_with
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command

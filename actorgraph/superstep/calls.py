@@ -23,8 +23,8 @@ from actorgraph.errors.texts import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import OpenCalls, RunState
 from actorgraph.superstep.saves import keep, result_entry, save
-from actorgraph.superstep.state import OpenCalls, RunState
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.run import (

@@ -15,14 +15,14 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors.texts import error_repr
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.results import copied
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import chunk_gate
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.superstep.untracked import storable_chunk
 from actorgraph.values.commands import Interrupt
@@ -30,7 +30,7 @@ from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
-from actorgraph.values.streams import StreamItem, namespace_of
+from actorgraph.values.stream_items import StreamItem, namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})

@@ -18,7 +18,7 @@ import msgspec
 from actorgraph.channels import Channel, DeltaChannel
 from actorgraph.channels.reducer import has_overwrite
 from actorgraph.superstep.pending_writes import Attempt
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import NULL_TASK
 from actorgraph.values.policies import Durability

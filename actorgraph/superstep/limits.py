@@ -6,7 +6,7 @@ Finished work is stored. A resume continues from there with fresh limits.
 from collections.abc import Iterable, Sequence
 
 from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import is_newer
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.run import Drained, Failed, RunOutcome, Task

@@ -15,7 +15,7 @@ from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import leave
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.resume import take_back
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt

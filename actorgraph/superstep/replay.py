@@ -27,8 +27,8 @@ from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.resume import nothing_due, set_out, take_back
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, new_checkpoint, save
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.constants import INPUT, INTERRUPT, RESUME

@@ -24,11 +24,11 @@ from actorgraph.errors import (
     UnknownTargetError,
     did_you_mean,
 )
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.interop import from_langgraph, is_langgraph_interrupt
+from actorgraph.values.from_langgraph import from_langgraph, is_langgraph_interrupt
 from actorgraph.values.run import Write
 
 

@@ -17,10 +17,10 @@ from actorgraph.superstep.advance import go_on, leave, new_superstep, next_super
 from actorgraph.superstep.apply import apply_command
 from actorgraph.superstep.calls import take_back as take_back_calls
 from actorgraph.superstep.deltas import note_left_over
-from actorgraph.superstep.failures import is_handled, take_back_failure, with_handlers
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, save
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import is_handled, take_back_failure, with_handlers
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NULL_TASK, RESUME, ROUTED

@@ -16,7 +16,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.deltas import NO_DELTA_CHOICE, choose_deltas
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.values.constants import (
     CALL,

@@ -10,21 +10,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
-from actorgraph.superstep.failures import handler_task, is_handled, with_handlers
 from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
 from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Task
-from actorgraph.values.snapshot import PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 
 
 def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:

@@ -10,8 +10,8 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.superstep.state import RunState
+from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
 from actorgraph.values.ids import task_id

@@ -29,15 +29,15 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError, did_you_mean
-from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import first_writes, restore
-from actorgraph.superstep.failures import with_handlers
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.results import updates_in, writes_of
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks, path_key
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import StateUpdate

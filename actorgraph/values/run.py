@@ -17,7 +17,7 @@ from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import TaskId
 from actorgraph.values.policies import TimeoutPolicy
-from actorgraph.values.streams import StreamItem
+from actorgraph.values.stream_items import StreamItem
 
 TaskPath = tuple[str | int, ...]
 """A task's place in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""

@@ -6,10 +6,10 @@ mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 
 from actorgraph.web.access import Assistants, Authenticate, Authorize
 from actorgraph.web.app import GraphRoutes, serve, served
+from actorgraph.web.event_responses import EventStream
 from actorgraph.web.lifespan import running
-from actorgraph.web.limits import Limits
+from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ACTIONS
-from actorgraph.web.streams import EventStream
 
 __all__ = [
     "ACTIONS",

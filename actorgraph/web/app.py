@@ -30,8 +30,8 @@ from actorgraph.runtime.task.calling import abandoned
 from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
 from actorgraph.web.endpoint import Endpoint, PathEndpoints, with_slashes
 from actorgraph.web.lifespan import running
-from actorgraph.web.limits import Limits
 from actorgraph.web.problems import problem
+from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
 from actorgraph.web.server import Server
 

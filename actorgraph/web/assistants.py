@@ -5,10 +5,10 @@ from typing import Any
 from msgspec import Struct
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.web import answers, bodies
+from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.graphs import graph_of_assistant
+from actorgraph.web.graph_choice import graph_of_assistant
 from actorgraph.web.problems import NotFound
 from actorgraph.web.thread_registry import assistant_id
 
@@ -28,7 +28,7 @@ class SubgraphsQuery(Struct):
     recurse: bool = False
 
 
-async def search(call: ApiCall) -> list[answers.Assistant]:
+async def search(call: ApiCall) -> list[response_types.Assistant]:
     """List the registered graphs."""
     body: bodies.AssistantSearch = call.body
     return _found(call, body)[body.offset : body.offset + body.limit]
@@ -39,7 +39,7 @@ async def count(call: ApiCall) -> int:
     return len(_found(call, call.body))
 
 
-async def read(call: ApiCall) -> answers.Assistant:
+async def read(call: ApiCall) -> response_types.Assistant:
     """Return one assistant."""
     return _assistant(graph_of_assistant(call, call.path["assistant_id"])[0])
 
@@ -52,19 +52,19 @@ async def draw(call: ApiCall) -> Any:
     return graph.get_graph(xray=xray).to_json()
 
 
-async def schemas(call: ApiCall) -> answers.Schemas:
+async def schemas(call: ApiCall) -> response_types.Schemas:
     """Return the JSON schemas of a graph."""
     name, graph = graph_of_assistant(call, call.path["assistant_id"])
     return _schemas(name, graph)
 
 
-async def subgraphs(call: ApiCall) -> dict[str, answers.Schemas]:
+async def subgraphs(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of a graph's subgraphs, by namespace."""
     _, graph = graph_of_assistant(call, call.path["assistant_id"])
     return {name: _schemas(name, inner) for name, inner in _subgraphs_of(graph, call)}
 
 
-async def subgraphs_at(call: ApiCall) -> dict[str, answers.Schemas]:
+async def subgraphs_at(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of the subgraph at a namespace."""
     _, graph = graph_of_assistant(call, call.path["assistant_id"])
     wanted = call.path["namespace"]
@@ -80,7 +80,7 @@ def _subgraphs_of(graph: CompiledStateGraph, call: ApiCall) -> Any:
 
 def _found(
     call: ApiCall, body: bodies.AssistantSearch | bodies.AssistantCount
-) -> list[answers.Assistant]:
+) -> list[response_types.Assistant]:
     known = (_assistant(name) for name in call.graphs)
     return [
         one
@@ -91,8 +91,8 @@ def _found(
     ]
 
 
-def _assistant(name: str) -> answers.Assistant:
-    return answers.Assistant(
+def _assistant(name: str) -> response_types.Assistant:
+    return response_types.Assistant(
         assistant_id=assistant_id(name),
         graph_id=name,
         name=name,
@@ -106,8 +106,8 @@ def _assistant(name: str) -> answers.Assistant:
     )
 
 
-def _schemas(name: str, graph: Any) -> answers.Schemas:
-    return answers.Schemas(
+def _schemas(name: str, graph: Any) -> response_types.Schemas:
+    return response_types.Schemas(
         graph_id=name,
         input_schema=_schema(graph.get_input_jsonschema),
         output_schema=_schema(graph.get_output_jsonschema),
@@ -132,7 +132,7 @@ ENDPOINTS = (
         "/assistants/search",
         "assistants.read",
         search,
-        list[answers.Assistant],
+        list[response_types.Assistant],
         bodies.AssistantSearch,
         summary="Find assistants",
     ),
@@ -145,13 +145,15 @@ ENDPOINTS = (
         bodies.AssistantCount,
         summary="Count assistants",
     ),
-    Endpoint("GET", _A, "assistants.read", read, answers.Assistant, summary="Get an assistant"),
+    Endpoint(
+        "GET", _A, "assistants.read", read, response_types.Assistant, summary="Get an assistant"
+    ),
     Endpoint(
         "GET",
         _A + "/graph",
         "assistants.read",
         draw,
-        answers.Graph,
+        response_types.Graph,
         query=GraphQuery,
         summary="Get an assistant's graph",
     ),
@@ -160,7 +162,7 @@ ENDPOINTS = (
         _A + "/schemas",
         "assistants.read",
         schemas,
-        answers.Schemas,
+        response_types.Schemas,
         summary="Get an assistant's schemas",
     ),
     Endpoint(
@@ -168,7 +170,7 @@ ENDPOINTS = (
         _A + "/subgraphs",
         "assistants.read",
         subgraphs,
-        dict[str, answers.Schemas],
+        dict[str, response_types.Schemas],
         query=SubgraphsQuery,
         summary="Get an assistant's subgraphs",
     ),
@@ -177,7 +179,7 @@ ENDPOINTS = (
         _A + "/subgraphs/{namespace}",
         "assistants.read",
         subgraphs_at,
-        dict[str, answers.Schemas],
+        dict[str, response_types.Schemas],
         query=SubgraphsQuery,
         summary="Get one subgraph of an assistant",
     ),

@@ -20,7 +20,6 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.limits import Limits, excess, retry_after
 from actorgraph.web.problems import (
     Forbidden,
     NotFound,
@@ -31,6 +30,7 @@ from actorgraph.web.problems import (
     Unsupported,
     response_to,
 )
+from actorgraph.web.request_limits import Limits, excess, retry_after
 from actorgraph.web.server import Server
 from actorgraph.web.thread_registry import StoredThread
 

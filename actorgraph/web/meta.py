@@ -7,17 +7,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from actorgraph.api.system.metrics import exposition
-from actorgraph.web import answers
+from actorgraph.api.system.prometheus import exposition
+from actorgraph.web import response_types
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import RESTART_S, problem
 
 VERSION = "0.1.0"
 
 
-async def ok(_: ApiCall) -> answers.Ok:
+async def ok(_: ApiCall) -> response_types.Ok:
     """Report that the server is up."""
-    return answers.Ok()
+    return response_types.Ok()
 
 
 async def ready(call: ApiCall) -> Any:
@@ -26,13 +26,13 @@ async def ready(call: ApiCall) -> Any:
         return problem(503, "The server is draining", {"Retry-After": str(RESTART_S)})
     if not await call.server.readiness.is_usable():  # the reason is in the log only: this is public
         return problem(503, "The storage is unavailable", {"Retry-After": str(RESTART_S)})
-    return answers.Ok()
+    return response_types.Ok()
 
 
-async def info(_: ApiCall) -> answers.Info:
+async def info(_: ApiCall) -> response_types.Info:
     """Return version and features; not the graphs, because this is public."""
     flags = {"assistants": True, "crons": False, "langsmith": False}
-    return answers.Info(VERSION, VERSION, flags, {})
+    return response_types.Info(VERSION, VERSION, flags, {})
 
 
 async def metrics(call: ApiCall) -> Response:
@@ -47,7 +47,7 @@ ENDPOINTS = (
         "/ok",
         None,
         ok,
-        answers.Ok,
+        response_types.Ok,
         summary="Check that the server is up",
         rate_limited=False,
     ),
@@ -56,11 +56,11 @@ ENDPOINTS = (
         "/ready",
         None,
         ready,
-        answers.Ok,
+        response_types.Ok,
         summary="Check that the server takes runs",
         rate_limited=False,
     ),
-    Endpoint("GET", "/info", None, info, answers.Info, summary="Get the server's version"),
+    Endpoint("GET", "/info", None, info, response_types.Info, summary="Get the server's version"),
     Endpoint(
         "GET",
         "/metrics",

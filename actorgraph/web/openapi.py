@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.web import answers
+from actorgraph.web import response_types
 from actorgraph.web.endpoint import Endpoint
 
 _REF = "#/components/schemas/{name}"
@@ -46,7 +46,7 @@ def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
 
 
 def _types(endpoints: Iterable[Endpoint]) -> list[Any]:
-    found: dict[str, Any] = {_key(answers.Problem): answers.Problem}
+    found: dict[str, Any] = {_key(response_types.Problem): response_types.Problem}
     for endpoint in endpoints:
         for kind in (endpoint.body, endpoint.query, endpoint.answer):
             if kind is not None:
@@ -92,7 +92,7 @@ def _of_query(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _responses(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
-    problem = {"application/json": {"schema": named[_key(answers.Problem)]}}
+    problem = {"application/json": {"schema": named[_key(response_types.Problem)]}}
     made = {code: {"description": text, "content": problem} for code, text in _PROBLEMS.items()}
     if endpoint.streams:
         made["200"] = {"description": "Server-sent events", "content": {"text/event-stream": {}}}

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from actorgraph.api.system.runs import Run
+from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import ActorGraphError
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.graphs import graph_of_assistant, graph_of_thread
+from actorgraph.web.graph_choice import graph_of_assistant, graph_of_thread
 from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.stream_events import graph_modes
 from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of

@@ -9,18 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.system.runs import Run, StoredRun
+from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import answers, bodies
+from actorgraph.web import bodies, response_types
 from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.event_responses import EventStream, ResultResponse
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT, check_run, modes_of, start_run
 from actorgraph.web.stream_events import graph_modes
-from actorgraph.web.streams import EventStream, ResultResponse
 from actorgraph.web.thread_registry import assistant_id
 from actorgraph.web.thread_state import check_thread_id, config_of
 
@@ -101,7 +101,7 @@ async def stream(call: ApiCall) -> Response:
     return _located(run, made)
 
 
-async def batch(call: ApiCall) -> list[answers.Run]:
+async def batch(call: ApiCall) -> list[response_types.Run]:
     """Start several runs without given threads in the background: all of them, or none."""
     for body in call.body:
         check_run(call, body)
@@ -121,7 +121,7 @@ async def _cancel_all(started: Sequence[Run]) -> None:
         await run.cancel("the rest of its batch could not be started", wait=False)
 
 
-async def listed(call: ApiCall) -> list[answers.Run]:
+async def listed(call: ApiCall) -> list[response_types.Run]:
     """List the runs of a thread that the system knows, newest first."""
     query: ListQuery = call.query
     runs = await call.server.system.runs(thread_id=call.thread_id)
@@ -132,7 +132,7 @@ async def listed(call: ApiCall) -> list[answers.Run]:
     return [_shown(run, changed.get(run.id, "")) for run in page]
 
 
-async def read(call: ApiCall) -> answers.Run:
+async def read(call: ApiCall) -> response_types.Run:
     """Return one run."""
     run = await _run(call)
     return _shown(run, (await _changes(call, [run])).get(run.id, ""))
@@ -239,8 +239,8 @@ def _located(run: Run, response: Response) -> Response:
     return response
 
 
-def _shown(run: Run, changed: str = "") -> answers.Run:
-    return answers.Run(
+def _shown(run: Run, changed: str = "") -> response_types.Run:
+    return response_types.Run(
         run_id=run.id,
         thread_id=run.thread_id,
         assistant_id=assistant_id(run.graph),
@@ -281,10 +281,23 @@ _R = _T + "/{run_id}"
 _RUN = bodies.RunBody
 ENDPOINTS = (
     Endpoint(
-        "POST", _T, "runs.create", create, answers.Run, _RUN, summary="Start a run", may_create=True
+        "POST",
+        _T,
+        "runs.create",
+        create,
+        response_types.Run,
+        _RUN,
+        summary="Start a run",
+        may_create=True,
     ),
     Endpoint(
-        "GET", _T, "runs.read", listed, list[answers.Run], query=ListQuery, summary="List runs"
+        "GET",
+        _T,
+        "runs.read",
+        listed,
+        list[response_types.Run],
+        query=ListQuery,
+        summary="List runs",
     ),
     Endpoint(
         "POST",
@@ -307,7 +320,7 @@ ENDPOINTS = (
         may_create=True,
         streams=True,
     ),
-    Endpoint("GET", _R, "runs.read", read, answers.Run, summary="Get a run"),
+    Endpoint("GET", _R, "runs.read", read, response_types.Run, summary="Get a run"),
     Endpoint("DELETE", _R, "runs.delete", delete, summary="Delete a run"),
     Endpoint(
         "GET",
@@ -342,7 +355,7 @@ ENDPOINTS = (
         "/runs",
         "runs.create",
         create,
-        answers.Run,
+        response_types.Run,
         _RUN,
         summary="Start a run without a thread",
     ),
@@ -370,7 +383,7 @@ ENDPOINTS = (
         "/runs/batch",
         "runs.create",
         batch,
-        list[answers.Run],
+        list[response_types.Run],
         list[_RUN],
         summary="Start several runs",
     ),

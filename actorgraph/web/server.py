@@ -6,8 +6,8 @@ from typing import Any, cast
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.web.access import Access
-from actorgraph.web.limits import Limits, Rates, StreamSlots
 from actorgraph.web.readiness import Readiness
+from actorgraph.web.request_limits import Limits, Rates, StreamSlots
 from actorgraph.web.thread_registry import Registry, StoredThread, TemporaryThreads, find_thread
 
 

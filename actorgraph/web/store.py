@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from actorgraph.web import answers, bodies
+from actorgraph.web import bodies, response_types
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.thread_registry import NAMESPACE
@@ -31,14 +31,14 @@ async def put(call: ApiCall) -> None:
     await call.server.store.aput(namespace, body.key, body.value, **options)
 
 
-async def get(call: ApiCall) -> answers.Item:
+async def get(call: ApiCall) -> response_types.Item:
     """Return one item."""
     query: ItemQuery = call.query
     namespace = _namespace(query.namespace.split(".") if query.namespace else [])
     found = await call.server.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
     if found is None:
         raise NotFound(f"item {query.key!r} not found")
-    return answers.Item(*_fields(found))
+    return response_types.Item(*_fields(found))
 
 
 async def delete(call: ApiCall) -> None:
@@ -47,7 +47,7 @@ async def delete(call: ApiCall) -> None:
     await call.server.store.adelete(_namespace(body.namespace or []), body.key)
 
 
-async def search(call: ApiCall) -> answers.Items:
+async def search(call: ApiCall) -> response_types.Items:
     """Find items below a namespace, by their values or by similarity to a query."""
     body: bodies.ItemSearch = call.body
 
@@ -62,10 +62,12 @@ async def search(call: ApiCall) -> answers.Items:
         )
 
     found = await _shown(page, lambda one: one.namespace, body.limit, body.offset)
-    return answers.Items([answers.FoundItem(*_fields(one), one.score) for one in found])
+    return response_types.Items(
+        [response_types.FoundItem(*_fields(one), one.score) for one in found]
+    )
 
 
-async def namespaces(call: ApiCall) -> answers.Namespaces:
+async def namespaces(call: ApiCall) -> response_types.Namespaces:
     """List namespaces by prefix and suffix."""
     body: bodies.NamespaceSearch = call.body
 
@@ -79,7 +81,7 @@ async def namespaces(call: ApiCall) -> answers.Namespaces:
         )
 
     found = await _shown(page, lambda one: one, body.limit, body.offset)
-    return answers.Namespaces([list(one) for one in found])
+    return response_types.Namespaces([list(one) for one in found])
 
 
 async def _shown(
@@ -151,7 +153,7 @@ ENDPOINTS = (
         "/store/items",
         "store.get",
         get,
-        answers.Item,
+        response_types.Item,
         query=ItemQuery,
         summary="Get an item",
         about=_about,
@@ -170,7 +172,7 @@ ENDPOINTS = (
         "/store/items/search",
         "store.search",
         search,
-        answers.Items,
+        response_types.Items,
         bodies.ItemSearch,
         summary="Find items",
         about=_about,
@@ -180,7 +182,7 @@ ENDPOINTS = (
         "/store/namespaces",
         "store.namespaces",
         namespaces,
-        answers.Namespaces,
+        response_types.Namespaces,
         bodies.NamespaceSearch,
         summary="List namespaces",
         about=_about,

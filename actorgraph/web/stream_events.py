@@ -7,7 +7,7 @@ so far at each chunk, and the whole message; mode `messages-tuple` sends each ch
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import Unprocessable, public_reason, public_text
 

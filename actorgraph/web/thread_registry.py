@@ -17,7 +17,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.api.system.runs import Run, StoredRun
+from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import ActorGraphError, FormatVersionError

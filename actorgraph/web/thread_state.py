@@ -7,21 +7,21 @@ from typing import Any, cast
 
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.values.snapshot import PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import answers, bodies
+from actorgraph.web import bodies, response_types
 from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.graphs import with_graph
+from actorgraph.web.graph_choice import with_graph
 from actorgraph.web.jsonable import interrupt_json
 from actorgraph.web.problems import NotFound, public_text
 from actorgraph.web.server import Server
 from actorgraph.web.thread_registry import StoredThread
 
 
-def state_response(snapshot: StateSnapshot) -> answers.State:
+def state_response(snapshot: StateSnapshot) -> response_types.State:
     """Convert a snapshot to the shape of LangGraph's server."""
     here, parent = checkpoint_address(snapshot.config), checkpoint_address(snapshot.parent_config)
-    return answers.State(
+    return response_types.State(
         values=snapshot.values,
         next=list(snapshot.next),
         tasks=[_task(task) for task in snapshot.tasks],
@@ -35,12 +35,12 @@ def state_response(snapshot: StateSnapshot) -> answers.State:
     )
 
 
-def checkpoint_address(config: Any) -> answers.CheckpointAddress | None:
+def checkpoint_address(config: Any) -> response_types.CheckpointAddress | None:
     """Return the checkpoint that a config addresses; None without a config."""
     place = (config or {}).get("configurable") or {}
     if "thread_id" not in place:
         return None
-    return answers.CheckpointAddress(
+    return response_types.CheckpointAddress(
         thread_id=str(place["thread_id"]),
         checkpoint_ns=place.get("checkpoint_ns", ""),
         checkpoint_id=place.get("checkpoint_id"),
@@ -66,10 +66,10 @@ def pending_interrupts(snapshot: StateSnapshot) -> dict[str, list[dict[str, Any]
     }
 
 
-def _task(task: PregelTask) -> answers.StateTask:
+def _task(task: PregelTask) -> response_types.StateTask:
     inner: Any = task.state
     below = isinstance(inner, StateSnapshot)
-    return answers.StateTask(
+    return response_types.StateTask(
         id=task.id,
         name=task.name,
         path=list(task.path),
@@ -84,7 +84,7 @@ def _task(task: PregelTask) -> answers.StateTask:
 Config = dict[str, Any]
 
 
-async def thread_response(call: ApiCall, thread: StoredThread) -> answers.Thread:
+async def thread_response(call: ApiCall, thread: StoredThread) -> response_types.Thread:
     """Return a thread with its status and newest values."""
     busy = bool(await call.server.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
     broken: str | None = None
@@ -97,7 +97,7 @@ async def thread_response(call: ApiCall, thread: StoredThread) -> answers.Thread
         broken = public_text(type(error).__name__, str(error))
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     failed = [task.error for task in snapshot.tasks if task.error is not None]
-    return answers.Thread(
+    return response_types.Thread(
         thread_id=thread.thread_id,
         created_at=thread.created_at,
         updated_at=max(thread.updated_at, snapshot.created_at or ""),

@@ -7,11 +7,11 @@ from uuid import uuid4
 from msgspec import Struct
 
 from actorgraph.loops import shielded
-from actorgraph.values.snapshot import StateSnapshot
-from actorgraph.web import answers, bodies
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.graphs import history_graph, with_graph
+from actorgraph.web.graph_choice import history_graph, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 from actorgraph.web.thread_registry import StoredThread
@@ -41,7 +41,7 @@ class HistoryQuery(Struct):
     before: str | None = None
 
 
-async def create(call: ApiCall) -> answers.Thread:
+async def create(call: ApiCall) -> response_types.Thread:
     """Create a thread; with `supersteps` its state too."""
     body: bodies.ThreadBody = call.body
     server, thread_id = call.server, body.thread_id or str(uuid4())
@@ -76,12 +76,12 @@ async def _may_make(call: ApiCall, thread_id: str) -> dict[str, Any]:
     return {**call.wanted, **wanted}
 
 
-async def read(call: ApiCall) -> answers.Thread:
+async def read(call: ApiCall) -> response_types.Thread:
     """Return one thread."""
     return await thread_response(call, _thread(call))
 
 
-async def patch(call: ApiCall) -> answers.Thread:
+async def patch(call: ApiCall) -> response_types.Thread:
     """Merge metadata into a thread's."""
     body: bodies.ThreadPatch = call.body
     thread = _thread(call)
@@ -99,7 +99,7 @@ async def delete(call: ApiCall) -> None:
     await remove_thread(call.server, call.thread_id)
 
 
-async def copy(call: ApiCall) -> answers.Thread:
+async def copy(call: ApiCall) -> response_types.Thread:
     """Copy a thread: the same checkpoints and metadata under a new id."""
     thread = _thread(call)
     target, threads = str(uuid4()), call.server.threads
@@ -112,7 +112,7 @@ async def copy(call: ApiCall) -> answers.Thread:
     return await thread_response(call, made)
 
 
-async def prune(call: ApiCall) -> answers.Pruned:
+async def prune(call: ApiCall) -> response_types.Pruned:
     """Delete threads, or keep only the newest checkpoint of each."""
     body: bodies.ThreadPrune = call.body
     access = call.server.access
@@ -125,27 +125,27 @@ async def prune(call: ApiCall) -> answers.Pruned:
             await remove_thread(call.server, thread.thread_id)
         else:
             await call.server.saver.aprune([thread.thread_id], strategy="keep_latest")
-    return answers.Pruned(len(threads))
+    return response_types.Pruned(len(threads))
 
 
-async def state_now(call: ApiCall) -> answers.State:
+async def state_now(call: ApiCall) -> response_types.State:
     """Return a thread's newest state."""
     return await _state(call, {}, subgraphs=call.query.subgraphs)
 
 
-async def state_at(call: ApiCall) -> answers.State:
+async def state_at(call: ApiCall) -> response_types.State:
     """Return a thread's state at one checkpoint."""
     place = {"checkpoint_id": call.path["checkpoint_id"]}
     return await _state(call, place, subgraphs=call.query.subgraphs)
 
 
-async def state_of(call: ApiCall) -> answers.State:
+async def state_of(call: ApiCall) -> response_types.State:
     """Return a thread's state at the checkpoint that the body addresses."""
     body: bodies.StateRead = call.body
     return await _state(call, checkpoint_config(body.checkpoint), subgraphs=body.subgraphs)
 
 
-async def update(call: ApiCall) -> answers.Updated:
+async def update(call: ApiCall) -> response_types.Updated:
     """Update a thread's state, as if a node had returned the values."""
     body: bodies.StateUpdateBody = call.body
     place = checkpoint_config(body.checkpoint)
@@ -160,24 +160,24 @@ async def update(call: ApiCall) -> answers.Updated:
         )
     address = checkpoint_address(made)
     assert address is not None
-    return answers.Updated(address, made["configurable"], address.checkpoint_id)
+    return response_types.Updated(address, made["configurable"], address.checkpoint_id)
 
 
-async def history(call: ApiCall) -> list[answers.State]:
+async def history(call: ApiCall) -> list[response_types.State]:
     """List a thread's states, newest first."""
     body: bodies.HistoryBody = call.body
     place = checkpoint_config(body.checkpoint)
     return await _history(call, place, body.limit, body.before, body.metadata)
 
 
-async def history_now(call: ApiCall) -> list[answers.State]:
+async def history_now(call: ApiCall) -> list[response_types.State]:
     """List a thread's states, newest first, with the arguments in the query."""
     return await _history(call, {}, call.query.limit, call.query.before, None)
 
 
 async def _history(
     call: ApiCall, place: Config, limit: int, before: Any, metadata: Mapping[str, Any] | None
-) -> list[answers.State]:
+) -> list[response_types.State]:
     try:
         graph = await history_graph(call, _thread(call))
     except NotFound:
@@ -203,7 +203,7 @@ def _before(call: ApiCall, before: Any) -> Config | None:
     return config_of(call.thread_id, {"checkpoint_id": found}) if found else None
 
 
-async def _state(call: ApiCall, place: Config, *, subgraphs: bool) -> answers.State:
+async def _state(call: ApiCall, place: Config, *, subgraphs: bool) -> response_types.State:
     config = config_of(call.thread_id, place)
     try:
         found = await with_graph(
@@ -230,7 +230,7 @@ ENDPOINTS = (
         "/threads",
         "threads.create",
         create,
-        answers.Thread,
+        response_types.Thread,
         bodies.ThreadBody,
         summary="Create a thread",
     ),
@@ -239,28 +239,30 @@ ENDPOINTS = (
         "/threads/prune",
         "threads.delete",
         prune,
-        answers.Pruned,
+        response_types.Pruned,
         bodies.ThreadPrune,
         summary="Prune threads",
     ),
-    Endpoint("GET", _T, "threads.read", read, answers.Thread, summary="Get a thread"),
+    Endpoint("GET", _T, "threads.read", read, response_types.Thread, summary="Get a thread"),
     Endpoint(
         "PATCH",
         _T,
         "threads.update",
         patch,
-        answers.Thread,
+        response_types.Thread,
         bodies.ThreadPatch,
         summary="Change a thread's metadata",
     ),
     Endpoint("DELETE", _T, "threads.delete", delete, summary="Delete a thread"),
-    Endpoint("POST", _T + "/copy", "threads.copy", copy, answers.Thread, summary="Copy a thread"),
+    Endpoint(
+        "POST", _T + "/copy", "threads.copy", copy, response_types.Thread, summary="Copy a thread"
+    ),
     Endpoint(
         "GET",
         _T + "/state",
         "threads.read",
         state_now,
-        answers.State,
+        response_types.State,
         query=StateQuery,
         summary="Get the newest state",
     ),
@@ -269,7 +271,7 @@ ENDPOINTS = (
         _T + "/state",
         "threads.update",
         update,
-        answers.Updated,
+        response_types.Updated,
         bodies.StateUpdateBody,
         summary="Update the state",
     ),
@@ -278,7 +280,7 @@ ENDPOINTS = (
         _T + "/state/checkpoint",
         "threads.read",
         state_of,
-        answers.State,
+        response_types.State,
         bodies.StateRead,
         summary="Get the state at a checkpoint",
     ),
@@ -287,7 +289,7 @@ ENDPOINTS = (
         _T + "/state/{checkpoint_id}",
         "threads.read",
         state_at,
-        answers.State,
+        response_types.State,
         query=StateQuery,
         summary="Get the state at a checkpoint's id",
     ),
@@ -296,7 +298,7 @@ ENDPOINTS = (
         _T + "/history",
         "threads.read",
         history_now,
-        list[answers.State],
+        list[response_types.State],
         query=HistoryQuery,
         summary="List the states",
     ),
@@ -305,7 +307,7 @@ ENDPOINTS = (
         _T + "/history",
         "threads.read",
         history,
-        list[answers.State],
+        list[response_types.State],
         bodies.HistoryBody,
         summary="List the states",
     ),
@@ -315,7 +317,7 @@ ENDPOINTS = (
 _OWN = ("thread_id", "created_at")  # known without reading the thread's state
 
 
-async def search(call: ApiCall) -> list[answers.Thread]:
+async def search(call: ApiCall) -> list[response_types.Thread]:
     """Find threads by their metadata, values and status."""
     body: bodies.ThreadSearch = call.body
     threads = await _registered(call, body.metadata, body.ids)
@@ -357,7 +359,7 @@ async def _matching(
     threads: list[StoredThread],
     values: Mapping[str, Any] | None,
     status: str | None,
-) -> list[answers.Thread]:
+) -> list[response_types.Thread]:
     found = [await thread_response(call, thread) for thread in threads]
     if status is not None:
         found = [thread for thread in found if thread.status == status]
@@ -372,7 +374,7 @@ SEARCH_ENDPOINTS = (
         "/threads/search",
         "threads.search",
         search,
-        list[answers.Thread],
+        list[response_types.Thread],
         bodies.ThreadSearch,
         summary="Search threads",
     ),

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from actorgraph.cli import codemod
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from tests.cli.pending import PENDING
 
 PROGRAM = dedent(

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from actorgraph.cli.rewrite import rewrite
 
 

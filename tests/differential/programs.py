@@ -23,7 +23,7 @@ SECONDS_MAX = 120
 
 def for_langgraph(text: str) -> str:
     """A program with its import of actorgraph made into imports of LangGraph's modules."""
-    from actorgraph.cli.names import NAMES
+    from actorgraph.cli.name_map import NAMES
 
     homes = {"actorgraph.RemoveMessage": ("langchain_core.messages", "RemoveMessage")}
     for module, names in NAMES.items():

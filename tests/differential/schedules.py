@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, interrupt_id, uuid6
 from actorgraph.values.policies import RunPolicy

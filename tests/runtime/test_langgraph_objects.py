@@ -29,7 +29,7 @@ from actorgraph import (
 )
 from actorgraph.messages import AIMessage, ToolMessage
 from actorgraph.prebuilt import ToolNode
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 from tests.support.graphs import at
 
 

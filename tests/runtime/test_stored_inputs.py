@@ -17,7 +17,7 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageFullError,
 )
-from actorgraph.superstep.failures import GO_ON, may_begin_again
+from actorgraph.superstep.task_failures import GO_ON, may_begin_again
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Refused
 from tests.support.every_saver import Store

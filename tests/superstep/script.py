@@ -13,11 +13,11 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import START
@@ -43,7 +43,7 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
-from actorgraph.values.streams import StreamItem
+from actorgraph.values.stream_items import StreamItem
 
 E = TypeVar("E", bound=Effect)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from actorgraph.channels import AnyValue, EphemeralValue
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.apply import TaskWrites, apply
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes, path_key
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import START, TASKS

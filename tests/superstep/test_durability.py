@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import NO_WRITES, START
 from actorgraph.values.policies import Durability

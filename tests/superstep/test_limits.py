@@ -9,7 +9,7 @@ import pytest
 from actorgraph.errors import GraphRecursionError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START

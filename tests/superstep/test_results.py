@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from actorgraph.errors import InvalidUpdateError, UnknownTargetError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, START, TASKS

@@ -5,7 +5,7 @@ import pytest
 import requests
 
 from actorgraph.errors import ConflictError, NodeCancelledError, NodeTimeoutError
-from actorgraph.superstep.failures import next_delay
+from actorgraph.superstep.task_failures import next_delay
 from actorgraph.values.commands import mark_invalid_resume
 from actorgraph.values.policies import RetryPolicy, default_retry_on
 

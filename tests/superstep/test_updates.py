@@ -7,7 +7,7 @@ import pytest
 from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError
 from actorgraph.superstep import begin
 from actorgraph.superstep import pending_writes as pending
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.update import (
     Updating,
     checked_updates,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from actorgraph.cli.codemod import exists
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from tests.support.promises import Subject, collect, numbers_of
 from tests.support.source_files import ROOT, sources
 

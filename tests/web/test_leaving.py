@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actorgraph.runtime.system.journal import EventReader
-from actorgraph.web.limits import StreamSlots
+from actorgraph.web.request_limits import StreamSlots
 from actorgraph.web.thread_registry import Registry
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, get_stream_writer
-from actorgraph.api.system.runs import Run
+from actorgraph.api.system.run_handle import Run
 from actorgraph.web import EventStream
 from tests.support.gates import PATIENCE_S, settled
 from tests.support.graphs import in_a_row

@@ -11,9 +11,9 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
-from actorgraph.plan import policies
+from actorgraph.plan import node_policies
 from actorgraph.plan.callables import injected, needs_store, parameters_of
-from actorgraph.plan.graph import NodePlan, Plan, Sources
+from actorgraph.plan.plan import NodePlan, Plan, Sources
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.constants import END, PREVIOUS, START
@@ -108,9 +108,9 @@ class entrypoint:  # noqa: N801 - a decorator
             writes=frozenset({END, PREVIOUS}),
             targets=(),
             branches=(),
-            timeout=policies.timeout_of(owner, function, self._policies["timeout"]),
-            retry=policies.retries_of(owner, self._policies["retry"]),
-            cache=policies.cache_of(owner, self._policies["cache"]),
+            timeout=node_policies.timeout_of(owner, function, self._policies["timeout"]),
+            retry=node_policies.retries_of(owner, self._policies["retry"]),
+            cache=node_policies.cache_of(owner, self._policies["cache"]),
             needs_store=needs_store(function),
             shape=_returned,
             literal=True,

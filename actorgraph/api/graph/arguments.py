@@ -19,7 +19,7 @@ from actorgraph.errors import (
     StoreRequiredError,
     did_you_mean,
 )
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Cache, Saver, Store
 from actorgraph.runtime.task.runtime import NO_RESOURCES, NO_STORES, RunResources

@@ -13,7 +13,7 @@ from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
-from actorgraph.api.graph.run import RunMethods
+from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.setup import Config
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.pages import Pages
@@ -28,7 +28,7 @@ from actorgraph.values.checkpoint import ResumeTarget
 from actorgraph.values.commands import Command
 from actorgraph.values.configs import merge_configs
 from actorgraph.values.policies import Durability, DurabilityMode
-from actorgraph.values.snapshot import StateSnapshot
+from actorgraph.values.state_snapshot import StateSnapshot
 
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from actorgraph.api.graph.setup import CompiledBase, Config
 from actorgraph.channels import Channel
-from actorgraph.plan.graph import NodePlan
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
+from actorgraph.plan.plan import NodePlan
 from actorgraph.values.constants import ROOT, START
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.chunks import address as address_config
 from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.results import stamped
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.update import (
     COPY,
     NodeUpdate,

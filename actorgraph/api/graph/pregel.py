@@ -15,9 +15,14 @@ from actorgraph.channels import BaseChannel, Channel
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
-from actorgraph.plan import policies
+from actorgraph.plan import node_policies
 from actorgraph.plan.callables import injected
-from actorgraph.plan.pregel import ChannelGraph, ChannelNode, ChannelWriteEntry, make_channel_plan
+from actorgraph.plan.channel_graph import (
+    ChannelGraph,
+    ChannelNode,
+    ChannelWriteEntry,
+    make_channel_plan,
+)
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.runtime.task.calling import call_function
 from actorgraph.values.configs import Config
@@ -139,9 +144,9 @@ class NodeBuilder:
             node = replace(node, call=steps[0] if len(steps) == 1 else _Chain(steps))
         return replace(
             node,
-            retry=policies.retries_of(owner, node.retry),
-            cache=policies.cache_of(owner, node.cache),
-            timeout=policies.timeout_of(owner, node.call, self._timeout),
+            retry=node_policies.retries_of(owner, node.retry),
+            cache=node_policies.cache_of(owner, node.cache),
+            timeout=node_policies.timeout_of(owner, node.call, self._timeout),
         )
 
     def _refuse_only(self, what: str) -> None:
@@ -216,14 +221,14 @@ class Pregel(CompiledStateGraph):
         interrupt_before_nodes: All | Sequence[str] = (),
         interrupt_after_nodes: All | Sequence[str] = (),
         context_schema: Any = None,
-        retry_policy: policies.Retry = None,
+        retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         config: Config | None = None,
         name: str = "LangGraph",
     ) -> None:
         check_saver(checkpointer)
         check_store(store)
-        retry = policies.retries_of("the graph", retry_policy)
+        retry = node_policies.retries_of("the graph", retry_policy)
         graph = ChannelGraph(
             nodes={n: _with_defaults(_built(n, b), retry, cache_policy) for n, b in nodes.items()},
             channels={n: _rule(n, channel) for n, channel in channels.items()},

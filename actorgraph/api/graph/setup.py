@@ -18,7 +18,7 @@ from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
@@ -36,9 +36,9 @@ from actorgraph.runtime.task.runtime import Stopping
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
-from actorgraph.values.interop import from_langgraph
-from actorgraph.values.policies import Durability, RunPolicy, StreamMode
-from actorgraph.values.streams import namespace_of
+from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.policies import Durability, StreamMode
+from actorgraph.values.stream_items import namespace_of
 
 
 class AddressedGraph(msgspec.Struct, frozen=True):

@@ -9,14 +9,14 @@ from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_metadata, encode_json
 from actorgraph.codec.restore import restore, stored_write
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.superstep.snapshot import empty_snapshot, snapshot, unsaved_snapshot
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
-from actorgraph.values.snapshot import StateSnapshot
+from actorgraph.values.state_snapshot import StateSnapshot
 
 
 async def read_state(

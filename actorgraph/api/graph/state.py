@@ -14,7 +14,7 @@ from actorgraph.api.graph.editing import (
     subgraph_states_before,
     write_updates,
 )
-from actorgraph.api.graph.run import RunMethods
+from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.setup import AddressedGraph, Config
 from actorgraph.api.graph.snapshots import read_history, read_state
 from actorgraph.api.options import CallOptions
@@ -28,7 +28,7 @@ from actorgraph.values.checkpoint import Latest, ResumeTarget
 from actorgraph.values.commands import Command, StateUpdate
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
-from actorgraph.values.snapshot import StateSnapshot
+from actorgraph.values.state_snapshot import StateSnapshot
 
 
 class StateMethods(RunMethods):

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from actorgraph.api.blocking import may_block
-from actorgraph.api.savers.checkpoints import CheckpointMethods
+from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.api.savers.maintenance import MaintenanceMethods
-from actorgraph.api.savers.threads import ThreadMethods
+from actorgraph.api.savers.thread_methods import ThreadMethods
 from actorgraph.errors import GraphBuildError, RunningLoopError
 from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
 from actorgraph.ports import Saver

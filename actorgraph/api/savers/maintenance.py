@@ -11,7 +11,7 @@ from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
 from actorgraph.api.savers.host_access import HostAccess
 from actorgraph.api.savers.requests import stored_bytes
-from actorgraph.api.savers.threads import checked_thread_id, log_removal
+from actorgraph.api.savers.thread_methods import checked_thread_id, log_removal
 from actorgraph.codec.records import decode_metadata, decode_names
 from actorgraph.codec.reencryption import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError, NotSupportedError

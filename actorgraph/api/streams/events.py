@@ -35,7 +35,7 @@ from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.streams.scheduled import Scheduled
 from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime import portal
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 
 class EventParams(TypedDict):

@@ -20,7 +20,7 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.values.constants import END, RETURN
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 MODES = ("debug", "updates", "messages", "values")
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamTransformer
 from actorgraph.errors import GraphBubbleUp, GraphDrained
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 
 class _ModeTransformer(StreamTransformer):

@@ -27,14 +27,14 @@ from actorgraph.api.streams.events import (
     TransformerFactory,
     event_of,
 )
-from actorgraph.api.streams.messages import AsyncMessageStream
+from actorgraph.api.streams.message_streams import AsyncMessageStream
 from actorgraph.api.streams.projections import LifecyclePayload, SubgraphStatus, SubgraphTracker
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, NestedRunError, did_you_mean
 from actorgraph.loops import in_event_loop, shielded
 from actorgraph.runtime import portal
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 
 class Pump:

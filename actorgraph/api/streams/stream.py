@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import anyio
 
-from actorgraph.api.streams.shape import StreamFormat
+from actorgraph.api.streams.formats import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
 from actorgraph.loops import current_loop, on_trio
 from actorgraph.runtime.broadcast import Broadcast, Closing
@@ -22,7 +22,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
-from actorgraph.values.streams import Namespace, StreamItem, namespace_of
+from actorgraph.values.stream_items import Namespace, StreamItem, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
 """Tasks of runs. asyncio itself keeps only weak references to running tasks."""

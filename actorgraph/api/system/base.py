@@ -9,16 +9,16 @@ import msgspec
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.savers.hosted import InMemorySaver
-from actorgraph.api.system.start import StartCall, job_of
+from actorgraph.api.system.run_arguments import StartCall, job_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.capacity import SystemLimits
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
-from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, decide_takeover
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow

@@ -17,8 +17,8 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.mailbox import wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
 from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
-from actorgraph.runtime.system.watchdog import LoopWatchdog
 from actorgraph.values.systems import DropOwner
 
 CLOSING = "shutdown"

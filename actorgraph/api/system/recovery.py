@@ -6,8 +6,8 @@ A run is taken over in the saver first; then this system runs it, parks it or gi
 import time
 
 from actorgraph.api.system.base import SystemBase
-from actorgraph.api.system.runs import Run
-from actorgraph.api.system.start import StartCall, stored_call
+from actorgraph.api.system.run_arguments import StartCall, stored_call
+from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event

@@ -20,17 +20,17 @@ import msgspec
 import uuid_utils
 
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
-from actorgraph.api.system.runs import Run, RunFeed, StoredRun
-from actorgraph.api.system.start import StartOptions, checked_call
+from actorgraph.api.system.run_arguments import StartOptions, checked_call
+from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Saver, Store
+from actorgraph.runtime.system.capacity import SystemLimits
 from actorgraph.runtime.system.journal import RING_EVENTS
-from actorgraph.runtime.system.limits import SystemLimits
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, read_page
 from actorgraph.values.commands import Command
+from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.interop import from_langgraph
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     ForgetRun,

@@ -23,7 +23,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.log_context import task_log_ids
 from actorgraph.runtime.task.scope import TaskScope
-from actorgraph.superstep.failures import next_delay
+from actorgraph.superstep.task_failures import next_delay
 from actorgraph.values.policies import RetryPolicy, TimeoutPolicy
 from actorgraph.values.run import Task
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.run.node_actor import RunEnvironment
 from actorgraph.runtime.saver.hosting import Host

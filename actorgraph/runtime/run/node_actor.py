@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
-from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,

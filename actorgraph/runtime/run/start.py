@@ -12,11 +12,11 @@ from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.compatibility import check_fits, other_graph
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
+from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunSpans
-from actorgraph.runtime.run.lifecycle import lifecycle_of
 from actorgraph.runtime.run.supervisor import Supervisor, warn_of_node
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import (
@@ -34,7 +34,7 @@ from actorgraph.superstep.nesting import fixed_id, stable_namespace
 from actorgraph.superstep.playback import play_back
 from actorgraph.superstep.replay import is_replay, replay, transplant
 from actorgraph.superstep.resume import go_on_with
-from actorgraph.superstep.state import Mint, RunState
+from actorgraph.superstep.run_state import Mint, RunState
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text

@@ -27,8 +27,8 @@ from actorgraph.errors import DrainTimeoutError, SwallowedInterruptWarning, Unkn
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.launch import RunSpans
-from actorgraph.runtime.run.lifecycle import Lifecycle
 from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
@@ -38,8 +38,8 @@ from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_str
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import Lineage, TaskCalls
 from actorgraph.superstep.advance import advance
-from actorgraph.superstep.failures import may_begin_again
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.superstep.tasks import visible
 from actorgraph.values.run import (
     AnswerCall,
@@ -57,7 +57,7 @@ from actorgraph.values.run import (
     StartTask,
     StepTimedOut,
 )
-from actorgraph.values.streams import namespace_of
+from actorgraph.values.stream_items import namespace_of
 
 
 class SupervisorStatistics(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.restore import restore
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.checkpoint import Restored

@@ -26,8 +26,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import post_request
-from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
-from actorgraph.runtime.system.limits import (
+from actorgraph.runtime.system.capacity import (
     SystemLimits,
     closed_system,
     no_turn,
@@ -35,8 +34,9 @@ from actorgraph.runtime.system.limits import (
     too_busy,
     too_many,
 )
+from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
+from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
-from actorgraph.runtime.system.watchdog import LoopWatchdog
 from actorgraph.runtime.task.calling import SYSTEM_LIMITER
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.scheduling import (

@@ -22,8 +22,8 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts, post_request
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.task.runtime import DEADLINE
-from actorgraph.superstep.failures import may_begin_again
 from actorgraph.superstep.scheduling import is_ahead
+from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.values.commands import RunControl
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Failed, Interrupted, RunOutcome, Succeeded

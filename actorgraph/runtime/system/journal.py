@@ -23,7 +23,7 @@ from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_for_gate
 from actorgraph.runtime.system.stored_events import Keeper
-from actorgraph.values.streams import StreamItem, WhenFull
+from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
 
 RING_EVENTS = 1024

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
+from actorgraph.codec.decode_errors import with_location
 from actorgraph.codec.encryption import call_of, event_of
-from actorgraph.codec.errors import with_location
 from actorgraph.errors import CheckpointError, SerializationError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note

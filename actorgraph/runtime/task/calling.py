@@ -17,14 +17,14 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
-from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
 from actorgraph.superstep.results import branch_targets, branch_view, stamped, writes_of
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.untracked import is_storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.ids import as_text, task_id

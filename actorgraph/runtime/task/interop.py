@@ -9,9 +9,9 @@ from typing import Any, cast
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import TaskScope
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 
 Inherit = Callable[[TaskScope, Context], None]
 

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.values.constants import TAG_NOSTREAM
 

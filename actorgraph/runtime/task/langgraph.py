@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any, Never
 
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.constants import INTERRUPT
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 
 _PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map")
 

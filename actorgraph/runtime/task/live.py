@@ -18,7 +18,7 @@ import anyio.lowlevel
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
-from actorgraph.values.streams import Namespace, namespace_of
+from actorgraph.values.stream_items import Namespace, namespace_of
 
 LIVE_MODES = frozenset({"custom", "messages", "tools"})
 _FRAMEWORK_TAGS = ("langsmith:", "seq:", "map:", "graph:")

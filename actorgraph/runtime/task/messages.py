@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import OutsideRunError
-from actorgraph.plan.graph import NodePlan, Plan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.live import (
     LiveStream,
     MessageTap,

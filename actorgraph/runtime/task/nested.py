@@ -6,7 +6,7 @@ from typing import Any, Never
 import msgspec
 
 from actorgraph.errors import GraphDrained, GraphInterrupt
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.task.scope import TaskScope

@@ -15,7 +15,7 @@ from actorgraph.codec.encryption import entry_at
 from actorgraph.codec.fingerprint import fingerprint
 from actorgraph.errors import CacheWarning
 from actorgraph.errors.texts import error_repr
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.ports import Cache
 from actorgraph.values.constants import RETURN
 from actorgraph.values.policies import CachePolicy

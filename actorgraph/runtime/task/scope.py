@@ -31,7 +31,7 @@ from actorgraph.errors import (
     OutsideRunError,
 )
 from actorgraph.errors.texts import error_repr
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host

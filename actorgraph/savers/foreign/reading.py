@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, encode_json, encode_record
-from actorgraph.savers.foreign.pending_writes import ledger_rows
-from actorgraph.savers.foreign.values import convert_from_langgraph, live_payload, numbers_of
+from actorgraph.savers.foreign.payloads import convert_from_langgraph, live_payload, numbers_of
+from actorgraph.savers.foreign.task_writes import ledger_rows
 from actorgraph.savers.judge import sorted_ledger
 from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import CHECKPOINT_FORMAT

@@ -15,15 +15,15 @@ import msgspec
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import CheckpointError
 from actorgraph.savers.foreign.methods import SaverMethods
-from actorgraph.savers.foreign.pending_writes import NOTE_CHANNEL, put_writes_calls
-from actorgraph.savers.foreign.reading import address_of, matches, record_of, stored_checkpoint
-from actorgraph.savers.foreign.retention import apply_retention, threads_with
-from actorgraph.savers.foreign.values import (
+from actorgraph.savers.foreign.payloads import (
     LiveCodec,
     SaverStyle,
     convert_from_langgraph,
     number_of,
 )
+from actorgraph.savers.foreign.reading import address_of, matches, record_of, stored_checkpoint
+from actorgraph.savers.foreign.retention import apply_retention, threads_with
+from actorgraph.savers.foreign.task_writes import NOTE_CHANNEL, put_writes_calls
 from actorgraph.savers.foreign.writing import LastCheckpoint, missing_values, put_arguments
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge
 from actorgraph.values.commits import (

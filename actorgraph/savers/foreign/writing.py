@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
+from actorgraph.savers.foreign.payloads import ParentVersions, SaverStyle, number_of, value_of
 from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
-from actorgraph.savers.foreign.values import ParentVersions, SaverStyle, number_of, value_of
 from actorgraph.values.commits import CheckpointRow, RangeRow
 from actorgraph.values.ids import as_text
 

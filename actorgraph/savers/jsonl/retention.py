@@ -27,7 +27,7 @@ from actorgraph.savers.jsonl.schema import (
     text_of,
 )
 from actorgraph.savers.judge import refused_copy
-from actorgraph.savers.retention import CheckpointSummary, RemovalPlan, held_whole, plan_removal
+from actorgraph.savers.retention import RemovalPlan, RetentionPoint, held_whole, plan_removal
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.retention import (
@@ -178,12 +178,12 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
     return Committed(removed=len(found.gone), freed=freed)
 
 
-def _points(index: ThreadIndex) -> Iterator[CheckpointSummary]:
+def _points(index: ThreadIndex) -> Iterator[RetentionPoint]:
     for line in index.lines():
         for point in line.checkpoints:
             row = point.row
             texts = (row.metadata, row.record)
-            yield CheckpointSummary(
+            yield RetentionPoint(
                 line.namespace, point.sequence, row.id, row.parent, row.run, *texts
             )
 

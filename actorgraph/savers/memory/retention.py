@@ -5,8 +5,8 @@ import msgspec
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.memory.schema import CheckpointEntry, MemoryThread
 from actorgraph.savers.retention import (
-    CheckpointSummary,
     RemovalPlan,
+    RetentionPoint,
     held_whole,
     plan_removal,
     stored_by,
@@ -36,8 +36,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Committed:
     state = thread.state
     rows = [(p.namespace, p.sequence, p.row) for p in thread.entries]
     points = [
-        CheckpointSummary(ns, seq, r.id, r.parent, r.run, r.metadata, r.record)
-        for ns, seq, r in rows
+        RetentionPoint(ns, seq, r.id, r.parent, r.run, r.metadata, r.record) for ns, seq, r in rows
     ]
     found = plan_removal(removal, points, state.run)
     if found.stops:  # the epoch fences the run, which would store the removed rows again

@@ -26,8 +26,13 @@ from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lo
 from actorgraph.savers.postgres.schema import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.failures import ErrorKind, RowError, classify_error, server_message
 from actorgraph.storage.postgres.timeouts import Timeouts
+from actorgraph.storage.postgres.translate import (
+    ErrorKind,
+    RowError,
+    classify_error,
+    server_message,
+)
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents

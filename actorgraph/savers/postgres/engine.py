@@ -31,15 +31,15 @@ from actorgraph.storage.postgres.connections import (
     connection_source,
     holder_of,
 )
-from actorgraph.storage.postgres.failures import (
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import (
     Attempts,
     ErrorKind,
     RowError,
     classify_error,
     server_message,
 )
-from actorgraph.storage.postgres.failures import translate as translate_statement
-from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import translate as translate_statement
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner

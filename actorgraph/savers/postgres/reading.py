@@ -32,7 +32,7 @@ from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.failures import ErrorKind, classify_error
+from actorgraph.storage.postgres.translate import ErrorKind, classify_error
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,

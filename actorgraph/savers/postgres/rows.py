@@ -16,7 +16,7 @@ from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.savers.postgres.statements import SELECT_OPEN, SELECT_OWNERS
-from actorgraph.storage.postgres.failures import RowError
+from actorgraph.storage.postgres.translate import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 from actorgraph.values.systems import OpenRun
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.sqlite import schema, system_schema
-from actorgraph.storage.sqlite.failures import translate_for_saver
-from actorgraph.storage.sqlite.files import check_free, make_private, sync_folder
+from actorgraph.storage.sqlite.database_files import check_free, make_private, sync_folder
+from actorgraph.storage.sqlite.translate import translate_for_saver
 
 
 def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> None:

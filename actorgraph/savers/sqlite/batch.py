@@ -29,7 +29,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
-from actorgraph.storage.sqlite.failures import translate_for_saver
+from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,

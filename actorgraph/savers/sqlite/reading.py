@@ -31,7 +31,7 @@ from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
-from actorgraph.storage.sqlite.failures import file_damaged, is_invalid_utf8, translate_for_saver
+from actorgraph.storage.sqlite.translate import file_damaged, is_invalid_utf8, translate_for_saver
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,

@@ -26,7 +26,7 @@ from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
-from actorgraph.storage.sqlite.failures import is_invalid_utf8
+from actorgraph.storage.sqlite.translate import is_invalid_utf8
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
     CopyThread,

@@ -39,8 +39,8 @@ from actorgraph.storage.sqlite.connections import (
     HopConnection,
     open_driver,
 )
-from actorgraph.storage.sqlite.failures import translate_for_saver
-from actorgraph.storage.sqlite.files import DatabaseFile
+from actorgraph.storage.sqlite.database_files import DatabaseFile
+from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner

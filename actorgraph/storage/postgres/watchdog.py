@@ -20,7 +20,7 @@ import msgspec
 import psycopg
 from psycopg import Connection
 
-from actorgraph.storage.postgres.failures import NoAnswerError
+from actorgraph.storage.postgres.translate import NoAnswerError
 
 Link = Connection[Any]
 _PROGRESS = "SELECT state, state_change FROM pg_stat_activity WHERE pid = %s"

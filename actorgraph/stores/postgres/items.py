@@ -10,9 +10,9 @@ from typing import Any
 
 from actorgraph.stores.batch import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import join_namespace, may_match, split_namespace, text_range
+from actorgraph.stores.item_values import is_sound, item_sum, to_text, vector_sum
 from actorgraph.stores.operations import INTEGER_MAX, Namespace
 from actorgraph.stores.postgres import schema
-from actorgraph.stores.values import is_sound, item_sum, to_text, vector_sum
 
 ROWS_AT_ONCE = 500
 _EXACT_MAX = 2**53

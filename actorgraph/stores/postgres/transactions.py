@@ -8,8 +8,8 @@ from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
 from actorgraph.storage.postgres.connections import ReplacedSession, connection_source, holder_of
-from actorgraph.storage.postgres.failures import Attempts, ErrorKind, classify_error, translate
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import Attempts, ErrorKind, classify_error, translate
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from typing import Any
 
 from actorgraph.stores.batch import Address, ItemFilter, ItemRow, PreparedPut, expiry
 from actorgraph.stores.filters import join_namespace, matches, split_namespace, text_range
+from actorgraph.stores.item_values import from_text, is_sound, item_sum, to_text, vector_sum
 from actorgraph.stores.operations import Namespace
 from actorgraph.stores.sqlite import schema
-from actorgraph.stores.values import from_text, is_sound, item_sum, to_text, vector_sum
 
 
 class SqliteItemTable:

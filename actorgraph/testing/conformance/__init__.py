@@ -12,9 +12,9 @@ from actorgraph.testing.conformance import (
     basic,
     claims,
     concurrency,
-    failures,
+    crash_checks,
     hostile_ids,
-    listing,
+    list_checks,
     lists_and_deltas,
     removals,
 )
@@ -32,7 +32,8 @@ from actorgraph.testing.conformance.harness import (
 
 # Importing them registers their checks, in this order.
 _GROUPS = (
-    *(basic, listing, removals, concurrency, hostile_ids, claims, lists_and_deltas, failures),
+    *(basic, list_checks, removals, concurrency),
+    *(hostile_ids, claims, lists_and_deltas, crash_checks),
 )
 
 __all__ = [

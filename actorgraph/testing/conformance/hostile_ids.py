@@ -11,7 +11,7 @@ from actorgraph.testing.conformance.builders import (
     values_of,
 )
 from actorgraph.testing.conformance.harness import Bench, Public, at_once, check, holds, same
-from actorgraph.testing.conformance.listing import INJECTIONS
+from actorgraph.testing.conformance.list_checks import INJECTIONS
 
 _NAMES = (
     *(

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InvalidConfigError, SystemBusyError
-from actorgraph.api.system.metrics import metrics_registry
+from actorgraph.api.system.prometheus import metrics_registry
 from tests.support.gates import Turnstile
 from tests.support.graphs import ab, in_a_row, writer
 from tests.support.structlog_setup import configured

@@ -10,7 +10,7 @@ from actorgraph.api.savers.around.wrapped import WrappedSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
-from actorgraph.superstep.failures import next_delay
+from actorgraph.superstep.task_failures import next_delay
 from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.policies import RetryPolicy
 

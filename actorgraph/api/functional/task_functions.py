@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from actorgraph.caches import BaseCache
-from actorgraph.codec.types import declare
+from actorgraph.codec.stored_types import declare
 from actorgraph.errors import GraphBuildError, OutsideRunError
 from actorgraph.plan import callables as calls
-from actorgraph.plan import policies
+from actorgraph.plan import node_policies
 from actorgraph.plan.callables import fillable
-from actorgraph.plan.graph import NodePlan
+from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.futures import TaskFuture
@@ -60,9 +60,9 @@ class TaskFunction(Generic[P, T]):
             writes=frozenset({RETURN}),
             targets=(),
             branches=(),
-            timeout=policies.timeout_of(owner, function, given.get("timeout")),
-            retry=policies.retries_of(owner, given.get("retry_policy")),
-            cache=policies.cache_of(owner, given.get("cache_policy")),
+            timeout=node_policies.timeout_of(owner, function, given.get("timeout")),
+            retry=node_policies.retries_of(owner, given.get("retry_policy")),
+            cache=node_policies.cache_of(owner, given.get("cache_policy")),
             shape=_returned,
             literal=True,
         )

@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from actorgraph.api.system.runs import Run, check_reading
+from actorgraph.api.system.run_handle import Run, check_reading
 from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
-from actorgraph.values.streams import WhenFull
+from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps, encode_plain
 from actorgraph.web.problems import public_reason, public_text

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy] | None

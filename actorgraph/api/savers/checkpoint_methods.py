@@ -30,7 +30,7 @@ from actorgraph.errors import (
     InvalidConfigError,
     SerializationError,
 )
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run.launch import Address
 from actorgraph.superstep.chunks import address as address_config

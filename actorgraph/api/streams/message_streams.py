@@ -10,7 +10,7 @@ from actorgraph.errors import InvalidUpdateError, OutsideRunError
 from actorgraph.messages.conversion import converted
 from actorgraph.runtime import portal
 from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.values.streams import Namespace
+from actorgraph.values.stream_items import Namespace
 
 
 class AsyncMessageStream:

@@ -13,11 +13,11 @@ import msgspec
 
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.log import event as log_event
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Interrupted, RunOutcome
-from actorgraph.values.streams import namespace_of
+from actorgraph.values.stream_items import namespace_of
 
 GraphLifecycleStatus = Literal["pending", "interrupt_before", "interrupt_after"]
 

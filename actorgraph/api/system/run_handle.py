@@ -25,7 +25,7 @@ from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.stored_reader import POLL_S, RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
-from actorgraph.values.streams import WhenFull
+from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import RunEvent, RunRow, RunStatus
 
 

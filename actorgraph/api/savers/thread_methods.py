@@ -18,7 +18,7 @@ from actorgraph.codec.reencryption import ThreadResealer
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note, combine_errors
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load

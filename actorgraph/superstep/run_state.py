@@ -11,13 +11,13 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import NO_DELTAS, LedgerEntry, RunOutcome, Task, TaskResult
-from actorgraph.values.streams import StreamItem
+from actorgraph.values.stream_items import StreamItem
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from actorgraph.api.system.runs import check_reading
+from actorgraph.api.system.run_handle import check_reading
 from actorgraph.errors import InvalidConfigError
-from actorgraph.values.streams import WhenFull
+from actorgraph.values.stream_items import WhenFull
 
 
 class Limits(Struct, frozen=True):

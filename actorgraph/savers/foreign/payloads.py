@@ -17,7 +17,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place
 from actorgraph.errors import SerializationError
 from actorgraph.values.commands import Interrupt, Overwrite, Send
-from actorgraph.values.interop import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import TimeoutPolicy
 
 _TYPES = "langgraph.types"

@@ -9,7 +9,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.migrate.decode import Decoder, checkpoint_body, checkpoint_label
 from actorgraph.migrate.sources import SourceCheckpoint
-from actorgraph.migrate.tasks import (
+from actorgraph.migrate.task_matching import (
     JOIN,
     TaskFinder,
     TaskMatch,
@@ -18,7 +18,7 @@ from actorgraph.migrate.tasks import (
     rename_channel,
     triggers_of,
 )
-from actorgraph.savers.foreign.values import number_of
+from actorgraph.savers.foreign.payloads import number_of
 from actorgraph.superstep.deltas import COUNTERS
 from actorgraph.values.commands import Interrupt, Send
 from actorgraph.values.constants import (

@@ -22,11 +22,11 @@ from actorgraph.errors import (
     StoredNodeError,
 )
 from actorgraph.errors.texts import error_repr
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep import chunks
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, keep, save
-from actorgraph.superstep.state import RunState
 from actorgraph.values.commands import is_invalid_resume
 from actorgraph.values.constants import ERROR, ERROR_SOURCE_NODE, HANDLER_MARK, ONE_AT_A_TIME, PUSH
 from actorgraph.values.ids import task_id

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from actorgraph.savers.foreign.values import (
+from actorgraph.savers.foreign.payloads import (
     SaverStyle,
     convert_from_langgraph,
     live_payload,

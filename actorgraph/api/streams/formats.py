@@ -17,13 +17,13 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.options import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, ParentCommand, did_you_mean
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.runtime.task.nested import NestedPlace, note_end, raise_above
 from actorgraph.values.commands import GraphOutput, Interrupt
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome, Succeeded
-from actorgraph.values.streams import StreamItem, StreamVersion, WhenFull
+from actorgraph.values.stream_items import StreamItem, StreamVersion, WhenFull
 
 RunOutput = tuple[Any, tuple[Interrupt, ...] | None]
 """A run's output, and its pending interrupts; None for a run that has ended."""

@@ -13,7 +13,7 @@ from actorgraph.channels import Channel, EphemeralValue, Topic
 from actorgraph.errors import GraphBuildError, did_you_mean
 from actorgraph.plan import callables as calls
 from actorgraph.plan.callables import injected, needs_store
-from actorgraph.plan.graph import NodePlan, Plan, Sources
+from actorgraph.plan.plan import NodePlan, Plan, Sources
 from actorgraph.plan.schema import Schema, check_channel_name, stored_types
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START, TAG_HIDDEN, TASKS

@@ -14,9 +14,9 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.options import CallOptions, call_options
-from actorgraph.api.streams import shape as results
+from actorgraph.api.streams import formats as results
 from actorgraph.codec import encryption as places
-from actorgraph.codec.errors import with_location
+from actorgraph.codec.decode_errors import with_location
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import InvalidConfigError, RunCancelledError, SerializationError
 from actorgraph.runtime.run.launch import Launch
@@ -24,8 +24,8 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
+from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_text
-from actorgraph.values.interop import from_langgraph
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
 from actorgraph.values.systems import IfBusy, RunRow

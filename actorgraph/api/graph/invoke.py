@@ -12,9 +12,9 @@ from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on, refuse_in_loop
 from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
-from actorgraph.api.streams import shape as results
+from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
-from actorgraph.api.streams.shape import printer_of, stream_format_of
+from actorgraph.api.streams.formats import printer_of, stream_format_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import GraphInterrupt, InvalidConfigError
 from actorgraph.runtime.run.launch import Launch
@@ -22,7 +22,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.streams import StreamVersion, namespace_of
+from actorgraph.values.stream_items import StreamVersion, namespace_of
 
 if TYPE_CHECKING:
     from actorgraph.api.streams.langchain_events import SpanStream
@@ -381,7 +381,7 @@ _OWNED = ("stream_mode", "subgraphs")
 
 
 def _built_in() -> tuple[TransformerFactory, ...]:
-    from actorgraph.api.streams.messages import MessagesTransformer
+    from actorgraph.api.streams.message_streams import MessagesTransformer
     from actorgraph.api.streams.projections import LifecycleTransformer, ValuesTransformer
     from actorgraph.api.streams.run_stream import SubgraphTransformer
 
