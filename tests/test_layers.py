@@ -384,7 +384,7 @@ class TestParts:
 
     def test_no_object_reaches_into_another(self):
         """
-        What a peer needs is a method with a plain name, so that a private one can be changed
+        A method that a peer needs has a plain name, so that a private one can be changed
         after a look at its own class.
         """
         hold(reaches_in, [f for f in sources("actorgraph") if layer_of(f.path) in OUTER])

@@ -235,14 +235,14 @@ def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | 
     return keys
 
 
-def policy_of(
+def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     plan: Plan,
     config: Config,
     options: CallOptions,
-    *,
     durability: Durability,
     default_keys: tuple[str, ...],
     modes: Sequence[str] = (),
+    *,
     step_timeout: float | timedelta | None = None,
 ) -> RunPolicy:
     """Return the settings of one run: the call's, else the graph's.
@@ -255,7 +255,7 @@ def policy_of(
             output key is not one of the state's.
     """
     metadata, tags = config.get("metadata") or {}, config.get("tags")
-    # Most calls have none of these: only what is given is checked.
+    # Most calls have none of these: only the given ones are checked.
     chosen, keys = options.get("durability"), options.get("output_keys")
     before, after = options.get("interrupt_before"), options.get("interrupt_after")
     if not isinstance(metadata, Mapping):

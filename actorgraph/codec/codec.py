@@ -1,8 +1,9 @@
 """Codec: encode one value as bytes and decode it, exactly or not at all.
 
 Plain data is msgpack, in C. ormsgpack calls `default` for all other types: an allow-listed one
-becomes an extension (`codec.types`), any other an error with its path. Encryption and compression
-(`codec.encryption`) and the JSON form (`codec.json_form`) are applied to the finished bytes.
+becomes an extension (`codec.stored_types`), any other an error with its path. Encryption and
+compression (`codec.encryption`) and the JSON form (`codec.json_form`) are applied to the finished
+bytes.
 Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
 """
 

@@ -168,14 +168,8 @@ class CompiledBase:
     ) -> Launch:
         """Validate a call and return all that its run needs; for the package's own use.
 
-        Args:
-            given: the input.
-            config: the call's, merged over the bound one.
-            place: where in a node's run the call is made; None for a top-level run.
-            options: those of `ainvoke`.
-            default_keys: the keys of the output if `options` name none.
-            modes: stream modes of the chunks that it writes to `broadcast`.
-        Raises: as `ainvoke` for bad arguments.
+        `place` is the node that makes the call, None for a top-level run; `default_keys` are the
+        keys of the output if `options` name none. Raises as `ainvoke` for bad arguments.
         """
         durability, codec = self._durability or Durability.SYNC, self.codec
         if place is None:
@@ -189,18 +183,14 @@ class CompiledBase:
             broadcast, modes = _nested_broadcast(place, broadcast)
             config, address, run, codec = self._nested_start(place, config)
         config = {} if config is None else dict(config)
+        policy = configs.policy_of(
+            *(self.plan, config, options, durability, default_keys, modes),
+            step_timeout=self.step_timeout,
+        )
         replay, resources = options.get("replay"), None if above is None else above.resources
         return Launch(
             plan=self.plan,
-            policy=configs.policy_of(
-                self.plan,
-                config,
-                options,
-                durability=durability,
-                default_keys=default_keys,
-                modes=modes,
-                step_timeout=self.step_timeout,
-            ),
+            policy=policy,
             address=address,
             given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
             config=config,
@@ -208,8 +198,7 @@ class CompiledBase:
             codec=codec,
             context=copy_context(),
             run=run,
-            recorded=replay is not None
-            and configs.is_recorded_replay(replay, given, host is not None),
+            recorded=configs.is_recorded_replay(replay, given, host is not None),
             broadcast=broadcast,
             place=place,
             cache=self._result_cache(place, codec) if self.cache or place else None,

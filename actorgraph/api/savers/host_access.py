@@ -12,7 +12,7 @@ class HostAccess:
     """Reaches the actors of a saver. Mixed into a backend, which is the saver.
 
     Attributes:
-        codec: encodes and decodes the values of what is stored.
+        codec: encodes and decodes the stored values.
     """
 
     codec: Codec

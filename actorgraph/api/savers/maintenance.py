@@ -134,7 +134,7 @@ class MaintenanceMethods(HostAccess):
         return sum(stored.freed for stored in done)
 
     async def arotate_keys(self, thread_id: str | None = None) -> int:
-        """Encrypt what is stored with the codec's first key; then older keys can be dropped.
+        """Encrypt all stored values with the codec's first key; then older keys can be dropped.
 
         Values that weren't encrypted are encrypted too, if the codec has `reads_plain=True`. It
         must keep that for these threads: None, booleans and integers in the records of their old

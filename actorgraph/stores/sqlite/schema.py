@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS memory_items (
     seq       INTEGER NOT NULL,
     minutes   REAL,              -- to live; NULL for ever
     expires   INTEGER,
-    crc       INTEGER,           -- see `stores.values`; NULL in rows of version 1
+    crc       INTEGER,           -- see `stores.item_values`; NULL in rows of version 1
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_memory_items_seq ON memory_items (seq);
