@@ -42,10 +42,10 @@ async def test_the_loop_goes_on(store, what, monkeypatch):
     place, name = CALLS[store.kind][what]
     call = getattr(place, name)
 
-    def slow(*given):
+    def slow(*given, **named):
         entered.set()
         assert out.wait(PATIENCE_S), "no other task ran"
-        return call(*given)
+        return call(*given, **named)
 
     async with store.saver() as saver:
         config = await put(saver, at(), 0)
