@@ -180,7 +180,9 @@ def _fill(
         update(items[first:end])
         now = thread_time()
         took = now - began - looked_s
-        if now < until or took <= (_FLOOR_S + end * _KEY_S) / margin:
+        # A table that is to be stored is checked whole, or reading could refuse its last keys.
+        is_due = now >= until or (margin > 1 and end >= len(items))
+        if not is_due or took <= (_FLOOR_S + end * _KEY_S) / margin:
             continue
         if _do_collide(keys_of(items[:end]), margin):
             msg = f"too many keys of a set or dict of {len(items):,} collide"
